@@ -1,0 +1,67 @@
+"""Mistakes in an input: what was found, where, and the way out.
+
+A *problem* is one mistake with a place and a stable code.  Problems of one
+input are collected and raised together as :class:`InputError`, so that an
+author sees all of them in one run.  Findings about a behaviour are not
+errors; they are verdicts (:mod:`fsm.verdict`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One well-formedness rule: what it finds, why that is wrong, an example."""
+
+    finds: str
+    why: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One mistake in an input file.
+
+    ``line`` counts from 1; 0 means the file as a whole.  ``hint`` is the way
+    out, a sentence without a capital letter and without a full stop.
+    """
+
+    path: str
+    line: int
+    code: str
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        first = f"{place}: {self.what} [{self.code}]"
+        return f"{first}\n    {self.hint}" if self.hint else first
+
+
+class InputError(Exception):
+    """An input that cannot be used; carries every problem found in it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def nearest(word: str, known: Iterable[str], *, of: str) -> str:
+    """The hint for an unknown *word*: the closest known one, and all of them.
+
+    >>> nearest("opend", ["shut", "open"], of="states")
+    "did you mean 'open'? states: shut, open"
+    >>> nearest("zzz", ["shut", "open"], of="states")
+    'states: shut, open'
+    """
+    names = tuple(known)
+    listed = f"{of}: {', '.join(names)}" if names else f"there are no {of}"
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'? {listed}" if close else listed

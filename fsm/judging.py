@@ -1,0 +1,124 @@
+"""A recording judged by machines: each observation goes to the monitor of its kind of entity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.errors import InputError, Problem, nearest
+from fsm.library import load
+from fsm.monitoring import Monitor
+from fsm.sources import Kind, open_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fsm.machine import Machine
+    from fsm.sources import Batch, Recording
+    from fsm.verdict import Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What is to be said of one recording, machine by machine.
+
+    ``notes`` count lines that were foreign, damaged or beside the point;
+    ``version`` is that of the containerd that wrote it, where it says so.
+    """
+
+    name: str
+    kind: Kind
+    judgements: tuple[Judgement, ...]
+    notes: Mapping[str, int]
+    version: str
+
+
+def judge(
+    name: str,
+    *,
+    models: Sequence[str] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    advanced: Callable[[int], None] = lambda _: None,
+) -> Judged:
+    """The verdicts on the recording in the file *name*, ``-`` for standard input.
+
+    ``models`` are names of shipped machines or paths of model files; without
+    them the kind of recording decides.  ``profile`` applies to every machine
+    that has one of that name.  With ``fresh`` no entity existed before the
+    recording began.  Reads as a stream.
+
+    Raises :class:`InputError` for a file that cannot be read, a model that is
+    not well formed, or a profile that no machine has.
+    """
+    recording = open_recording(name, advanced)
+    machines = [load(each) for each in models or _defaults(recording)]
+    _check_profile(machines, profile)
+    monitors = [
+        Monitor(
+            machine,
+            file=name,
+            profile=profile if profile in machine.profiles else None,
+            seen=_seen(machine, recording),
+            fresh=fresh or recording.fresh,
+            outputs=recording.outputs,
+        )
+        for machine in machines
+    ]
+    routes = _Routes(monitors=tuple(monitors))
+    for batch in recording.batches:
+        routes.feed(batch)
+    return Judged(
+        name=name,
+        kind=recording.kind,
+        judgements=tuple(monitor.judgement() for monitor in monitors),
+        notes=dict(recording.notes),
+        version=recording.version(),
+    )
+
+
+def _defaults(recording: Recording) -> tuple[str, ...]:
+    if recording.machines:
+        return recording.machines
+    problem = Problem(
+        path=recording.name,
+        line=0,
+        code="FSM202",
+        what="does not say which machine it is a trace of",
+        hint='say --model NAME, or start it with a line {"trace": 1, "machine": "NAME"}',
+    )
+    raise InputError([problem])
+
+
+def _check_profile(machines: Sequence[Machine], profile: str | None) -> None:
+    if profile is None or any(profile in machine.profiles for machine in machines):
+        return
+    known = dict.fromkeys(name for machine in machines for name in machine.profiles)
+    of = " and ".join(machine.name for machine in machines)
+    hint = nearest(profile, known, of="profiles")
+    raise InputError([Problem(path=of, line=0, code="FSM203", what=f"no profile '{profile}'", hint=hint)])
+
+
+def _seen(machine: Machine, recording: Recording) -> frozenset[str] | None:
+    if recording.unseen:
+        return frozenset(machine.events) - frozenset(recording.unseen)
+    return recording.seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Routes:
+    """Which monitor judges what."""
+
+    monitors: tuple[Monitor, ...]
+
+    def feed(self, batch: Batch) -> None:
+        """Pass *batch* on, split by kind of entity where there is more than one kind."""
+        if not batch.observations:
+            return
+        for monitor in self.monitors:
+            entity = monitor.machine.entity
+            if len(self.monitors) == 1 and all(not seen.of for seen in batch.observations):
+                monitor.feed(batch.observations, batch.lines)
+                continue
+            mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
+            monitor.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

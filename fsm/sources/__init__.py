@@ -1,0 +1,193 @@
+"""From files to traces: what kind of recording a file is, and its observations.
+
+Four kinds are told apart by their first line that fits one: a containerd log
+in any of its forms, CRI calls seen by a client, NRI events seen by a plugin,
+and the project's own trace format.  Lines that fit nothing are counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from fsm.sources import calls, containerd, nri, observations
+from fsm.sources.entries import entry
+from fsm.sources.lines import Lines, Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.trace import Observation
+
+
+class Kind(Enum):
+    """What a file is a recording of."""
+
+    LOG = "containerd log"
+    CALLS = "CRI calls"
+    EVENTS = "NRI events"
+    TRACE = "trace"
+    NOTHING = "nothing known"
+
+
+class Batch(NamedTuple):
+    """Observations in order, and the line on which each stands."""
+
+    observations: Sequence[Observation]
+    lines: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """An opened file: its kind, what it shows, and its observations as they are read.
+
+    ``machines`` are those it is judged by unless others are asked for.
+    ``seen`` are the signals it shows, ``None`` meaning all.  ``version``
+    gives, once all is read, the version of containerd that wrote the log.
+    """
+
+    name: str
+    kind: Kind
+    machines: tuple[str, ...]
+    seen: frozenset[str] | None
+    unseen: tuple[str, ...]
+    fresh: bool
+    outputs: bool
+    batches: Iterator[Batch]
+    notes: Counter[str]
+    version: Callable[[], str]
+
+
+class _Sniffed(msgspec.Struct):
+    """The keys that tell recordings apart."""
+
+    trace: int | None = None
+    op: str | None = None
+    ts: int | None = None
+    event: str | None = None
+    entity: str | None = None
+    phase: str | None = None
+
+
+_SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
+
+
+def kind_of(line: bytes) -> Kind:
+    """What *line* is a line of.
+
+    >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
+    <Kind.CALLS: 'CRI calls'>
+    """
+    try:
+        found = _SNIFFER.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        found = _Sniffed()
+    if found.trace is not None or found.entity is not None or found.phase is not None:
+        return Kind.TRACE
+    if found.op is not None:
+        return Kind.CALLS
+    if found.event is not None:
+        return Kind.TRACE if found.ts is None else Kind.EVENTS
+    return Kind.NOTHING if entry(line) is None else Kind.LOG
+
+
+def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
+    """The recording in the file *name*, ``-`` for standard input.
+
+    ``advanced`` is called with every number of bytes taken from the file.
+    Raises :class:`InputError` if the file cannot be opened.
+    """
+    notes: Counter[str] = Counter()
+    pieces = iter(Lines(name=name, notes=notes, advanced=advanced))
+    head = next(pieces, Piece(first=1, lines=[]))
+    kinds = (kind_of(line) for line in head.lines)
+    kind = next((each for each in kinds if each is not Kind.NOTHING), Kind.NOTHING)
+
+    def rest() -> Iterator[Piece]:
+        yield head
+        yield from pieces
+
+    title = next((found for line in head.lines[:1] if (found := observations.header(line))), None)
+    log = containerd.Log(notes=notes)
+    match kind:
+        case Kind.CALLS:
+            batches, machines, seen = _calls(calls.Calls(notes=notes), rest()), ("cri-container", "cri-pod"), calls.SEEN
+        case Kind.EVENTS:
+            batches, machines, seen = _events(nri.Events(notes=notes), rest()), ("nri-container", "nri-pod"), nri.SEEN
+        case Kind.TRACE:
+            machine = (title.machine,) if title and title.machine else ()
+            trace = observations.Trace(notes=notes)
+            return Recording(
+                name=name,
+                kind=kind,
+                machines=machine,
+                seen=None,
+                unseen=title.unseen if title else (),
+                fresh=bool(title and title.fresh),
+                outputs=False,
+                batches=_trace(trace, rest(), skip=title is not None),
+                notes=notes,
+                version=str,
+            )
+        case _:
+            batches, machines, seen = _log(log, rest()), ("container-status", "pod-sandbox"), containerd.SEEN
+    return Recording(
+        name=name,
+        kind=kind,
+        machines=machines,
+        seen=seen,
+        unseen=(),
+        fresh=False,
+        outputs=kind is Kind.EVENTS,
+        batches=batches,
+        notes=notes,
+        version=lambda: log.version,
+    )
+
+
+def _log(log: containerd.Log, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found: list[Observation] = []
+        lines: list[int] = []
+        for number, line in enumerate(piece.lines, piece.first):
+            for seen in log.observations(line):
+                found.append(seen)
+                lines.append(number)
+        yield Batch(found, lines)
+
+
+def _calls(recording: calls.Calls, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found = [
+            each
+            for number, line in enumerate(piece.lines, piece.first)
+            if line.strip()
+            for each in recording.observations(line, number)
+        ]
+        yield Batch([seen for _, seen in found], [line for line, _ in found])
+    last = tuple(recording.rest())
+    yield Batch([seen for _, seen in last], [line for line, _ in last])
+
+
+def _events(events: nri.Events, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found = [
+            (number, seen)
+            for number, line in enumerate(piece.lines, piece.first)
+            if line.strip()
+            for seen in events.observations(line)
+        ]
+        yield Batch([seen for _, seen in found], [line for line, _ in found])
+
+
+def _trace(trace: observations.Trace, pieces: Iterator[Piece], *, skip: bool) -> Iterator[Batch]:
+    for piece in pieces:
+        lines, first = piece.lines, piece.first
+        if skip and first == 1:
+            lines, first = lines[1:], 2
+        yield Batch(*trace.observations(lines, first))
+    yield Batch(*trace.rest())

@@ -1,0 +1,108 @@
+"""One line of a node's log, in any of its forms, as containerd wrote it.
+
+containerd writes logfmt or JSON; journald, syslog and log collectors put
+their own frame around it.  Whatever the frame, what comes out is the message
+with its time and its error, or nothing if the line is not containerd's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+_LOGFMT: Final = re.compile(r'time="([^"]*)" level=\w+ msg="((?:[^"\\]|\\.)*)"(.*)', re.DOTALL)
+_TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
+_FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=("(?:[^"\\]|\\.)*"|\S+)')
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
+_FRAMES: Final = 4
+"""Frames around frames that are opened: a collector's around journald's around containerd's."""
+
+
+class Entry(NamedTuple):
+    """A message of containerd, its time as written, and the fields that matter here."""
+
+    message: str
+    at: str
+    error: str
+    version: str
+
+
+class _Json(msgspec.Struct, gc=False):
+    """The keys that containerd, journald and collectors use."""
+
+    msg: str | None = None
+    time: str | None = None
+    error: str | None = None
+    version: str | None = None
+    journal: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
+    log: str | None = None
+    message: str | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Json)
+
+
+def entry(line: bytes) -> Entry | None:
+    r"""What containerd said in *line*; ``None`` if it said nothing there.
+
+    >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=late').message
+    'StopContainer for "c1"'
+    """
+    return _opened(line.decode("utf-8", errors="replace"), _FRAMES)
+
+
+def _opened(text: str, frames: int) -> Entry | None:
+    at = text.find("{")
+    if at >= 0 and text.find('time="', 0, at) < 0 and (found := _json(text[at:], frames)) is not None:
+        return found
+    logfmt = _LOGFMT.search(text)
+    if logfmt is not None:
+        fields = _fields(logfmt[3])
+        return Entry(unescaped(logfmt[2]), logfmt[1], fields.get("error", ""), fields.get("version", ""))
+    terminal = _TERMINAL.match(text)
+    if terminal is not None:
+        fields = _fields(terminal[2])
+        return Entry(terminal[2].split("  ")[0].rstrip(), terminal[1], fields.get("error", ""), fields.get("version", ""))
+    return None
+
+
+def _json(text: str, frames: int) -> Entry | None:
+    try:
+        found = _DECODER.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    if found.msg is not None:
+        return Entry(found.msg, found.time or "", found.error or "", found.version or "")
+    inner = found.journal if found.journal is not None else found.log or found.message
+    if isinstance(inner, list):
+        # journald writes what it does not take for text as numbers, one a byte.
+        inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
+    return _opened(inner, frames - 1) if inner and frames else None
+
+
+def _fields(text: str) -> dict[str, str]:
+    found = {}
+    for name, value in _FIELD.findall(text):
+        found.setdefault(name, unescaped(value[1:-1]) if value.startswith('"') else value)
+    return found
+
+
+def unescaped(text: str) -> str:
+    r"""*text* without the backslashes of a quoted Go string.
+
+    >>> unescaped(r'StopContainer for \"c1\"\n')
+    'StopContainer for "c1"\n'
+    """
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_unescape, text)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    what = found[1]
+    if len(what) > 1:
+        return chr(int(what[1:], 16))
+    return _PLAIN.get(what, what)

@@ -1,0 +1,201 @@
+"""What a call on a pod does to its containers, and whom a shortened id means.
+
+StopPodSandbox stops the containers of the pod, RemovePodSandbox removes them,
+and no line of a log says so container by container.  Here the two are joined:
+from calls on pods and containers come observations of each, in order.
+
+A container whose creation nobody recorded may belong to any pod whose start
+nobody recorded either; such a pod's calls *may* then have reached it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from fsm.trace import Phase
+
+CONTAINER: Final = "container"
+POD: Final = "pod"
+
+POD_CALLS: Final = frozenset(  # CreateContainer names the pod; the container has no id yet
+    {
+        "RunPodSandbox",
+        "StopPodSandbox",
+        "RemovePodSandbox",
+        "PodSandboxStatus",
+        "PortForward",
+        "UpdatePodSandboxResources",
+        "CreateContainer",
+    }
+)
+CONTAINER_CALLS: Final = frozenset(
+    {
+        "StartContainer",
+        "StopContainer",
+        "RemoveContainer",
+        "ContainerStatus",
+        "UpdateContainerResources",
+        "ReopenContainerLog",
+        "ExecSync",
+        "Exec",
+        "Attach",
+        "ContainerStats",
+        "CheckpointContainer",
+    }
+)
+_INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
+_FULL: Final = re.compile(r"[0-9a-f]{64}")
+
+STRANGERS: Final = 65_536
+"""Containers and pods of unrecorded origin that are kept apart; the oldest are forgotten first."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Joiner:
+    """Follows who belongs to whom, and turns calls into observations."""
+
+    _pod_of: dict[str, str] = field(default_factory=dict)
+    _containers: dict[str, dict[str, None]] = field(default_factory=dict)
+    _whole: set[str] = field(default_factory=set)
+    _strangers: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _reached: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)
+    _anonymous: int = 0
+
+    def kind(self, identity: str) -> str:
+        """Whether *identity* is a container or a pod, as far as is known."""
+        if identity in self._containers:
+            return POD
+        return CONTAINER if identity in self._pod_of or identity in self._strangers else ""
+
+    def named(self, identity: str) -> str:
+        """The full id that *identity* stands for; empty where that cannot be told.
+
+        Every call takes an unambiguous beginning of an id for the id.
+        """
+        if _FULL.fullmatch(identity) or not identity:
+            return identity
+        known = (*self._pod_of, *self._containers, *self._strangers)
+        found = [each for each in known if each.startswith(identity)]
+        return found[0] if len(found) == 1 else ""
+
+    def observations(  # noqa: PLR0913  (a call has these parts)
+        self,
+        call: str,
+        identity: str,
+        phase: Phase,
+        *,
+        reply: str = "",
+        met: str = "",
+        detail: str = "",
+        at: int | str | None = None,
+    ) -> list[Observation]:
+        """What the *phase* of *call* on *identity* says of everybody concerned."""
+        of = POD if call in POD_CALLS else CONTAINER
+        whole = self.named(identity)
+        if not whole:
+            # An id that may stand for anybody: judged by itself, and forgotten.
+            if phase not in {"reply", "answered"} or not identity:
+                return []
+            self._anonymous += 1
+            alone = Observation(
+                entity=f"{identity} #{self._anonymous}", of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at
+            )
+            return [alone]
+        seen = Observation(entity=whole, of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
+        if of == POD:
+            return [*self._before(seen), seen, *self._after(seen)]
+        self._note(seen)
+        return [seen]
+
+    def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        """A container came to be; calls in progress on its pod may reach it.
+
+        *pod* is empty where it cannot be told which one it is.
+        """
+        if pod:
+            self._pod_of[container] = pod
+            self._containers.setdefault(pod, {})[container] = None
+        else:
+            self._strangers[container] = None
+        seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
+        calls = self._reached.get(pod, [])
+        for index, (call, reached) in enumerate(calls):
+            calls[index] = (call, (*reached, container))
+            seen += [
+                Observation(entity=container, of=CONTAINER, event=inner, phase="request", at=at) for inner in _INNER[call]
+            ]
+        return seen
+
+    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        """A pod came to be: all its containers will be known."""
+        self._containers.setdefault(pod, {})
+        self._whole.add(pod)
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
+
+    def restarted(self, *, at: int | str | None = None) -> list[Observation]:
+        """The runtime starts again: nobody waits for a reply any more."""
+        self._reached.clear()
+        return [Observation(event="load", at=at)]
+
+    def _note(self, seen: Observation) -> None:
+        """Remember or forget the container of *seen*."""
+        container = seen.entity
+        if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
+            self._forget(container)
+        elif container not in self._pod_of and seen.met != "absent":
+            self._strangers[container] = None
+            self._strangers.move_to_end(container)
+            if len(self._strangers) > STRANGERS:
+                self._strangers.popitem(last=False)
+
+    def _forget(self, container: str) -> None:
+        self._strangers.pop(container, None)
+        pod = self._pod_of.pop(container, None)
+        if pod is not None:
+            self._containers.get(pod, {}).pop(container, None)
+
+    def _before(self, seen: Observation) -> list[Observation]:
+        """The requests that a request on a pod makes of its containers."""
+        if seen.event not in _INNER or seen.phase != "request":
+            return []
+        pod = seen.entity
+        mine = tuple(self._containers.get(pod, ()))
+        reached = mine if pod in self._whole else (*mine, *self._strangers)
+        self._reached.setdefault(pod, []).append((seen.event, reached))
+        return [
+            Observation(entity=each, of=CONTAINER, event=inner, phase="request", at=seen.at)
+            for each in reached
+            for inner in _INNER[seen.event]
+        ]
+
+    def _after(self, seen: Observation) -> list[Observation]:
+        """How those requests ended, once the reply on the pod is there."""
+        if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
+            return []
+        pod = seen.entity
+        calls = self._reached.get(pod, [])
+        index = next((index for index, (call, _) in enumerate(calls) if call == seen.event), None)
+        if index is None:
+            return []
+        _, reached = calls.pop(index)
+        if not calls:
+            del self._reached[pod]
+        mine = self._containers.get(pod, {})
+        found = []
+        for each in reached:
+            # A stranger may belong to another pod: whether it was reached nobody knows.
+            reply = seen.reply if each in mine and seen.reply == "ok" else ""
+            for inner in _INNER[seen.event]:
+                found.append(Observation(entity=each, of=CONTAINER, event=inner, phase=seen.phase, reply=reply, at=seen.at))
+        if seen.event == "RemovePodSandbox" and seen.reply == "ok":
+            for each in tuple(mine):
+                self._forget(each)
+            self._containers.pop(pod, None)
+            self._whole.discard(pod)
+        return found

@@ -1,0 +1,136 @@
+"""The one semantics: a machine as a dense table of integers.
+
+Explorer, simulator, monitor and tests all ask :meth:`Table.step`.  A call
+that takes time has two rows: the event's own, in which it begins, and one for
+its *ends*, in which it leaves the state that others could meet meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.machine import outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fsm.machine import Cell, Deviation, Event, Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One outcome, by number: ``to`` indexes the table's states."""
+
+    index: int
+    name: str
+    to: int
+    reply: tuple[str, ...]
+    emits: tuple[str, ...]
+    begins: bool
+    deviation: Deviation | None
+
+    def replies(self, reply: str) -> bool:
+        """Whether *reply* fits, ``error`` standing for every error."""
+        return reply in self.reply or ("error" in self.reply and reply != "ok")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An event, or the ends of one that takes time."""
+
+    index: int
+    event: Event
+    ends: bool
+
+    @property
+    def name(self) -> str:
+        """The event's name; for its ends, with ``…`` before it.
+
+        ``…start`` reads "and start goes on to its end".
+        """
+        return f"…{self.event.name}" if self.ends else self.event.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """States and rows by number, and what happens where they meet."""
+
+    machine: Machine
+    states: tuple[str, ...]
+    shows: tuple[str, ...]
+    initial: int
+    rows: tuple[Row, ...]
+    row: Mapping[str, int]
+    end: Mapping[int, int]
+    ways: tuple[Way, ...]
+    cells: tuple[tuple[Way, ...] | None, ...]
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        """Every way in which *row* may go in *state*.
+
+        Empty where it cannot happen, ``None`` where the specification is
+        silent.  In the order of the model.
+        """
+        return self.cells[row * len(self.states) + state]
+
+    def cell(self, state: int, row: int) -> Cell | None:
+        """The cell as the model has it; ``None`` for an end where the call cannot be."""
+        event = self.rows[row].event
+        name = self.states[state]
+        return event.ends.get(name) if self.rows[row].ends else event.cells[name]
+
+    def met(self) -> Iterator[tuple[int, int]]:
+        """Every (row, state) that has a cell, in the order of the model."""
+        for row in self.rows:
+            for state in range(len(self.states)):
+                if self.cell(state, row.index) is not None:
+                    yield row.index, state
+
+
+def tabulate(machine: Machine) -> Table:
+    """*machine* as a table; its states and events keep their order.
+
+    >>> from fsm.library import load
+    >>> table = tabulate(load("container-status"))
+    >>> [(way.name, table.states[way.to]) for way in table.step(table.states.index("exited"), table.row["stop"])]
+    [('ignored', 'exited')]
+    """
+    number = {name: index for index, name in enumerate(machine.states)}
+    rows: list[Row] = []
+    ways: list[Way] = []
+    cells: list[tuple[Way, ...] | None] = []
+    for event in machine.events.values():
+        for ends in (False, True) if event.ends else (False,):
+            rows.append(Row(index=len(rows), event=event, ends=ends))
+            for state in machine.states:
+                cell = event.ends.get(state) if ends else event.cells[state]
+                found = () if cell is None else outcomes(cell, state, event.kind)
+                if found is None:
+                    cells.append(None)
+                    continue
+                here = tuple(
+                    Way(
+                        index=len(ways) + offset,
+                        name=way.name,
+                        to=number[way.to],
+                        reply=way.reply,
+                        emits=way.emits,
+                        begins=way.begins,
+                        deviation=way.deviation,
+                    )
+                    for offset, way in enumerate(found)
+                )
+                ways.extend(here)
+                cells.append(here)
+    return Table(
+        machine=machine,
+        states=tuple(machine.states),
+        shows=tuple(state.shows for state in machine.states.values()),
+        initial=number[machine.initial],
+        rows=tuple(rows),
+        row={row.event.name: row.index for row in rows if not row.ends},
+        end={row.index - 1: row.index for row in rows if row.ends},
+        ways=tuple(ways),
+        cells=tuple(cells),
+    )
