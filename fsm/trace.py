@@ -32,7 +32,7 @@ gap
 """
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One thing that was seen.
 
     A struct of ``msgspec`` and not a dataclass: a trace has millions of

@@ -193,9 +193,7 @@ class Dynamics:
             kept = self._happened(before, row, emits, phase)
             before, cells = self.closed(kept.possibilities), kept.cells
         if shows:
-            before = frozenset(each for each in before if self.table.shows[each.state] == shows)
-            if row < 0:
-                before = self.closed(before)
+            before = self.closed(each for each in before if self.table.shows[each.state] == shows)
         return Kept(possibilities=before, cells=cells)
 
     def requested(self, before: Possibilities, row: int) -> Possibilities:

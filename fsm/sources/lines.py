@@ -60,6 +60,7 @@ class Lines:
                     if cut:  # the piece starts with the end of a line that was given before
                         lines[0] = b""
                         cut = False
+                    self.notes["lines"] += len(lines)
                     yield Piece(first=first, lines=[line.removesuffix(b"\r") for line in lines])
                     first += len(lines)
                 if len(rest) > LONGEST:
@@ -68,6 +69,7 @@ class Lines:
                         yield Piece(first=first, lines=[rest[:LONGEST]])
                     rest, cut = b"", True
             if rest and not cut:
+                self.notes["lines"] += 1
                 yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
 
     def _opened(self) -> IO[bytes]:

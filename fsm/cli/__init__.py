@@ -1,0 +1,102 @@
+"""The command ``fsm``: what people type, and nothing that a library could do.
+
+Each command is a module of its own and is loaded when it is asked for, so
+that ``fsm --help`` does not pay for the engines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fsm.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "judge": "Judge logs and recordings by the specification.",
+    "list": "List the models.",
+    "show": "Show a model: what each event does in each state, and why.",
+    "simulate": "Write a trace that a model could have made.",
+    "schema": "Print the JSON Schema of model files, for editors.",
+}
+"""The commands in the order of ``--help``, each with its line there."""
+
+WRONG_INPUT: Final = 2
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+class _Commands(click.Group):
+    """Finds each command in the module of its name, when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of their table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, loaded."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"fsm.cli.{cmd_name}_command")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without loading any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it cannot be told. "
+    "Completion: eval \"$(_FSM_COMPLETE=bash_source fsm)\", or zsh_source, fish_source.",
+)
+@click.version_option(package_name="container-fsm", message="fsm %(version)s")
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """Executable lifecycle specifications: is this behaviour legal?
+
+    A lifecycle is written once, as a table of states and events. The command
+    judges logs and recordings of container runtimes by it, and says of each
+    violation why it is one, what would have been legal, and which clause
+    says so.
+
+    \b
+    fsm judge /var/log/containerd.log
+    journalctl -u containerd -o json | fsm judge -
+    fsm show container-status --event stop
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+def main() -> None:
+    """Run the command; the exit code says what came of it."""
+    try:
+        answer = group.main(standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        click.echo(str(error), err=True)
+        sys.exit(WRONG_INPUT)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(WRONG_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone, as with "| head"; nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BROKEN_PIPE)
+    sys.exit(answer if isinstance(answer, int) else 0)

@@ -1,0 +1,111 @@
+"""``fsm judge``: recordings in, verdicts out."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.cli.options import complete_models, complete_profiles, width
+from fsm.judging import judge
+from fsm.machine import LEVELS
+from fsm.reporting import Report
+from fsm.reporting.data import json
+from fsm.reporting.github import github
+from fsm.reporting.junit import junit
+from fsm.reporting.sarif import sarif
+from fsm.reporting.text import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.model import Level
+
+FORMATS = {"json": json, "junit": junit, "sarif": sarif, "github": github}
+
+
+@click.command(
+    "judge",
+    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 the input is wrong, 3 nothing in it could be judged.",
+)
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--model",
+    "-m",
+    "models",
+    multiple=True,
+    metavar="NAME|FILE",
+    shell_complete=complete_models,
+    help="Judge by this model; may be repeated. By default the kind of recording decides.",
+)
+@click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="Tolerate the declared deviations of a real version, such as containerd-1.6, and report them.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(LEVELS[::-1]),
+    default="MUST",
+    show_default=True,
+    help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
+)
+@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True, help="How to write the report.")
+@click.option("--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life.")
+@click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
+@click.pass_context
+def command(  # noqa: PLR0913  (one parameter an option)
+    ctx: click.Context,
+    traces: tuple[str, ...],
+    models: tuple[str, ...],
+    profile: str | None,
+    fail_on: Level,
+    form: str,
+    *,
+    fresh: bool,
+    coverage: bool,
+) -> int:
+    """Judge recordings by the specification.
+
+    TRACE is a containerd log (logfmt or JSON, as containerd, journald or a
+    collector writes it), CRI calls seen by a client, NRI events seen by a
+    plugin, or a trace in fsm's own format; plain or gzip; - is standard input.
+    Each TRACE is judged by itself; rotated logs go through zcat or cat.
+
+    \b
+    fsm judge containerd.log
+    journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
+    fsm judge --format sarif containerd.log > report.sarif
+    """
+    with _progress(traces) as advanced:
+        judged = [
+            judge(trace, models=models, profile=profile, fresh=fresh, advanced=advanced) for trace in dict.fromkeys(traces)
+        ]
+    report = Report(judged=tuple(judged), fail_on=fail_on)
+    if form == "text":
+        written = text(report, width=width(), style=partial(_style), coverage=coverage)
+    else:
+        written = FORMATS[form](report)
+    click.echo(written, nl=False, color=ctx.color)
+    return report.total().value
+
+
+def _style(value: str, how: str) -> str:
+    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+
+
+@contextmanager
+def _progress(traces: tuple[str, ...]) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, over the bytes of all files; nothing in a pipe."""
+    sizes = [Path(trace).stat().st_size for trace in traces if Path(trace).is_file()]
+    if not sys.stderr.isatty() or not sizes or sum(sizes) < 1 << 22:
+        yield lambda _: None
+        return
+    with click.progressbar(length=sum(sizes), label="judging", file=sys.stderr) as bar:
+        yield bar.update

@@ -1,0 +1,38 @@
+"""Arguments and options that several commands take."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from fsm.errors import InputError
+from fsm.library import load, names
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem as Item
+
+WIDEST = 100
+
+
+def width() -> int:
+    """Columns to write in: the terminal's, at most :data:`WIDEST`."""
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
+def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
+    """Names of shipped models that begin with *incomplete*."""
+    del ctx, param
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
+    """Names of profiles that begin with *incomplete*."""
+    del ctx, param
+    found: dict[str, None] = {}
+    for name in names():
+        try:
+            found.update(dict.fromkeys(load(name).profiles))
+        except InputError:
+            continue
+    return [name for name in found if name.startswith(incomplete)]

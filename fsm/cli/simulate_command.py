@@ -1,0 +1,39 @@
+"""``fsm simulate``: a trace that a model could have made."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from fsm.building import under
+from fsm.cli.options import complete_models, complete_profiles
+from fsm.library import load
+from fsm.simulating import simulate
+from fsm.table import tabulate
+
+
+@click.command("simulate")
+@click.argument("model", shell_complete=complete_models)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same trace.")
+@click.option("--length", type=click.IntRange(min=0), default=20, show_default=True, help="How many observations.")
+@click.option("--entities", type=click.IntRange(min=1), default=1, show_default=True, help="How many lives, interleaved.")
+@click.option("--overlap", type=click.IntRange(min=1, max=8), default=1, show_default=True, help="Calls in progress at a time.")
+@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Simulate the machine as this profile has it.")
+def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:  # noqa: PLR0913  (one an option)
+    """Write a trace that MODEL could have made, as JSON lines.
+
+    MODEL is a name from 'fsm list' or the path of a model file. The trace is
+    in fsm's own format, and 'fsm judge' finds it legal:
+
+    \b
+    fsm simulate container-status --length 1000 --overlap 2 | fsm judge -
+    """
+    machine = load(model)
+    if profile is not None:
+        if profile not in machine.profiles:
+            raise click.BadParameter(f"'{machine.name}' has: {', '.join(machine.profiles) or 'none'}", param_hint="--profile")
+        machine = under(machine, profile)
+    click.echo(msgspec.json.encode({"trace": 1, "machine": model, "fresh": True}))
+    for seen in simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap):
+        click.echo(msgspec.json.encode(seen))
+    return 0

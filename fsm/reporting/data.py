@@ -1,0 +1,127 @@
+"""The report as JSON: every finding with its evidence, every cell with its count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from fsm.reporting import words
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from fsm.judging import Judged
+    from fsm.machine import Clause, Deviation
+    from fsm.reporting import Report
+    from fsm.verdict import Deviated, Finding, Judgement, Violation
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+
+def json(report: Report) -> str:
+    """The report as one JSON document, ending in a newline."""
+    document: Json = {
+        "verdict": report.total().name.lower(),
+        "fail_on": report.fail_on,
+        "recordings": [_recording(report, judged) for judged in report.judged],
+    }
+    return dumped(document)
+
+
+def dumped(document: Json) -> str:
+    """*document*, two blanks a level, ending in a newline."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _recording(report: Report, judged: Judged) -> Json:
+    return {
+        "file": judged.name,
+        "kind": judged.kind.value,
+        "containerd": judged.version or None,
+        "verdict": report.of(judged).name.lower(),
+        "notes": dict(judged.notes),
+        "machines": [_judgement(report, each) for each in judged.judgements],
+    }
+
+
+def _judgement(report: Report, judgement: Judgement) -> Json:
+    cells: dict[str, Json] = {}
+    for (event, state), count in judgement.covered.cells.items():
+        row = cells.setdefault(event, {})
+        if isinstance(row, dict):
+            row[state] = count
+    return {
+        "machine": judgement.machine.name,
+        "verdict": report.answer(judgement).name.lower(),
+        "why": judgement.verdict.why if isinstance(judgement.verdict, Unknown) else None,
+        "entities": judgement.entities,
+        "observations": judgement.observations,
+        "notes": dict(judgement.notes),
+        "findings": [_finding(report, each) for each in report.findings(judgement)],
+        "tolerated": [_tolerated(each) for each in judgement.tolerated],
+        "cells": cells,
+    }
+
+
+def _finding(report: Report, finding: Finding) -> Json:
+    return {
+        "kind": "violation" if report.fails(finding) else "surprise",
+        "what": words.what(finding.first[0]),
+        "count": finding.count,
+        "entities": finding.entities,
+        "clause": _clause(finding.first[0].clause),
+        "first": [_violation(each) for each in finding.first],
+    }
+
+
+def _violation(violation: Violation) -> Json:
+    seen = violation.observation
+    return {
+        "file": violation.file,
+        "line": violation.line,
+        "at": seen.at,
+        "entity": seen.entity,
+        "cause": violation.cause.value,
+        "event": seen.event or None,
+        "reply": seen.reply or None,
+        "shows": seen.shows or None,
+        "met": seen.met or None,
+        "output": seen.output or None,
+        "detail": seen.detail or None,
+        "before": list(violation.before),
+        "allowed": {each.state: list(each.what) for each in violation.permitted},
+        "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
+        "resembles": [_deviation(each) for each in violation.resembles],
+    }
+
+
+def _tolerated(each: Deviated) -> Json:
+    return {
+        "count": each.count,
+        "file": each.first.file,
+        "line": each.first.line,
+        "entity": each.first.observation.entity,
+        "deviation": _deviation(each.first.deviation),
+        "clause": _clause(each.first.deviation.clause),
+    }
+
+
+def _clause(clause: Clause) -> Json:
+    return {
+        "name": clause.name,
+        "says": clause.says,
+        "level": clause.level,
+        "source": clause.source,
+        "link": clause.link or None,
+    }
+
+
+def _deviation(deviation: Deviation) -> Json:
+    return {
+        "name": deviation.name,
+        "profile": deviation.profile,
+        "about": deviation.about,
+        "since": deviation.since or None,
+        "until": deviation.until or None,
+        "link": deviation.link or None,
+    }

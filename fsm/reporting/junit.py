@@ -1,0 +1,92 @@
+"""The report as JUnit XML: a suite a recording and machine, a case a clause."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from fsm.reporting import Answer, words
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from fsm.machine import Clause
+    from fsm.reporting import Report
+    from fsm.verdict import Finding, Judgement
+
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, and a log can."""
+
+
+def junit(report: Report) -> str:
+    """The report as JUnit XML, ending in a newline.
+
+    Every clause of the machine is a case.  Violations fail it, surprises and
+    tolerated deviations stand in its output; a recording that says nothing of
+    the machine skips them all.
+    """
+    document = JUnitXml("fsm judge")
+    for judged, judgement in report.each():
+        suite = TestSuite(clean(f"{judged.name} {judgement.machine.name}"))
+        findings = report.findings(judgement)
+        clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
+        clauses |= {finding.first[0].clause: None for finding in findings}
+        for clause in clauses:
+            mine = [each for each in findings if each.first[0].clause == clause]
+            suite.add_testcase(_case(report, clause, mine, judgement))
+        document.add_testsuite(suite)
+    document.update_statistics()
+    out = BytesIO()
+    document.write(out, pretty=True)
+    return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
+
+
+def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Judgement) -> TestCase:
+    case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{judgement.machine.name}")
+    results = [_failure(each, judgement) for each in findings if report.fails(each)]
+    if isinstance(judgement.verdict, Unknown):
+        results.append(Skipped(f"{Answer.UNKNOWN.name.lower()}: {judgement.verdict.why}"))
+    if results:
+        case.result = results
+    said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
+    said += [
+        f"tolerated deviation {each.first.deviation.name} of {each.first.deviation.profile}: {each.count} times"
+        for each in judgement.tolerated
+        if each.first.deviation.clause == clause
+    ]
+    if said:
+        case.system_out = clean("\n".join(said))
+    return case
+
+
+def _failure(finding: Finding, judgement: Judgement) -> Failure:
+    first = finding.first[0]
+    failure = Failure(clean(f"{words.what(first)} ({words.times(finding, judgement.machine.entity)})"), first.clause.level)
+    failure.text = clean(_told(finding, judgement))
+    return failure
+
+
+def _told(finding: Finding, judgement: Judgement) -> str:
+    first = finding.first[0]
+    return "\n".join(
+        [
+            f"{first.file}:{first.line}: {words.what(first)} ({words.times(finding, judgement.machine.entity)})",
+            f"entity: {first.observation.entity}",
+            f"before: {words.before(first)}",
+            f"allowed: {words.allowed(first)}",
+            f"legal if: {words.edits(first)}",
+            f"clause: {first.clause.says} ({first.clause.source})",
+            *(f"known: {words.resembles(each)}" for each in first.resembles),
+        ]
+    )
+
+
+def clean(text: str) -> str:
+    r"""*text* without the characters that XML cannot hold.
+
+    >>> clean("a\x00b")
+    'a\ufffdb'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
