@@ -54,7 +54,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """States and rows by number, and what happens where they meet."""
+    """States and rows by number, and what happens where they meet.
+
+    ``ways`` lists every way of every cell by its index, ``origin`` the row
+    and state it belongs to; ``end`` maps a row to that of its ends.
+    """
 
     machine: Machine
     states: tuple[str, ...]
@@ -64,6 +68,7 @@ class Table:
     row: Mapping[str, int]
     end: Mapping[int, int]
     ways: tuple[Way, ...]
+    origin: tuple[tuple[int, int], ...]
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
@@ -99,6 +104,7 @@ def tabulate(machine: Machine) -> Table:
     number = {name: index for index, name in enumerate(machine.states)}
     rows: list[Row] = []
     ways: list[Way] = []
+    origin: list[tuple[int, int]] = []
     cells: list[tuple[Way, ...] | None] = []
     for event in machine.events.values():
         for ends in (False, True) if event.ends else (False,):
@@ -122,6 +128,7 @@ def tabulate(machine: Machine) -> Table:
                     for offset, way in enumerate(found)
                 )
                 ways.extend(here)
+                origin.extend((rows[-1].index, number[state]) for _ in here)
                 cells.append(here)
     return Table(
         machine=machine,
@@ -132,5 +139,6 @@ def tabulate(machine: Machine) -> Table:
         row={row.event.name: row.index for row in rows if not row.ends},
         end={row.index - 1: row.index for row in rows if row.ends},
         ways=tuple(ways),
+        origin=tuple(origin),
         cells=tuple(cells),
     )

@@ -5,11 +5,11 @@ Called once for each distinct violation of a belief; the answers are data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fsm.machine import LEVELS, Clause
-from fsm.monitoring.belief import Dynamics, Possibilities, Possibility
+from fsm.monitoring.belief import ASKED, Dynamics, Possibilities, Possibility, numbers
 from fsm.verdict import Cause, Edit, Permitted, Repair
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def _met(scene: Scene) -> tuple[int, ...]:
     """The states in which the event may have acted, or that may have been shown."""
     states = set()
     for each in scene.before:
-        mine = [call for call in each.pending if call.row == scene.row and call.met >= 0]
-        states |= {call.met for call in mine} or {each.state}
+        mine = [call for call in each.pending if call.row == scene.row and call.stage >= ASKED]
+        states |= {state for call in mine for state in numbers(call.met)} or {each.state}
     return tuple(sorted(states))
 
 
@@ -136,15 +136,18 @@ def _clauses(scene: Scene, cause: Cause, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.REPLY | Cause.EVENT:
             cells = [table.cell(state, scene.row) for state in states]
         case Cause.OUTPUT:
+            # Whichever event it was, an output that no cell of the state has breaks
+            # the strongest of the cells that might have had it.
             makers = [row.index for row in table.rows if _emits(table, row.index, scene.seen[5])]
-            cells = [table.cell(state, row) for state in states for row in makers]
+            by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
+            return [clause for clauses in by_state if (clause := _strongest(clauses))]
         case _:
             event = scene.seen[0] or (scene.last[0] if scene.last else "")
             row = scene.dynamics.names.get(event, -1)
             cells = [
                 table.cell(state, row)
                 for state in range(len(table.states))
-                if row >= 0 and any(way.to in states for way in table.step(state, row) or ())
+                if row >= 0 and any(way.to in states and way.to != state for way in table.step(state, row) or ())
             ]
     return [cell.clause for cell in cells if cell is not None]
 
@@ -155,6 +158,10 @@ def _emits(table: Table, row: int, output: str) -> bool:
 
 def _weakest(clauses: Iterable[Clause]) -> Clause | None:
     return min(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
+
+
+def _strongest(clauses: Iterable[Clause]) -> Clause | None:
+    return max(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
 
 
 def _implied(table: Table) -> Clause:
@@ -189,8 +196,8 @@ def _other_replies(scene: Scene) -> Iterable[tuple[Edit, Possibilities]]:
 
 
 def _missing(scene: Scene) -> Iterable[tuple[Edit, Possibilities]]:
-    """Events of which one, put before the observation, makes it legal."""
-    dynamics = scene.dynamics
+    """Events of which one, put before the observation, makes it legal: by what is specified, not by silence."""
+    dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
             continue

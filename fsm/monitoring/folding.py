@@ -39,15 +39,13 @@ class Open:
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
-            edits = [each for each in edits if dynamics.allows(each[1], after)] or edits
+            edits.sort(key=lambda each: not dynamics.allows(each[1], after))
             said = key(self.observation)
             if following.event != self.observation.event and dynamics.allows(self.before, after):
                 swapped = dynamics.after(self.before, after)
                 if swapped and dynamics.allows(swapped, said):
                     name = following.event or following.shows or following.output
-                    edits.append((Edit(repair=Repair.SWAPPED, instead=name), swapped))
-                    order = list(Repair)
-                    edits.sort(key=lambda each: order.index(each[0].repair))
+                    edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
         return Violation(
             machine=dynamics.table.machine.name,
             cause=self.explained.cause,

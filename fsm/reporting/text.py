@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 _LABEL: Final = 11
 _NARROWEST: Final = 40
-
-Style = "Callable[[str, str], str]"
-"""Gives a text a colour by name, or leaves it as it is."""
-
+_COLOURS: Final = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}
 
 def plain(text: str, _: str) -> str:
     """*text* without colour."""
@@ -50,7 +47,7 @@ class _Writer:
 
     def _recording(self, judged: Judged) -> Iterator[str]:
         version = f" of containerd {judged.version}" if judged.version else ""
-        yield from self._wrapped(f"{self.style(judged.name, 'bold')}: {judged.kind.value}{version}")
+        yield from self._wrapped(f"{judged.name}: {judged.kind.value}{version}", marked=judged.name, how="bold")
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -65,13 +62,14 @@ class _Writer:
 
     def _finding(self, finding: Finding, judgement: Judgement) -> Iterator[str]:
         violation = finding.first[0]
-        fails = self.report.fails(finding)
-        word = self.style("violation", "red") if fails else self.style("surprise", "yellow")
+        word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
         level = violation.clause.level
         yield from self._wrapped(
             f"{word} ({level}): {words.short(words.what(violation))} — "
             f"{words.times(finding, judgement.machine.entity)}",
             indent="  ",
+            marked=word,
+            how=how,
         )
         yield from self._evidence(violation)
         if finding.count > 1:
@@ -101,8 +99,9 @@ class _Writer:
     def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
         deviation = each.first.deviation
         often = "once" if each.count == 1 else f"{each.count:,} times"
-        word = self.style("tolerated deviation", "cyan")
-        yield from self._wrapped(f"{word} {deviation.name} of {deviation.profile} — {often}", indent="  ")
+        word = "tolerated deviation"
+        said = f"{word} {deviation.name} of {deviation.profile} — {often}"
+        yield from self._wrapped(said, indent="  ", marked=word, how="cyan")
         yield from self._row("where", f"{each.first.file}:{each.first.line}")
         yield from self._row("entity", words.short(each.first.observation.entity))
         yield from self._row("what", deviation.about)
@@ -121,7 +120,7 @@ class _Writer:
         lines = judged.notes.get("lines", 0)
         noted = "; ".join(f"{count:,} {name}" for name, count in others.items())
         yield from self._row("read", f"{words.plural(lines, 'line')}{f'; {noted}' if noted else ''}")
-        yield from self._row("verdict", self._answer(self.report.of(judged)))
+        yield f"    {'verdict':<{_LABEL}}{self._answer(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         verdict = judgement.verdict
@@ -141,9 +140,11 @@ class _Writer:
         met = sum(1 for count in cells.values() if count)
         counts.append(f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not")
         counts += [words.plural(count, name) if count == 1 else f"{count:,} × {name}" for name, count in judgement.notes.items()]
-        said = f"{judgement.machine.name}: {self._answer(self.report.answer(judgement))}"
+        answer = self.report.answer(judgement)
+        word = answer.name.lower()
         why = f" ({verdict.why})" if isinstance(verdict, Unknown) else ""
-        yield from self._wrapped(f"  {said}{why}: {', '.join(counts)}", indent="")
+        said = f"{judgement.machine.name} {word}{why}: {', '.join(counts)}"
+        yield from self._wrapped(said, indent="  ", marked=word, how=_COLOURS[answer])
         if self.coverage:
             yield from self._cells(judgement)
 
@@ -161,8 +162,7 @@ class _Writer:
             yield f"{judged.name:<{longest}}  {self._answer(self.report.of(judged))}"
 
     def _answer(self, answer: Answer) -> str:
-        colour = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}[answer]
-        return self.style(answer.name.lower(), colour)
+        return self.style(answer.name.lower(), _COLOURS[answer])
 
     def _row(self, label: str, value: str) -> Iterator[str]:
         if value:
@@ -176,12 +176,18 @@ class _Writer:
                 break_on_hyphens=False,
             )
 
-    def _wrapped(self, value: str, *, indent: str = "") -> Iterator[str]:
-        yield from textwrap.wrap(
+    def _wrapped(self, value: str, *, indent: str = "", marked: str = "", how: str = "") -> Iterator[str]:
+        """*value* in lines; its first *marked* gets the colour *how*, after the line breaks are known."""
+        for line in textwrap.wrap(
             value,
             self.width,
             initial_indent=indent,
             subsequent_indent=f"{indent}    ",
             break_long_words=False,
             break_on_hyphens=False,
-        )
+        ):
+            if marked and marked in line:
+                yield line.replace(marked, self.style(marked, how), 1)
+                marked = ""
+            else:
+                yield line

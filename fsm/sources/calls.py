@@ -11,7 +11,7 @@ observations, request and reply, in the order of time.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ import msgspec
 
 from fsm.sources.joining import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.sources.ordering import Ordering
-from fsm.sources.texts import met
+from fsm.sources.texts import met, unresolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ class Calls:
     notes: Counter[str] = field(default_factory=Counter)
     _joiner: Joiner = field(default_factory=Joiner)
     _points: Ordering[_Point] = field(default_factory=Ordering)
-    _reads: OrderedDict[str, Call] = field(default_factory=OrderedDict)
+    _reads: deque[Call] = field(default_factory=lambda: deque(maxlen=_READS))
     _latest: int = 0
 
     def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
@@ -77,8 +77,11 @@ class Calls:
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
             return
+        if unresolved(call.detail):
+            self.notes["calls on ids that stand for nobody or several"] += 1
+            return
         if call.op == "status":
-            read = self._reads.get(call.id)
+            read = self._read(call)
             start = call.start if call.start is not None else self._latest
             call.op, call.code = "ContainerStatus", "OK"
             call.start, call.end = (read.start, read.end) if read else (start, max(start, self._latest))
@@ -86,15 +89,21 @@ class Calls:
             self.notes["calls without a lifecycle"] += 1
             return
         elif call.op == "ContainerStatus" and call.code == "OK":
-            self._reads[call.id] = call
-            if len(self._reads) > _READS:
-                self._reads.popitem(last=False)
+            self._reads.append(call)
         start = call.start if call.start is not None else self._latest
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         self._points.add(start, _Point(call, number, asks=True))
         self._points.add(end, _Point(call, number, asks=False))
         yield from self._settled(self._points.settled())
+
+    def _read(self, shown: Call) -> Call | None:
+        """The status call whose answer *shown* tells; it may have shortened the id."""
+        for read in reversed(self._reads):
+            if read.id and shown.id.startswith(read.id):
+                self._reads.remove(read)
+                return read
+        return None
 
     def rest(self) -> Iterator[tuple[int, Observation]]:
         """What is settled once there are no more lines."""
@@ -124,5 +133,5 @@ class Calls:
             call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
         )
         if creates and ok and call.id:
-            return [*seen, *self._joiner.created(call.id, self._joiner.named(call.pod), at=call.end)]
+            return [*seen, *self._joiner.created(call.id, self._joiner.pod(call.pod), at=call.end)]
         return seen

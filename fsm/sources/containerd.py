@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.sources.entries import Entry, entry
 from fsm.sources.joining import CONTAINER, POD, POD_CALLS, Joiner
-from fsm.sources.texts import met, split
+from fsm.sources.texts import met, split, unresolved
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from fsm.trace import Phase
 
 RELEVANT: Final = re.compile(
-    rb"for \\*\"|PodSandbox|Podsandbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
+    rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot"
 )
 """What a line must hold to matter; most do not."""
 
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
-_RUN: Final = re.compile(r"^RunPod[Ss]andbox for &PodSandboxMetadata\{")
+_RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
 _RAN: Final = re.compile(r' returns sandbox id "([^"]*)"$')
-_CREATE: Final = re.compile(r'^CreateContainer within sandbox "([^"]*)" for (container )?(?:name )?&ContainerMetadata\{')
+_CREATE: Final = re.compile(r'^CreateContainer within sandbox "([^"]*)" for ')
 _CREATED: Final = re.compile(r' returns container id "([^"]*)"$')
 _EXIT: Final = re.compile(
     r"(?:received (?P<what>(?:sandbox |container |sandbox container )?)exit event|TaskExit event(?P<pod> in podsandbox handler)?)[ {:]*"
@@ -50,17 +50,15 @@ _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
 
 _LOGGED: Final = frozenset(
     {
-        "RunPodSandbox",
         "StopPodSandbox",
         "RemovePodSandbox",
-        "CreateContainer",
         "StartContainer",
         "StopContainer",
         "RemoveContainer",
         "UpdateContainerResources",
     }
 )
-"""Calls whose request is written at the same level as their success."""
+"""Calls on an id whose request is written at the same level as their success."""
 
 _UNLOGGED: Final = frozenset(
     {
@@ -120,7 +118,7 @@ class Log:
 
     def _said(self, found: Entry) -> Iterable[Observation] | None:
         message = found.message
-        if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())) and name != "RunPodSandbox":
+        if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
             return self._called(name, call[2], call[3], found)
         if removed := _REMOVED_POD.match(message):
             return self._replied("RemovePodSandbox", removed[1], "ok", found)
@@ -173,7 +171,7 @@ class Log:
             phase = "answered"
         if self._asked[name, identity] == 0:
             del self._asked[name, identity]
-        if phase == "answered" and not reply:
+        if (phase == "answered" and not reply) or unresolved(text):
             return ()
         where = met(text, pod=name in POD_CALLS)
         return self._joiner.observations(
@@ -185,7 +183,7 @@ class Log:
         created = _CREATED.search(found.message)
         if created:
             seen = list(self._replied("CreateContainer", pod, "ok", found))
-            return [*seen, *self._joiner.created(created[1], self._joiner.named(pod), at=found.at)]
+            return [*seen, *self._joiner.created(created[1], self._joiner.pod(pod), at=found.at)]
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from fsm.sources.texts import ABSENT
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
@@ -63,26 +64,31 @@ class Joiner:
     _pod_of: dict[str, str] = field(default_factory=dict)
     _containers: dict[str, dict[str, None]] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
-    _strangers: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _strangers: dict[str, OrderedDict[str, None]] = field(
+        default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
+    )
     _reached: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)
     _anonymous: int = 0
 
     def kind(self, identity: str) -> str:
         """Whether *identity* is a container or a pod, as far as is known."""
-        if identity in self._containers:
+        if identity in self._containers or identity in self._strangers[POD]:
             return POD
-        return CONTAINER if identity in self._pod_of or identity in self._strangers else ""
+        return CONTAINER if identity in self._pod_of or identity in self._strangers[CONTAINER] else ""
 
-    def named(self, identity: str) -> str:
-        """The full id that *identity* stands for; empty where that cannot be told.
+    def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
+        """The full ids that *identity* may stand for, and whether it is certain that it stands for one of them.
 
-        Every call takes an unambiguous beginning of an id for the id.
+        Every call takes an unambiguous beginning of an id for the id.  What is
+        unambiguous to the runtime need not be so here: of some we do not know
+        that they exist, of others that they do not exist any more.
         """
-        if _FULL.fullmatch(identity) or not identity:
-            return identity
-        known = (*self._pod_of, *self._containers, *self._strangers)
-        found = [each for each in known if each.startswith(identity)]
-        return found[0] if len(found) == 1 else ""
+        if _FULL.fullmatch(identity):
+            return (identity,), True
+        known = self._pod_of if of == CONTAINER else self._containers
+        mine = tuple(each for each in known if each.startswith(identity))
+        strangers = tuple(each for each in self._strangers[of] if each.startswith(identity) and each not in known)
+        return (*mine, *strangers), len(mine) == 1 and not strangers
 
     def observations(  # noqa: PLR0913  (a call has these parts)
         self,
@@ -97,21 +103,55 @@ class Joiner:
     ) -> list[Observation]:
         """What the *phase* of *call* on *identity* says of everybody concerned."""
         of = POD if call in POD_CALLS else CONTAINER
-        whole = self.named(identity)
-        if not whole:
-            # An id that may stand for anybody: judged by itself, and forgotten.
-            if phase not in {"reply", "answered"} or not identity:
-                return []
-            self._anonymous += 1
-            alone = Observation(
-                entity=f"{identity} #{self._anonymous}", of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at
+        if not identity:
+            return []
+        meant, certain = self._meant(identity, of)
+        if certain:
+            return self._of(
+                Observation(entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
             )
-            return [alone]
-        seen = Observation(entity=whole, of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
-        if of == POD:
-            return [*self._before(seen), seen, *self._after(seen)]
-        self._note(seen)
+        # An id that may stand for several: its reply is judged by itself, and
+        # whether the call was on one of them nobody knows.
+        found: list[Observation] = []
+        if phase in {"reply", "answered"} and reply:
+            self._anonymous += 1
+            name = f"{identity} ({self._anonymous})"
+            found.append(
+                Observation(entity=name, of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at)
+            )
+        if phase != "answered":
+            for each in meant:
+                found += self._of(Observation(entity=each, of=of, event=call, phase=phase, at=at))
+        return found
+
+    def _of(self, seen: Observation) -> list[Observation]:
+        """*seen*, and what it means for the containers of the pod that it is about."""
+        if seen.of == POD:
+            found = [*self._before(seen), seen, *self._after(seen)]
+            if seen.entity not in self._containers:
+                self._meet(seen)
+            return found
+        if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
+            self._forget(seen.entity)
+        elif seen.entity not in self._pod_of:
+            self._meet(seen)
         return [seen]
+
+    def _meet(self, seen: Observation) -> None:
+        """Remember somebody of unrecorded origin, as long as there may be such a one."""
+        strangers = self._strangers[seen.of]
+        if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
+            strangers.pop(seen.entity, None)
+            return
+        strangers[seen.entity] = None
+        strangers.move_to_end(seen.entity)
+        if len(strangers) > STRANGERS:
+            strangers.popitem(last=False)
+
+    def pod(self, identity: str) -> str:
+        """The full id of the pod that *identity* stands for; empty if that is not certain."""
+        meant, certain = self._meant(identity, POD)
+        return meant[0] if certain else ""
 
     def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
         """A container came to be; calls in progress on its pod may reach it.
@@ -122,7 +162,7 @@ class Joiner:
             self._pod_of[container] = pod
             self._containers.setdefault(pod, {})[container] = None
         else:
-            self._strangers[container] = None
+            self._strangers[CONTAINER][container] = None
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
         calls = self._reached.get(pod, [])
         for index, (call, reached) in enumerate(calls):
@@ -143,19 +183,8 @@ class Joiner:
         self._reached.clear()
         return [Observation(event="load", at=at)]
 
-    def _note(self, seen: Observation) -> None:
-        """Remember or forget the container of *seen*."""
-        container = seen.entity
-        if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
-            self._forget(container)
-        elif container not in self._pod_of and seen.met != "absent":
-            self._strangers[container] = None
-            self._strangers.move_to_end(container)
-            if len(self._strangers) > STRANGERS:
-                self._strangers.popitem(last=False)
-
     def _forget(self, container: str) -> None:
-        self._strangers.pop(container, None)
+        self._strangers[CONTAINER].pop(container, None)
         pod = self._pod_of.pop(container, None)
         if pod is not None:
             self._containers.get(pod, {}).pop(container, None)
@@ -166,7 +195,7 @@ class Joiner:
             return []
         pod = seen.entity
         mine = tuple(self._containers.get(pod, ()))
-        reached = mine if pod in self._whole else (*mine, *self._strangers)
+        reached = mine if pod in self._whole else (*mine, *self._strangers[CONTAINER])
         self._reached.setdefault(pod, []).append((seen.event, reached))
         return [
             Observation(entity=each, of=CONTAINER, event=inner, phase="request", at=seen.at)
@@ -190,7 +219,7 @@ class Joiner:
         found = []
         for each in reached:
             # A stranger may belong to another pod: whether it was reached nobody knows.
-            reply = seen.reply if each in mine and seen.reply == "ok" else ""
+            reply = "ok" if each in mine and seen.reply == "ok" else ""
             for inner in _INNER[seen.event]:
                 found.append(Observation(entity=each, of=CONTAINER, event=inner, phase=seen.phase, reply=reply, at=seen.at))
         if seen.event == "RemovePodSandbox" and seen.reply == "ok":

@@ -9,9 +9,10 @@ _GRPC: Final = re.compile(r"^rpc error: code = (\w+) desc = (.*)", re.DOTALL)
 _STATE: Final = re.compile(r"\bcontainer is in (CONTAINER_[A-Z]+) state$")
 _NO_CONTAINER: Final = re.compile(
     r"^(?:failed to exec in container: )?(?:an error occurred when try to find container|failed to find container|"
-    r"could not find container)\b"
+    r"could not find container)\b.*not found$"
 )
-_NO_POD: Final = re.compile(r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b")
+_NO_POD: Final = re.compile(r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*not found$")
+_UNRESOLVED: Final = re.compile(r"(?:Multiple IDs found with provided prefix|prefix can't be empty)", re.IGNORECASE)
 _CANCELED: Final = re.compile(r"context canceled$")
 _TOO_LATE: Final = re.compile(r"context deadline exceeded$")
 
@@ -47,3 +48,12 @@ def met(text: str, *, pod: bool) -> str:
         return ABSENT
     state = None if pod else _STATE.search(text)
     return state[1] if state else ""
+
+
+def unresolved(text: str) -> bool:
+    """Whether *text* says that the id given stands for nobody or for several: the call met no one.
+
+    >>> unresolved('an error occurred when try to find container "": Prefix can\'t be empty')
+    True
+    """
+    return _UNRESOLVED.search(text) is not None
