@@ -7,79 +7,45 @@ of a file are reported at once.
 
 from __future__ import annotations
 
+import codecs
+import datetime
+import json
 import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import tree_sitter
 import tree_sitter_toml
 from pydantic import ValidationError
 
-from fsm.errors import InputError, Problem, Rule, nearest
+from fsm.errors import InputError, Problem, nearest
 from fsm.model import Written
+from fsm.schema import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pydantic_core import ErrorDetails
 
-LARGEST = 4 * 1024 * 1024
+LARGEST: Final = 4 * 1024 * 1024
 """Bytes; a machine of a thousand states and a hundred events is smaller."""
 
-DEEPEST = 32
-"""Nesting of arrays and tables; the language itself needs six."""
+DEEPEST: Final = 32
+"""Nesting of arrays and tables, and parts of a key; the language itself needs six."""
 
-RULES: Mapping[str, Rule] = {
-    "FSM001": Rule(
-        finds="a model file that cannot be opened",
-        why="nothing can be said of it",
-        example="fsm show no/such/file.toml",
-    ),
-    "FSM002": Rule(
-        finds="a model file of more than 4 MiB",
-        why="no lifecycle that people can argue about is that large; it is some other file",
-        example="fsm show /var/log/syslog",
-    ),
-    "FSM003": Rule(
-        finds="bytes that are not UTF-8",
-        why="TOML is UTF-8 by definition",
-        example="a file saved as Latin-1",
-    ),
-    "FSM004": Rule(
-        finds="text that is not TOML",
-        why="the rest of the file cannot be trusted",
-        example="initial = shut   (the quotes are missing)",
-    ),
-    "FSM005": Rule(
-        finds="arrays or tables nested more than 32 deep",
-        why="the language needs six levels; deeper nesting is damage or an attack",
-        example="moves = [[[[[[…]]]]]]",
-    ),
-    "FSM010": Rule(
-        finds="a word that the language does not have",
-        why="a misspelt word that is ignored is a rule that is not checked",
-        example='[event.push] ignore = ["open"]',
-    ),
-    "FSM011": Rule(
-        finds="a word that the language requires and the file lacks",
-        why="without it the model has no meaning, or no source",
-        example="[event.push] without kind",
-    ),
-    "FSM012": Rule(
-        finds="a value of the wrong form",
-        why="it cannot mean anything there",
-        example='ignores = "open"   (a list is needed)',
-    ),
-}
+_LARGE: Final = 2**64
+
+Keys: TypeAlias = tuple[str | int, ...]
+"""A path into a document: ``("event", "push", "moves", "shut", 0)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Line numbers by path of keys: ``("event", "push", "moves", "shut")``."""
+    """Line numbers by path of keys."""
 
-    of: Mapping[tuple[str | int, ...], int]
+    of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
         """The line of *path*, or of the nearest table around it; 1 if there is none."""
@@ -107,8 +73,8 @@ def read(path: str | Path) -> Model:
     try:
         with Path(path).open("rb") as file:
             data = file.read(LARGEST + 1)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         hint = "give the path of a model file, or a name from 'fsm list'"
         raise InputError([_problem(name, 0, "FSM001", f"cannot be opened: {reason}", hint)]) from error
     return parse(data, path=name)
@@ -122,14 +88,17 @@ def parse(data: bytes, *, path: str) -> Model:
     fsm.errors.InputError: door.toml:1: is not TOML: invalid value (at end of document) [FSM004]
         see https://toml.io/en/v1.0.0
     """
+    data = data.removeprefix(codecs.BOM_UTF8)
     document = _document(data, path)
     lines = locate(data)
     try:
         written = Written.model_validate(document)
     except ValidationError as error:
-        found = [_of_form(each, path, lines) for each in error.errors(include_url=False)]
-        raise InputError(sorted(found, key=lambda problem: problem.line)) from error
+        raise InputError(_of_form(error.errors(include_url=False), document, path, lines)) from error
     return Model(path=path, written=written, lines=lines)
+
+
+# -- bytes and TOML ----------------------------------------------------------
 
 
 def _document(data: bytes, path: str) -> dict[str, Any]:
@@ -143,20 +112,68 @@ def _document(data: bytes, path: str) -> dict[str, Any]:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         raise InputError([_problem(path, line, "FSM003", what, "save the file as UTF-8")]) from error
-    deep = f"is nested more than {DEEPEST} deep"
+    # tomllib takes cubic time for a key of many parts, so they are counted first.
+    if line := next((line for line, _, parts in _nesting(text) if parts > DEEPEST), 0):
+        raise _too_deep(path, line)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        where = re.search(r"line (\d+)", str(error))
-        line = int(where[1]) if where else text.count("\n") + 1
-        message = str(error)
-        what = f"is not TOML: {message[0].lower()}{message[1:]}"
-        raise InputError([_problem(path, line, "FSM004", what, "see https://toml.io/en/v1.0.0")]) from error
     except RecursionError as error:
-        raise InputError([_problem(path, 0, "FSM005", deep, "models need six levels")]) from error
+        raise _too_deep(path, _deepest_line(text)) from error
+    except ValueError as error:  # besides TOMLDecodeError: an integer of thousands of digits
+        raise InputError([_not_toml(error, text, path)]) from error
     if _depth(document) > DEEPEST:
-        raise InputError([_problem(path, 0, "FSM005", deep, "models need six levels")])
+        raise _too_deep(path, _deepest_line(text))
     return document
+
+
+def _not_toml(error: ValueError, text: str, path: str) -> Problem:
+    message = str(error)
+    where = re.search(r"\(at line (\d+)", message)
+    at_end = text.rstrip().count("\n") + 1 if "at end of document" in message else 0
+    what = f"is not TOML: {message[0].lower()}{message[1:]}"
+    return _problem(path, int(where[1]) if where else at_end, "FSM004", what, "see https://toml.io/en/v1.0.0")
+
+
+def _too_deep(path: str, line: int) -> InputError:
+    return InputError([_problem(path, line, "FSM005", f"is nested more than {DEEPEST} deep", "models need six levels")])
+
+
+_TOKEN: Final = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:""")?'  # strings, which may lack their end
+    r"|'''(?:[^']++|'(?!''))*+(?:''')?"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
+    r"|\#[^\n]*+|[][{}.=,\n]",
+    re.DOTALL,
+)
+
+
+def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
+    """For each bracket and dot outside strings: its line, open brackets, parts of the key so far."""
+    line, brackets, parts = 1, 0, 1
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "[" | "{":
+                brackets, parts = brackets + 1, 1
+            case "]" | "}":
+                brackets -= 1
+            case ".":
+                parts += 1
+            case "=" | ",":
+                parts = 1
+                continue
+            case "\n":
+                line, parts = line + 1, 1
+                continue
+            case quoted:
+                line += quoted.count("\n")
+                continue
+        yield line, brackets, parts
+
+
+def _deepest_line(text: str) -> int:
+    """Where the brackets of *text* nest too deep; 0 if they do not."""
+    return next((line for line, brackets, _ in _nesting(text) if brackets > DEEPEST), 0)
 
 
 def _depth(document: Mapping[str, Any]) -> int:
@@ -170,88 +187,179 @@ def _depth(document: Mapping[str, Any]) -> int:
     return deepest
 
 
+# -- lines -------------------------------------------------------------------
+
+
 def locate(data: bytes) -> Lines:
-    """The line of every key in the TOML document *data*, which must be valid."""
+    """The line of every key and entry in the TOML document *data*, which must be valid.
+
+    A table that is only implied, as ``event`` is by ``[event.push]``, is where
+    it is first mentioned; one that has a header of its own is there.
+    """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
-    found: dict[tuple[str | int, ...], int] = {}
-    for path, line in _keys(tree.root_node, ()):
-        found.setdefault(path, line)
-    return Lines(of=found)
+    walk = _Walk(implied={}, written={}, entries={})
+    walk.document(tree.root_node)
+    return Lines(of={**walk.implied, **walk.written})
 
 
-def _keys(node: tree_sitter.Node, prefix: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
-    for child in node.named_children:
-        if child.type in {"table", "pair", "table_array_element"}:
-            key = child.named_children[0]
-            path = prefix
-            for part in _parts(key):
-                path = (*path, part)
-                yield path, key.start_point[0] + 1
-            yield from _keys(child, path)
-        elif child.type == "array":
-            for index, item in enumerate(each for each in child.named_children if each.type != "comment"):
-                yield (*prefix, index), item.start_point[0] + 1
-                yield from _keys(item, (*prefix, index))
-        elif child.type in {"inline_table", "ERROR"}:
-            yield from _keys(child, prefix)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """Where tables are implied, where keys are written, and how many ``[[…]]`` a table has so far."""
+
+    implied: dict[Keys, int]
+    written: dict[Keys, int]
+    entries: dict[Keys, int]
+
+    def document(self, root: tree_sitter.Node) -> None:
+        for node in root.named_children:
+            match node.type:
+                case "pair":
+                    self._pair(node, ())
+                case "table" | "table_array_element":
+                    self._table(node)
+                case "ERROR":
+                    self.document(node)
+
+    def _table(self, node: tree_sitter.Node) -> None:
+        at = self._key(node.named_children[0], ())
+        if node.type == "table_array_element":
+            index = self.entries.get(at, 0)
+            self.entries[at] = index + 1
+            at = (*at, index)
+            self.written[at] = node.start_point[0] + 1
+        for child in node.named_children:
+            if child.type == "pair":
+                self._pair(child, at)
+
+    def _pair(self, node: tree_sitter.Node, prefix: Keys) -> None:
+        key, value = node.named_children[0], node.named_children[-1]
+        self._value(value, self._key(key, prefix))
+
+    def _value(self, node: tree_sitter.Node, at: Keys) -> None:
+        match node.type:
+            case "array":
+                for index, item in enumerate(each for each in node.named_children if each.type != "comment"):
+                    self.written[*at, index] = item.start_point[0] + 1
+                    self._value(item, (*at, index))
+            case "inline_table":
+                for child in node.named_children:
+                    if child.type == "pair":
+                        self._pair(child, at)
+
+    def _key(self, key: tree_sitter.Node, prefix: Keys) -> Keys:
+        """The path of *key* under *prefix*, noted with its line."""
+        line = key.start_point[0] + 1
+        *around, last = _parts(key)
+        for part in around:
+            prefix = (*prefix, part)
+            self.implied.setdefault(prefix, line)
+            if prefix in self.entries:  # a header inside [[…]] means its latest entry
+                prefix = (*prefix, self.entries[prefix] - 1)
+        prefix = (*prefix, last)
+        self.written.setdefault(prefix, line)
+        return prefix
 
 
 def _parts(key: tree_sitter.Node) -> tuple[str, ...]:
     if key.type == "dotted_key":
         return tuple(part for child in key.named_children for part in _parts(child))
     text = (key.text or b"").decode("utf-8")
-    return (next(iter(tomllib.loads(f"{text} = 0"))),)
+    return (text,) if key.type == "bare_key" else tuple(tomllib.loads(f"{text} = 0"))
 
 
-def _of_form(error: ErrorDetails, path: str, lines: Lines) -> Problem:
-    """What pydantic found, in the words of the language."""
-    where = tuple(part for part in error["loc"] if not str(part).startswith("<"))
-    dotted = ".".join(str(part) for part in where)
-    line = lines.find(*where)
-    match error["type"]:
-        case "extra_forbidden":
-            known = _words(where[:-1])
-            what = f"unknown word '{where[-1]}' in [{'.'.join(map(str, where[:-1]))}]"
-            return _problem(path, line, "FSM010", what, nearest(str(where[-1]), known, of="words"))
-        case "missing":
-            what = f"'{where[-1]}' is missing from [{'.'.join(map(str, where[:-1]))}]"
-            return _problem(path, line, "FSM011", what, f"add: {where[-1]} = …")
-        case _:
-            message = error["msg"]
-            what = f"{dotted} is {_short(error['input'])}"
-            return _problem(path, line, "FSM012", what, f"{message[0].lower()}{message[1:]}")
+# -- the vocabulary ----------------------------------------------------------
 
 
-def _words(path: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The words that the language has at *path*, read off the JSON Schema."""
-    schema = Written.model_json_schema()
-    definitions = schema["$defs"]
-    here: list[dict[str, Any]] = [schema]
-    for part in path:
-        below = []
-        for node in here:
-            for form in _forms(node, definitions):
-                if isinstance(part, int):
-                    below.append(form.get("items", {}))
-                elif part in form.get("properties", {}):
-                    below.append(form["properties"][part])
-                elif isinstance(form.get("additionalProperties"), dict):
-                    below.append(form["additionalProperties"])
-                below.extend(form.get("patternProperties", {}).values())
-        here = below
-    return tuple(dict.fromkeys(word for node in here for form in _forms(node, definitions) for word in form.get("properties", {})))
+def _of_form(errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines) -> list[Problem]:
+    """What pydantic found, in the words of the language, by line."""
+    vocabulary = Vocabulary()
+    found: dict[Keys, Problem] = {}
+    misfits: dict[Keys, ErrorDetails] = {}
+    for error in errors:
+        where, named = _where(error, document)
+        line = lines.find(*where)
+        match error["type"]:
+            case "extra_forbidden":
+                what = f"unknown word {where[-1]!r} in {_table(where[:-1])}"
+                hint = nearest(str(where[-1]), vocabulary.words(*where[:-1]), of="words")
+                found[where] = _problem(path, line, "FSM010", what, hint)
+            case "missing":
+                what = f"{where[-1]!r} is missing from {_table(where[:-1])}"
+                hint = f"add: {where[-1]} = …" if where[:-1] else f"add a table: [{where[-1]}]"
+                found[where] = _problem(path, line, "FSM011", what, hint)
+            case _ if named:
+                what = f"{where[-1]!r} is not a name that {_table(where[:-1])} can have"
+                hint = f"use {vocabulary.names(*where[:-1])}"
+                found[*where, "[key]"] = _problem(path, line, "FSM012", what, hint)
+            case _:
+                misfits[where] = error
+    inner = {where[:length] for where in (*found, *misfits) for length in range(len(where))}
+    for where, error in misfits.items():
+        # A list where text may stand too: pydantic tries both, and complains of both.
+        if where not in inner:
+            what = f"{_dotted(where)} is {_short(error['input'])}"
+            found[where] = _problem(path, lines.find(*where), "FSM012", what, _instead(vocabulary, where, error["input"]))
+    return sorted(found.values(), key=lambda problem: problem.line)
 
 
-def _forms(node: dict[str, Any], definitions: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """*node* and every alternative it stands for, references followed."""
-    if "$ref" in node:
-        return _forms(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
-    alternatives = [*node.get("oneOf", ()), *node.get("anyOf", ())]
-    return [form for each in alternatives for form in _forms(each, definitions)] if alternatives else [node]
+def _where(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
+    """Where in *document* the *error* is, and whether it is about a name that stands there.
+
+    pydantic mixes its own words into the path, such as ``<table>`` for one
+    form of several; only what leads on in the document is a key.
+    """
+    *around, last = error["loc"]
+    where: Keys = ()
+    value: Any = document
+    for part in around:
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+            where, value = (*where, part), value[part]
+    named = last == "[key]" and error["input"] == where[-1]
+    inside = isinstance(value, dict | list) and (isinstance(value, dict) or isinstance(last, int))
+    if error["type"] == "missing" or (inside and not named and (isinstance(value, list) or last in value)):
+        where = (*where, last)
+    return where, named
+
+
+def _instead(vocabulary: Vocabulary, where: Keys, value: object) -> str:
+    """The way out where *value* does not fit."""
+    values = vocabulary.values(*where)
+    if values and isinstance(value, str):
+        return nearest(value, values, of="values")
+    return f"give {vocabulary.expected(*where)}"
+
+
+def _table(where: Keys) -> str:
+    """What to call the table at *where*."""
+    return f"[{_dotted(where)}]" if where else "the file"
+
+
+def _dotted(where: Keys) -> str:
+    """*where* as TOML would write it, entries of lists counted from 0."""
+    text = ""
+    for part in where:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if re.fullmatch(r"[A-Za-z0-9_-]+", part) else f".{json.dumps(part)}"
+    return text.removeprefix(".")
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    """*value*, which TOML gave, in no more than half a line."""
+    match value:
+        case bool():
+            text = str(value).lower()
+        case int():
+            text = str(value) if abs(value) < _LARGE else hex(value)  # str fails beyond 4300 digits
+        case list():
+            text = "a list"
+        case dict():
+            text = "a table"
+        case datetime.date() | datetime.time():
+            text = value.isoformat()
+        case _:
+            text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004  (a line's worth)
 
 

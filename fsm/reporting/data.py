@@ -69,7 +69,7 @@ def _finding(report: Report, finding: Finding) -> Json:
         "what": words.what(finding.first[0]),
         "count": finding.count,
         "entities": finding.entities,
-        "clause": _clause(finding.first[0].clause),
+        "clause": clause_data(finding.first[0].clause),
         "first": [_violation(each) for each in finding.first],
     }
 
@@ -91,7 +91,7 @@ def _violation(violation: Violation) -> Json:
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},
         "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
-        "resembles": [_deviation(each) for each in violation.resembles],
+        "resembles": [deviation_data(each) for each in violation.resembles],
     }
 
 
@@ -101,12 +101,13 @@ def _tolerated(each: Deviated) -> Json:
         "file": each.first.file,
         "line": each.first.line,
         "entity": each.first.observation.entity,
-        "deviation": _deviation(each.first.deviation),
-        "clause": _clause(each.first.deviation.clause),
+        "deviation": deviation_data(each.first.deviation),
+        "clause": clause_data(each.first.deviation.clause),
     }
 
 
-def _clause(clause: Clause) -> Json:
+def clause_data(clause: Clause) -> Json:
+    """*clause* as data."""
     return {
         "name": clause.name,
         "says": clause.says,
@@ -116,7 +117,8 @@ def _clause(clause: Clause) -> Json:
     }
 
 
-def _deviation(deviation: Deviation) -> Json:
+def deviation_data(deviation: Deviation) -> Json:
+    """*deviation* as data."""
     return {
         "name": deviation.name,
         "profile": deviation.profile,

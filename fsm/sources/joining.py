@@ -58,6 +58,15 @@ STRANGERS: Final = 65_536
 
 
 @dataclass(slots=True, kw_only=True)
+class _Reached:
+    """A call in progress on a pod: the containers it certainly reaches, and those it may reach."""
+
+    call: str
+    certain: tuple[str, ...]
+    perhaps: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
 class Joiner:
     """Follows who belongs to whom, and turns calls into observations."""
 
@@ -67,7 +76,7 @@ class Joiner:
     _strangers: dict[str, OrderedDict[str, None]] = field(
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
-    _reached: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)
+    _reached: dict[str, list[_Reached]] = field(default_factory=dict)
     _anonymous: int = 0
 
     def kind(self, identity: str) -> str:
@@ -164,12 +173,10 @@ class Joiner:
         else:
             self._strangers[CONTAINER][container] = None
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
-        calls = self._reached.get(pod, [])
-        for index, (call, reached) in enumerate(calls):
-            calls[index] = (call, (*reached, container))
-            seen += [
-                Observation(entity=container, of=CONTAINER, event=inner, phase="request", at=at) for inner in _INNER[call]
-            ]
+        for reached in self._reached.get(pod, ()):
+            # It came after the call had begun: perhaps too late to be found by it.
+            reached.perhaps = (*reached.perhaps, container)
+            seen += _inner(reached.call, (container,), "request", at=at)
         return seen
 
     def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
@@ -195,13 +202,9 @@ class Joiner:
             return []
         pod = seen.entity
         mine = tuple(self._containers.get(pod, ()))
-        reached = mine if pod in self._whole else (*mine, *self._strangers[CONTAINER])
-        self._reached.setdefault(pod, []).append((seen.event, reached))
-        return [
-            Observation(entity=each, of=CONTAINER, event=inner, phase="request", at=seen.at)
-            for each in reached
-            for inner in _INNER[seen.event]
-        ]
+        others = () if pod in self._whole else tuple(self._strangers[CONTAINER])
+        self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
+        return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _after(self, seen: Observation) -> list[Observation]:
         """How those requests ended, once the reply on the pod is there."""
@@ -209,22 +212,35 @@ class Joiner:
             return []
         pod = seen.entity
         calls = self._reached.get(pod, [])
-        index = next((index for index, (call, _) in enumerate(calls) if call == seen.event), None)
-        if index is None:
+        reached = next((each for each in calls if each.call == seen.event), None)
+        if reached is None:
             return []
-        _, reached = calls.pop(index)
+        calls.remove(reached)
         if not calls:
             del self._reached[pod]
-        mine = self._containers.get(pod, {})
-        found = []
-        for each in reached:
-            # A stranger may belong to another pod: whether it was reached nobody knows.
-            reply = "ok" if each in mine and seen.reply == "ok" else ""
-            for inner in _INNER[seen.event]:
-                found.append(Observation(entity=each, of=CONTAINER, event=inner, phase=seen.phase, reply=reply, at=seen.at))
-        if seen.event == "RemovePodSandbox" and seen.reply == "ok":
-            for each in tuple(mine):
-                self._forget(each)
-            self._containers.pop(pod, None)
-            self._whole.discard(pod)
+        ok = seen.reply == "ok"
+        found = _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
+        found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
+        if seen.event == "RemovePodSandbox" and ok:
+            self._pod_is_gone(pod, reached)
         return found
+
+    def _pod_is_gone(self, pod: str, reached: _Reached) -> None:
+        for each in reached.certain:
+            self._forget(each)
+        for each in self._containers.pop(pod, {}):
+            # Created while its pod was being removed, it may be left without one.
+            self._forget(each)
+            self._strangers[CONTAINER][each] = None
+        self._whole.discard(pod)
+
+
+def _inner(
+    call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
+) -> list[Observation]:
+    """What *call* on a pod is for each of the *containers*."""
+    return [
+        Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
+        for each in containers
+        for inner in _INNER[call]
+    ]

@@ -1,0 +1,69 @@
+"""``fsm show``: a model as people read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.building import under
+from fsm.cli.options import complete_models, complete_profiles, width
+from fsm.errors import nearest
+from fsm.exploring import explore
+from fsm.library import load
+from fsm.reporting import model
+from fsm.table import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@click.command("show")
+@click.argument("name", metavar="MODEL", shell_complete=complete_models)
+@click.option("--event", "-e", metavar="NAME", help="Only this event, by its name or its name on the wire.")
+@click.option("--state", "-s", metavar="NAME", help="Only this state.")
+@click.option(
+    "--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Show the machine as this profile has it."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+@click.pass_context
+def command(  # noqa: PLR0913  (one parameter an option)
+    ctx: click.Context, name: str, event: str | None, state: str | None, profile: str | None, form: str
+) -> int:
+    """Show a model: what each event does in each state, and why.
+
+    MODEL is a name from 'fsm list' or the path of a model file.
+
+    \b
+    fsm show container-status
+    fsm show container-status --event StopContainer --profile containerd-1.6
+    fsm show pod-sandbox --state unknown
+    """
+    machine = load(name)
+    if profile is not None:
+        if profile not in machine.profiles:
+            raise click.BadParameter(_choices(profile, machine.profiles, "profiles"), param_hint="--profile")
+        machine = under(machine, profile)
+    events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
+    if not events:
+        raise click.BadParameter(_choices(str(event), machine.events, "events"), param_hint="--event")
+    if state is not None and state not in machine.states:
+        raise click.BadParameter(_choices(state, machine.states, "states"), param_hint="--state")
+    states = set(machine.states) if state is None else {state}
+    if form == "json":
+        click.echo(model.json(machine, events=events, states=states), nl=False)
+        return 0
+    graph = None if event or state else explore(tabulate(machine))
+    written = model.text(machine, graph, events=events, states=states, width=width(), style=_style)
+    click.echo(written, nl=False, color=ctx.color)
+    return 0
+
+
+def _style(value: str, how: str) -> str:
+    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how)
+
+
+def _choices(word: str, known: Iterable[str], of: str) -> str:
+    return f"'{word}'; {nearest(word, known, of=of)}"

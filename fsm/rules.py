@@ -1,0 +1,165 @@
+"""Every rule that an input is held to, by its code.
+
+Codes are stable and are never used again for another rule.  FSM0xx is the
+form of a model file (:mod:`fsm.reading`), FSM1xx its meaning
+(:mod:`fsm.building`), FSM2xx what is judged by it.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from fsm.errors import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FORM: Final[Mapping[str, Rule]] = {
+    "FSM001": Rule(
+        finds="a model that cannot be opened, or a name that no model has",
+        why="nothing can be said of it",
+        example="fsm show no/such/file.toml",
+    ),
+    "FSM002": Rule(
+        finds="a model file of more than 4 MiB",
+        why="no lifecycle that people can argue about is that large; it is some other file",
+        example="fsm show /var/log/syslog",
+    ),
+    "FSM003": Rule(
+        finds="bytes that are not UTF-8",
+        why="TOML is UTF-8 by definition",
+        example="a file saved as Latin-1",
+    ),
+    "FSM004": Rule(
+        finds="text that is not TOML",
+        why="the rest of the file cannot be trusted",
+        example="initial = shut   (the quotes are missing)",
+    ),
+    "FSM005": Rule(
+        finds="arrays, tables or keys nested more than 32 deep",
+        why="the language needs six levels; deeper nesting is damage or an attack",
+        example="moves = [[[[[[…]]]]]]",
+    ),
+    "FSM010": Rule(
+        finds="a word that the language does not have",
+        why="a misspelt word that is ignored is a rule that is not checked",
+        example='[event.push] ignore = ["open"]',
+    ),
+    "FSM011": Rule(
+        finds="a word that the language requires and the file lacks",
+        why="without it the model has no meaning, or no source",
+        example="[event.push] without kind",
+    ),
+    "FSM012": Rule(
+        finds="a value or a name of the wrong form",
+        why="it cannot mean anything there",
+        example='ignores = "open"   (a list is needed)',
+    ),
+}
+
+_MEANING: Final[Mapping[str, Rule]] = {
+    "FSM101": Rule(
+        finds="an initial state that is not among the states",
+        why="no life could begin",
+        example='initial = "closed", where the states are shut and open',
+    ),
+    "FSM102": Rule(
+        finds="a cell or a clause for a state that is not among the states",
+        why="it would never apply, and the state that was meant is left without",
+        example='ignores = ["opened"]',
+    ),
+    "FSM103": Rule(
+        finds="a state in which an event has no cell",
+        why="silence is on purpose or it is a gap: a machine is a total table",
+        example='[event.push] moves = { shut = "open" }, and nothing for open',
+    ),
+    "FSM104": Rule(
+        finds="an outcome that leads to a state that is not among the states",
+        why="nobody could say what happens next",
+        example='moves = { shut = "opened" }',
+    ),
+    "FSM105": Rule(
+        finds="two cells for one event and one state, in the event or in a profile",
+        why="only one of them can be meant",
+        example='ignores = ["open"], refuses = { open = "ERROR" }',
+    ),
+    "FSM106": Rule(
+        finds="a cell, a reply or a begin that this kind of event cannot have",
+        why="signals and hidden events are not asked and do not reply; a call can always be made",
+        example='[event.slam] kind = "signal", refuses = { gone = "NOT_FOUND" }',
+    ),
+    "FSM107": Rule(
+        finds="a state that shows the empty text",
+        why="an observation without a state would read as that state",
+        example='shut = { about = "Closed.", shows = "" }',
+    ),
+    "FSM108": Rule(
+        finds="the name of a clause that does not exist",
+        why="the cell would rest on nothing",
+        example='clause = "push-opens", without [clause.push-opens]',
+    ),
+    "FSM109": Rule(
+        finds="an outcome with neither to nor begins, or with both",
+        why="an outcome leads to one state",
+        example='moves = { shut = { reply = "ok" } }',
+    ),
+    "FSM110": Rule(
+        finds="an outcome that begins, and replies or emits",
+        why="a call that has only begun has not replied, and what it emits belongs to its end",
+        example='{ begins = "opening", reply = "ok" }',
+    ),
+    "FSM111": Rule(
+        finds="a call that begins in a state and never ends there, or ends where it never begins",
+        why="it would hang for ever, or its end could never happen",
+        example='moves = { shut = { begins = "opening" } }, without [event.push.ends] opening',
+    ),
+    "FSM112": Rule(
+        finds="an empty list of outcomes or replies, or alternatives that have not each a name of their own",
+        why="an event that acts has an outcome, and reports tell alternatives by their names",
+        example='shut = [{ to = "open" }, { to = "shut" }]',
+    ),
+    "FSM113": Rule(
+        finds="a '*' that stands for no state",
+        why="every state is mentioned already; the author thinks of one that is not there",
+        example='ignores = ["shut", "open", "*"], where there are no other states',
+    ),
+    "FSM114": Rule(
+        finds="a profile that overrides an event that does not exist",
+        why="the override would never apply",
+        example='[profile.old.cell.x] event = "pusch"',
+    ),
+    "FSM115": Rule(
+        finds="an override that allows more than the machine, and names no clause that breaks",
+        why="a deviation that is not called one would pass silently",
+        example='[profile.old.cell.x] ignores = ["gone"], where the machine refuses',
+    ),
+    "FSM116": Rule(
+        finds="an override that changes nothing, or that deviates from a clause it keeps",
+        why="a deviation that is none hides the day on which there is one",
+        example='deviates = "push-opens", with a cell that the machine has as well',
+    ),
+    "FSM117": Rule(
+        finds="an event whose name on the wire is empty, or names another event",
+        why="a trace that has it could mean either",
+        example='rpc = "Push" in two events',
+    ),
+    "FSM118": Rule(
+        finds="a call that interrupts",
+        why="calls in progress are lost by what happens, such as a crash, not by what is asked",
+        example='[event.push] kind = "call", interrupts = true',
+    ),
+    "FSM119": Rule(
+        finds="a clause that no cell rests on",
+        why="a sentence that nothing checks looks as if something did",
+        example="[clause.push-opens], which no event names",
+    ),
+    "FSM120": Rule(
+        finds="more than a million cells",
+        why="every cell is held in memory; no lifecycle that people can argue about is that large",
+        example="2,000 events in 2,000 states",
+    ),
+}
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING})
+"""In the order of the codes."""

@@ -1,0 +1,87 @@
+"""The import graph of ``fsm`` only ever points downwards."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fsm
+
+PACKAGE = Path(fsm.__file__).parent
+
+# Lowest first.  A module may import from the rows before its own, never from
+# its own row or after: engines do not know each other, nothing knows the command.
+LAYERS = (
+    ("errors", "trace", "model"),
+    ("rules", "machine"),
+    ("verdict", "schema"),
+    ("reading",),
+    ("building", "table"),
+    ("library", "exploring", "simulating", "monitoring"),
+    ("sources",),
+    ("judging",),
+    ("reporting",),
+    ("cli",),
+    ("__init__", "__main__"),
+)
+RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
+LONGEST = 400
+
+
+def _imports(path: Path) -> set[str]:
+    """Every module of ours that *path* imports, dotted and without ``fsm.``, lazy imports too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] == "fsm":
+                tail = module.removeprefix("fsm").lstrip(".")
+                found |= {f"{tail}.{alias.name}".lstrip(".") for alias in node.names}
+            case ast.Import(names=names):
+                found |= {name.name.removeprefix("fsm.") for name in names if name.name.startswith("fsm.")}
+            case ast.ImportFrom(level=level) if level > 0:
+                pytest.fail(f"{path}: write imports in full, not relative")
+    return found
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts)
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_point_down(path: Path) -> None:
+    """Each module leans only on rows before its own."""
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert own in RANK, f"{path.name} has no layer; add it to LAYERS in {__file__}"
+
+    roots = {name.split(".")[0] for name in _imports(path)}
+    upward = sorted(name for name in roots if name != own and RANK[name] >= RANK[own])
+
+    assert not upward, f"fsm.{own} must not import {upward}"
+
+
+def test_packages_have_no_cycles() -> None:
+    """Within a package, too, no module leans on one that leans on it."""
+    names = {_name(path) for path in MODULES}
+    edges = {
+        _name(path): {each for name in _imports(path) for each in (name, name.rpartition(".")[0]) if each in names}
+        - {_name(path), _name(path).rpartition(".")[0]}
+        for path in MODULES
+    }
+    left = dict(edges)
+    while free := [name for name, needs in left.items() if not needs & left.keys()]:
+        for name in free:
+            del left[name]
+
+    assert not left, f"these import one another: {sorted(left)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_modules_are_short(path: Path) -> None:
+    """A module that needs more lines than this has two subjects."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST

@@ -1,0 +1,48 @@
+"""What the wheel installs: one import name, and a copy of every shipped file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The path of every file in a freshly built wheel."""
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = out.glob("*.whl")
+    return set(zipfile.ZipFile(built).namelist())
+
+
+def test_installs_one_import_name(wheel: set[str]) -> None:
+    """Nobody's own ``models`` package can collide with ours."""
+    tops = {name.split("/")[0] for name in wheel}
+
+    assert {"fsm"} == {top for top in tops if not top.endswith(".dist-info")}
+
+
+@pytest.mark.parametrize("kind", ["models", "properties"])
+def test_carries_every_shipped_file(kind: str, wheel: set[str]) -> None:
+    """An installed fsm knows the same machines as a checkout."""
+    written = {f"fsm/_shipped/{path.relative_to(ROOT)}" for path in (ROOT / kind).rglob("*.toml")}
+
+    assert written == {name for name in wheel if name.startswith(f"fsm/_shipped/{kind}/") and name.endswith(".toml")}
+
+
+def test_carries_models_and_types(wheel: set[str]) -> None:
+    """There are models in it, and type checkers may read the package."""
+    assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
+    assert "fsm/py.typed" in wheel
+
+
+def test_carries_neither_tests_nor_caches(wheel: set[str]) -> None:
+    """Only the library is installed."""
+    assert not [name for name in wheel if "test" in name or "__pycache__" in name]
