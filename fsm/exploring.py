@@ -68,7 +68,7 @@ class Graph:
 
     def components(self) -> tuple[tuple[str, ...], ...]:
         """Strongly connected components, those that lead to others first; states in the model's order."""
-        following = {state: [] for state in self.depth}
+        following: dict[int, list[int]] = {state: [] for state in self.depth}
         for step in self.transitions:
             following[step.source].append(step.target)
         found = _components(following)
@@ -133,7 +133,7 @@ def _components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
     return found
 
 
-def _entered(  # noqa: PLR0913  (the state of Tarjan's search)
+def _entered(
     node: int,
     following: Mapping[int, Sequence[int]],
     index: dict[int, int],

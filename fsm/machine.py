@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from fsm.model import Kind, Level
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fsm.model import Kind, Level
 
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
 """Weakest first.  ``observed`` is a habit that no contract promises."""

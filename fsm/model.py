@@ -52,6 +52,7 @@ class WrittenOutcome(_Written):
     name: Name | None = Field(None, description="What distinguishes it from its alternatives.")
     about: str = Field("", description="When the environment chooses it.")
     to: Name | None = Field(None, description="The state it leads to.")
+    stays: bool = Field(default=False, description="It leads nowhere else: the state stays as it is.")
     begins: Name | None = Field(None, description="The state others meet while the call is in progress.")
     reply: Annotated[Reply | list[Reply], Field(union_mode="left_to_right")] = Field(
         "ok", description="The reply, or the replies, that may be given."

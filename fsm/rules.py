@@ -28,7 +28,7 @@ _FORM: Final[Mapping[str, Rule]] = {
     ),
     "FSM003": Rule(
         finds="bytes that are not UTF-8",
-        why="TOML is UTF-8 by definition",
+        why="a TOML file is UTF-8 by definition",
         example="a file saved as Latin-1",
     ),
     "FSM004": Rule(
@@ -100,7 +100,7 @@ _MEANING: Final[Mapping[str, Rule]] = {
         example='clause = "push-opens", without [clause.push-opens]',
     ),
     "FSM109": Rule(
-        finds="an outcome with neither to nor begins, or with both",
+        finds="an outcome with none of to, begins and stays, or with several of them",
         why="an outcome leads to one state",
         example='moves = { shut = { reply = "ok" } }',
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from fsm.model import Code, Name, Reply, StateKey, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _Node = dict[str, Any]
 
@@ -102,11 +102,13 @@ class Vocabulary:
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'
         """
-        return ", or ".join(self._phrase(form) for form in self._at(path))
+        return self._either(self._at(path))
 
     def names(self, *path: str | int) -> str:
         """What names the table at *path* may have, as the end of a sentence."""
-        return ", or ".join(_PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ()))
+        return ", or ".join(
+            _PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ())
+        )
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
         """Every form that may stand at *path*, references followed."""
@@ -124,6 +126,14 @@ class Vocabulary:
         else:
             yield dict(node)
 
+    def _either(self, forms: Iterable[_Node]) -> str:
+        phrases: list[str] = []
+        for form in forms:
+            phrase = self._phrase(form)
+            entry = phrase.removeprefix("a list, each entry ")
+            phrases.append("a list of them" if entry in phrases else phrase)
+        return ", or ".join(phrases)
+
     def _phrase(self, form: _Node) -> str:
         match form:
             case {"enum": values}:
@@ -131,7 +141,7 @@ class Vocabulary:
             case {"type": "string"}:
                 return _PHRASES.get(form.get("pattern", ""), "text in quotes")
             case {"type": "array", "items": items}:
-                return f"a list, each entry {', or '.join(self._phrase(each) for each in self._forms(items))}"
+                return f"a list, each entry {self._either(self._forms(items))}"
             case {"type": "boolean"}:
                 return "true or false"
             case _:

@@ -38,19 +38,25 @@ def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap
     """At least *length* observations of *entities* lives of *table*, and the replies still owed.
 
     Up to *overlap* calls on one entity are in progress at a time.  Silent
-    cells are not entered: nothing is specified of what follows.
+    cells are not entered: nothing is specified of what follows.  There are
+    fewer observations if every life comes to where nothing else can be seen.
 
     >>> from fsm.library import load
     >>> from fsm.table import tabulate
-    >>> trace = simulate(tabulate(load("cri-pod")), seed=1, length=50)
-    >>> trace == simulate(tabulate(load("cri-pod")), seed=2, length=50)
-    False
+    >>> table = tabulate(load("cri-pod"))
+    >>> trace = list(simulate(table, seed=1, length=50))
+    >>> [trace == list(simulate(table, seed=seed, length=50)) for seed in (1, 2)]
+    [True, False]
     """
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
+    telling = _telling(table)
     made = 0
     while made < length:
-        number = chance.randrange(entities)
+        going = [number for number, life in enumerate(lives) if life.calls or life.state in telling]
+        if not going:
+            break
+        number = chance.choice(going)
         for seen in _happens(table, lives[number], chance, overlap):
             yield _named(table, seen, number)
             made += 1
@@ -58,6 +64,22 @@ def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap
         while life.calls:
             for seen in _advances(table, life, life.calls[0], chance):
                 yield _named(table, seen, number)
+
+
+def _telling(table: Table) -> set[int]:
+    """The states from which something that is seen can follow: a call, a signal, or hidden events and then one."""
+    found: set[int] = set()
+    hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
+    seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
+    more = {state for state in range(len(table.states)) if any(table.step(state, row) for row in seen)}
+    while more:
+        found |= more
+        more = {
+            state
+            for state in range(len(table.states))
+            if state not in found and any(way.to in found for row in hidden for way in table.step(state, row) or ())
+        }
+    return found
 
 
 def _named(table: Table, seen: Observation, number: int) -> Observation:

@@ -7,13 +7,15 @@ that ``fsm --help`` does not pay for the engines.
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.errors import InputError
+from fsm.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +30,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 """The commands in the order of ``--help``, each with its line there."""
 
 WRONG_INPUT: Final = 2
+CANNOT_WRITE: Final = 74
+"""As ``sysexits.h`` has it: the disk is full, and no verdict is told."""
 INTERRUPTED: Final = 130
-BROKEN_PIPE: Final = 141
 
 
 class _Commands(click.Group):
@@ -49,6 +52,14 @@ class _Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that *args* begin with."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command '{args[0]}': {nearest(args[0], COMMANDS, of='commands')}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without loading any."""
         del ctx
@@ -59,8 +70,8 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it cannot be told. "
-    "Completion: eval \"$(_FSM_COMPLETE=bash_source fsm)\", or zsh_source, fish_source.",
+    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it cannot be told.\n\n"
+    'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )
 @click.version_option(package_name="container-fsm", message="fsm %(version)s")
 @click.pass_context
@@ -77,15 +88,20 @@ def group(ctx: click.Context) -> None:
     journalctl -u containerd -o json | fsm judge -
     fsm show container-status --event stop
     """
-    if os.environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
 
 
 def main() -> None:
     """Run the command; the exit code says what came of it."""
+    # When the reader has gone, as with "| head", end as every filter does.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
     try:
         answer = group.main(standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
     except InputError as error:
         click.echo(str(error), err=True)
         sys.exit(WRONG_INPUT)
@@ -94,9 +110,16 @@ def main() -> None:
         sys.exit(WRONG_INPUT)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
+        _discard()
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has gone, as with "| head"; nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        click.echo(f"could not write: {(error.strerror or str(error)).lower()}", err=True)
+        _discard()
+        sys.exit(CANNOT_WRITE)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _discard() -> None:
+    """Let what is still to be written vanish, so that nothing is said of it at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

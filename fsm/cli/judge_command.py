@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fsm.cli.options import complete_models, complete_profiles, width
+from fsm.errors import InputError
 from fsm.judging import judge
 from fsm.machine import LEVELS
 from fsm.reporting import Report
@@ -23,6 +23,8 @@ from fsm.reporting.text import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fsm.errors import Problem
+    from fsm.judging import Judged
     from fsm.model import Level
 
 FORMATS = {"json": json, "junit": junit, "sarif": sarif, "github": github}
@@ -56,11 +58,20 @@ FORMATS = {"json": json, "junit": junit, "sarif": sarif, "github": github}
     show_default=True,
     help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
 )
-@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True, help="How to write the report.")
-@click.option("--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMATS]),
+    default="text",
+    show_default=True,
+    help="How to write the report.",
+)
+@click.option(
+    "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
-def command(  # noqa: PLR0913  (one parameter an option)
+def command(
     ctx: click.Context,
     traces: tuple[str, ...],
     models: tuple[str, ...],
@@ -83,16 +94,25 @@ def command(  # noqa: PLR0913  (one parameter an option)
     journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
     fsm judge --format sarif containerd.log > report.sarif
     """
+    judged: list[Judged] = []
+    problems: dict[Problem, None] = {}
+    traces = tuple(dict.fromkeys(traces))
     with _progress(traces) as advanced:
-        judged = [
-            judge(trace, models=models, profile=profile, fresh=fresh, advanced=advanced) for trace in dict.fromkeys(traces)
-        ]
+        for trace in traces:
+            try:
+                judged.append(
+                    judge(trace, models=tuple(dict.fromkeys(models)), profile=profile, fresh=fresh, advanced=advanced)
+                )
+            except InputError as error:
+                problems.update(dict.fromkeys(error.problems))
+    if problems:
+        raise InputError(problems)
     report = Report(judged=tuple(judged), fail_on=fail_on)
     if form == "text":
-        written = text(report, width=width(), style=partial(_style), coverage=coverage)
+        click.echo(text(report, width=width(), style=_style, coverage=coverage), nl=False, color=ctx.color)
     else:
-        written = FORMATS[form](report)
-    click.echo(written, nl=False, color=ctx.color)
+        # UTF-8 whatever the terminal takes: that is what these formats are in.
+        click.echo(FORMATS[form](report).encode("utf-8", "replace"), nl=False)
     return report.total().value
 
 

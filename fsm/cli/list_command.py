@@ -10,7 +10,14 @@ from fsm.reporting.data import dumped
 
 
 @click.command("list")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write the list.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write the list.",
+)
 def command(form: str) -> int:
     """List the models, with the profiles of each."""
     machines = [load(name) for name in names()]

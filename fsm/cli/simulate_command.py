@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+from typing import Final
+
 import click
 import msgspec
 
 from fsm.building import under
 from fsm.cli.options import complete_models, complete_profiles
+from fsm.errors import nearest
 from fsm.library import load
 from fsm.simulating import simulate
 from fsm.table import tabulate
+
+_TOGETHER: Final = 1_000
+"""Lines written at once: a system call for each is what a long trace would wait for."""
 
 
 @click.command("simulate")
 @click.argument("model", shell_complete=complete_models)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, show_default=True, help="How many observations.")
-@click.option("--entities", type=click.IntRange(min=1), default=1, show_default=True, help="How many lives, interleaved.")
-@click.option("--overlap", type=click.IntRange(min=1, max=8), default=1, show_default=True, help="Calls in progress at a time.")
-@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Simulate the machine as this profile has it.")
-def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:  # noqa: PLR0913  (one an option)
+@click.option(
+    "--entities", type=click.IntRange(min=1), default=1, show_default=True, help="How many lives, interleaved."
+)
+@click.option(
+    "--overlap", type=click.IntRange(min=1, max=8), default=1, show_default=True, help="Calls in progress at a time."
+)
+@click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="Simulate the machine as this profile has it.",
+)
+def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:
     """Write a trace that MODEL could have made, as JSON lines.
 
     MODEL is a name from 'fsm list' or the path of a model file. The trace is
@@ -31,9 +48,11 @@ def command(model: str, seed: int, length: int, entities: int, overlap: int, pro
     machine = load(model)
     if profile is not None:
         if profile not in machine.profiles:
-            raise click.BadParameter(f"'{machine.name}' has: {', '.join(machine.profiles) or 'none'}", param_hint="--profile")
+            hint = nearest(profile, machine.profiles, of="profiles")
+            raise click.BadParameter(f"'{profile}'; {hint}", param_hint="--profile")
         machine = under(machine, profile)
-    click.echo(msgspec.json.encode({"trace": 1, "machine": model, "fresh": True}))
-    for seen in simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap):
-        click.echo(msgspec.json.encode(seen))
+    trace = simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap)
+    lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
+    while together := tuple(islice(lines, _TOGETHER)):
+        click.echo(b"\n".join(together))
     return 0

@@ -1,8 +1,8 @@
 """Whether a trace is a behaviour of a machine: one belief an entity, moved by each observation.
 
 The monitor keeps, for every entity that is alive, what may be true of it
-(:mod:`fsm.monitoring.belief`); entities that are back in the initial state
-are remembered by name only, the last :data:`REMEMBERED` of them.  Memory is
+(:mod:`fsm.monitoring.belief`); those at rest, back in the initial state
+or known by name only, are remembered apart, the last :data:`REMEMBERED` of them.  Memory is
 bounded by the entities alive, not by the length of the trace.
 """
 
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fsm.building import under
-from fsm.monitoring.belief import Dynamics, Possibilities, TooManyError
+from fsm.monitoring.belief import Dynamics, TooManyError
 from fsm.monitoring.explaining import Scene, explain
 from fsm.monitoring.folding import Folder, Open
+from fsm.monitoring.possibility import LOST
 from fsm.table import tabulate
 from fsm.trace import key
 from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
@@ -25,13 +26,14 @@ from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.machine import Deviation, Event, Machine
+    from fsm.machine import Event, Machine
     from fsm.monitoring.explaining import Explained
+    from fsm.monitoring.possibility import Possibilities
     from fsm.trace import Key, Observation
     from fsm.verdict import Verdict
 
 REMEMBERED: Final = 65_536
-"""Entities known to be back in the initial state; older ones are as if never seen."""
+"""Entities at rest that are remembered; older ones are as if never seen."""
 
 INTERNED: Final = 20_000
 """Beliefs that are remembered with where they lead; beyond it they are made anew."""
@@ -69,10 +71,11 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """An entity that is alive: its belief, and the last that was seen of it."""
+    """An entity that is alive: its belief, the last that was seen of it, the last that was seen to end."""
 
     belief: Belief
     last: Observation | None = None
+    done: Observation | None = None
 
 
 class Monitor:
@@ -92,7 +95,7 @@ class Monitor:
     'MUST'
     """
 
-    def __init__(  # noqa: PLR0913  (the facts about a trace, each with a default)
+    def __init__(
         self,
         machine: Machine,
         *,
@@ -120,14 +123,15 @@ class Monitor:
         }
         self._others = tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile)
         self._beliefs: dict[tuple[Possibilities, int], Belief] = {}
+        self._room = INTERNED
         everything, beginning = self._dynamics.everything(), self._dynamics.beginning()
         self._everything = self._belief(everything, _bits(everything))
         self._beginning = self._belief(beginning, _bits(beginning))
         self._start = self._beginning if fresh else self._everything
         self._alive: dict[str, _Life] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self._explained: dict[tuple[Belief, Key, str], Explained] = {}
+        self._explained: dict[tuple[Belief, Key, str, bool], Explained] = {}
         self._folder = Folder()
         self._covered: Counter[tuple[int, int]] = Counter()
         self._notes: Counter[str] = Counter()
@@ -136,16 +140,18 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file."""
-        alive = self._alive
+        alive, opened = self._alive, self._open
         self._observations += len(observations)
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
             if life is not None:
                 step = life.belief.next.get(key(seen))
-                if step is not None and step.plain:
+                if step is not None and step.plain and not (opened and seen.entity in opened):
                     step.taken += 1
                     life.belief = step.to
                     life.last = seen
+                    if seen.phase != "request":
+                        life.done = seen
                     continue
             self._slowly(seen, lines[index])
 
@@ -189,25 +195,27 @@ class Monitor:
         else:
             for entity in tuple(self._alive):
                 self._take(msgspec.structs.replace(seen, entity=entity), line)
+            if self._dynamics.after(self._beginning.possibilities, key(seen)) != self._beginning.possibilities:
+                self._resting.clear()
 
     def _forget(self, entity: str) -> None:
         """Nothing is known any more of *entity*, or of anybody alive."""
         for each in (entity,) if entity else tuple(self._alive):
             self._close(each)
             self._alive.pop(each, None)
+            self._resting.pop(each, None)
 
     def _take(self, seen: Observation, line: int) -> None:
         entity = seen.entity
         life = self._alive.get(entity)
         if life is None:
-            back = entity in self._gone
-            self._gone.pop(entity, None)
-            self._entities += not back
-            life = _Life(belief=self._beginning if back else self._start)
+            resting = self._resting.pop(entity, None)
+            self._entities += resting is None
+            life = _Life(belief=resting or self._start)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
-        step = before.next.get(key(seen)) or self._step(before, seen, life.last)
+        step = before.next.get(key(seen)) or self._step(before, seen, life)
         step.taken += 1
         if step.note:
             self._notes[step.note] += 1
@@ -222,24 +230,33 @@ class Monitor:
                 )
             )
         if step.explained is not None:
+            self._close(entity)
             self._open[entity] = Open(
                 observation=seen, file=self.file, line=line, before=before.possibilities, explained=step.explained
             )
         life.belief, life.last = step.to, seen
+        if seen.phase != "request":
+            life.done = seen
         self._keep(entity, life)
+        if len(self._beliefs) > self._room:
+            self._tidy()
 
     def _keep(self, entity: str, life: _Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""
-        possibilities = life.belief.possibilities
-        if possibilities == self._beginning.possibilities and entity not in self._open:
-            self._alive.pop(entity, None)
-            self._gone[entity] = None
-            if len(self._gone) > REMEMBERED:
-                self._gone.popitem(last=False)
-        elif life.belief is self._start and entity not in self._open:
-            self._alive.pop(entity, None)
-        else:
+        if entity in self._open or not self._rests(life.belief):
             self._alive[entity] = life
+            return
+        self._alive.pop(entity, None)
+        self._resting[entity] = life.belief
+        if len(self._resting) > REMEMBERED:
+            self._resting.popitem(last=False)
+
+    def _rests(self, belief: Belief) -> bool:
+        """Whether nothing is known, or the entity is in the initial state and nobody waits for a reply."""
+        return belief is self._start or self._beginning.possibilities.issuperset(
+            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST))
+            for each in belief.possibilities
+        )
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         """Report the open violation of *entity*, now that it is known what followed."""
@@ -249,7 +266,7 @@ class Monitor:
 
     # -- where an observation leads ----------------------------------------
 
-    def _step(self, before: Belief, seen: Observation, last: Observation | None) -> Step:
+    def _step(self, before: Belief, seen: Observation, life: _Life) -> Step:
         """The step from *before*; remembered there unless it is a violation."""
         said = key(seen)
         try:
@@ -257,7 +274,8 @@ class Monitor:
         except TooManyError:
             step = Step(to=self._everything, note="too many possibilities")
         if step is None:
-            return self._violated(before, said, last)
+            again = life.done is not None and bool(seen.event) and life.done.event == seen.event
+            return self._violated(before, said, life.last, again=again)
         before.next[said] = step
         return step
 
@@ -294,7 +312,8 @@ class Monitor:
         elif not self._created(kept.cells, since):
             since |= before.since
         to = self._belief(possibilities, since)
-        plain = not note and not certain and to is not self._start and possibilities != self._beginning.possibilities
+        note = note or ("unspecified" if kept.unspecified and phase != "maybe" else "")
+        plain = not note and not certain and not self._rests(to)
         return Step(to=to, plain=plain, cells=kept.cells, tolerated=tuple(sorted(certain)), note=note)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
@@ -302,34 +321,46 @@ class Monitor:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, said: Key, last: Observation | None) -> Step:
-        known = (before, said, last.event if last else "")
+    def _violated(self, before: Belief, said: Key, last: Observation | None, *, again: bool) -> Step:
+        known = (before, said, last.event if last else "", again)
         explained = self._explained.get(known)
         if explained is None:
             start = before.possibilities
-            row = self._dynamics.names.get(said[0])
-            if said[1] in {"reply", "lost", ""} and row is not None and not self._dynamics.waits(start, row):
-                if self._dynamics.table.rows[row].event.kind == "call":
-                    origin = start if said[1] == "" else self._everything.possibilities
-                    start = self._dynamics.closed(self._dynamics.requested(origin, row))
+            if self._asks(before, said):
+                row = self._dynamics.names[said[0]]
+                start = self._dynamics.closed(self._dynamics.requested(self._everything.possibilities, row))
             scene = Scene(
                 dynamics=self._dynamics,
                 before=start,
                 seen=said,
                 last=key(last) if last else None,
+                again=again,
                 others=self._others,
             )
             explained = self._explained[known] = explain(scene)
         to = self._belief(explained.after, before.since | _bits(explained.after))
         return Step(to=to, explained=explained)
 
+    def _asks(self, before: Belief, said: Key) -> bool:
+        """Whether *said* ends a call whose request was not seen."""
+        row = self._dynamics.names.get(said[0])
+        if row is None or self._dynamics.table.rows[row].event.kind != "call":
+            return False
+        return said[1] in {"reply", "lost"} and not self._dynamics.waits(before.possibilities, row)
+
     def _belief(self, possibilities: Possibilities, since: int) -> Belief:
-        if len(self._beliefs) > INTERNED:
-            for belief in self._beliefs.values():
-                self._count(belief)
-            self._beliefs.clear()
-            self._explained.clear()
         return self._beliefs.setdefault((possibilities, since), Belief(possibilities, since))
+
+    def _tidy(self) -> None:
+        """Forget the beliefs that nobody holds, and where any of them leads."""
+        for belief in self._beliefs.values():
+            self._count(belief)
+            belief.next.clear()
+        held = [life.belief for life in self._alive.values()]
+        held += [self._everything, self._beginning, *self._resting.values()]
+        self._beliefs = {(belief.possibilities, belief.since): belief for belief in held}
+        self._explained.clear()
+        self._room = len(self._beliefs) + INTERNED
 
     def _count(self, belief: Belief) -> None:
         """Add what was met from *belief* to the coverage."""

@@ -18,8 +18,24 @@ of possibilities; with it, hundreds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fsm.monitoring.possibility import (
+    ASKED,
+    BEGUN,
+    FREE,
+    LOST,
+    LOST_BEGUN,
+    Best,
+    Pending,
+    Possibilities,
+    Possibility,
+    late,
+    numbers,
+    passing,
+    plus,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,56 +46,20 @@ if TYPE_CHECKING:
 LIMIT = 20_000
 """Possibilities of one entity; beyond it the search gives up and says so."""
 
-ASKED: Final = -1
-"""The request was seen; the call has not acted."""
-BEGUN: Final = -2
-"""The call is in a state that others may meet."""
-FREE: Final = -3
-"""The call has ended in a way of which the specification says nothing."""
-LOST: Final = -4
-"""Nobody waits for the reply; the call may act at any time, or never."""
-LOST_BEGUN: Final = -5
-"""As lost, and in a state that others may meet."""
-
-
-class Pending(NamedTuple):
-    """A call in progress: its row, how far it is (or the way it ended), the states it may have met.
-
-    ``met`` is a set of states, as bits: for a call that was asked, those the
-    entity has been in since; for one that has acted, the one it acted in.
-    """
-
-    row: int
-    stage: int
-    met: int
-
-
-class Possibility(NamedTuple):
-    """One way things may stand for an entity.
-
-    ``queue`` holds outputs that were emitted and not seen yet, ``deviations``
-    the declared deviations that this possibility rests on.
-    """
-
-    state: int
-    pending: tuple[Pending, ...] = ()
-    queue: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
-
-
-Possibilities: TypeAlias = frozenset[Possibility]
-
-
 class TooManyError(Exception):
     """The possibilities outgrew :data:`LIMIT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What an observation leaves: possibilities, and the (row, state) pairs it certainly rests on."""
+    """What an observation leaves: possibilities, and the (row, state) pairs it certainly rests on.
+
+    ``unspecified`` says that it is legal only in that the specification says nothing of it.
+    """
 
     possibilities: Possibilities
     cells: frozenset[tuple[int, int]] = frozenset()
+    unspecified: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +89,7 @@ class Dynamics:
 
     def closed(self, possibilities: Iterable[Possibility]) -> Possibilities:
         """*possibilities*, and all that may come of them unseen; those that know less left out."""
-        found = _Best()
+        found = Best()
         todo = [each for each in possibilities if found.add(each)]
         while todo:
             todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
@@ -131,7 +111,7 @@ class Dynamics:
                 continue
             for way in ways:
                 if not (way.emits and here.queue):
-                    after = _with(pending, Pending(row, LOST_BEGUN, 0)) if way.begins else pending
+                    after = late(pending, row, LOST_BEGUN) if way.begins else pending
                     yield self._went(here, way, after)
 
     def _acts(self, here: Possibility, call: Pending, others: tuple[Pending, ...]) -> Iterator[Possibility]:
@@ -142,26 +122,26 @@ class Dynamics:
         elif call.stage in {BEGUN, LOST_BEGUN}:
             ways = self.table.step(here.state, self.table.end[call.row])
             met = call.met
-            if ways == ():
+            if ways == () and call.stage == BEGUN:
                 # Another event took the entity out of the state that the call
                 # had moved it to: nothing is specified of how the call ends.
-                yield here._replace(pending=_with(others, Pending(call.row, FREE, met)) if call.stage == BEGUN else others)
+                yield here._replace(pending=plus(others, Pending(call.row, FREE, met)))
         else:
             return
-        kept = _with(others, call) if call.stage == LOST else others
         lost = call.stage in {LOST, LOST_BEGUN}
         if ways is None:
-            yield from self._anywhere(here, kept if lost else _with(others, Pending(call.row, FREE, met)))
+            yield from self._anywhere(here, here.pending if lost else plus(others, Pending(call.row, FREE, met)))
             return
         for way in ways:
-            if (way.emits and here.queue) or (way.to == here.state and call.stage in {ASKED, LOST}):
+            still = way.to == here.state and not way.begins and call.stage in {ASKED, LOST}
+            if still or (way.emits and here.queue):
                 continue
-            if way.begins:
-                after = _with(kept, Pending(call.row, LOST_BEGUN if lost else BEGUN, met))
-            elif lost:
-                after = kept
+            if lost:
+                after = late(here.pending, call.row, LOST_BEGUN) if way.begins else here.pending
+            elif way.begins:
+                after = plus(others, Pending(call.row, BEGUN, met))
             else:
-                after = _with(others, Pending(call.row, way.index, met))
+                after = plus(others, Pending(call.row, way.index, met))
             yield self._went(here, way, after)
 
     def _anywhere(self, here: Possibility, pending: tuple[Pending, ...]) -> Iterator[Possibility]:
@@ -169,14 +149,14 @@ class Dynamics:
         if not self.silence:
             return
         for state in range(len(self.table.states)):
-            yield here._replace(state=state, pending=_passing(pending, state))
+            yield here._replace(state=state, pending=passing(pending, state))
 
     def _went(self, here: Possibility, way: Way, pending: tuple[Pending, ...]) -> Possibility:
         deviations = here.deviations
         if way.deviation is not None:
             deviations = tuple(sorted({*deviations, way.deviation.name}))
         queue = here.queue + way.emits if self.outputs else here.queue
-        return Possibility(way.to, _passing(pending, way.to), queue, deviations)
+        return Possibility(way.to, passing(pending, way.to), queue, deviations)
 
     # -- what somebody sees ------------------------------------------------
 
@@ -186,8 +166,9 @@ class Dynamics:
         Nothing is left if no possibility explains it.
         """
         event, phase, reply, shows, met, output, emits = seen
+        met = self._understood(met)
         row = self.names.get(event, -1)
-        cells: frozenset[tuple[int, int]] = frozenset()
+        kept = Kept(possibilities=before)
         if output:
             before = self.closed(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         elif row >= 0 and self.table.rows[row].event.kind == "call":
@@ -200,18 +181,22 @@ class Dynamics:
                     if phase == "":
                         before = self.closed(self.requested(before, row))
                     kept = self._replied(before, row, reply, met, emits)
-                    before, cells = self.closed(kept.possibilities), kept.cells
+                    before = self.closed(kept.possibilities)
         elif row >= 0:
             kept = self._happened(before, row, emits, phase)
-            before, cells = self.closed(kept.possibilities), kept.cells
+            before = self.closed(kept.possibilities)
         if shows:
             before = self.closed(each for each in before if self.table.shows[each.state] == shows)
-        return Kept(possibilities=before, cells=cells)
+        return replace(kept, possibilities=before)
+
+    def _understood(self, met: str) -> str:
+        """*met*, unless it is a state that this machine never shows: then the reply says nothing of its states."""
+        return met if met in self.table.shows else ""
 
     def requested(self, before: Possibilities, row: int) -> Possibilities:
         """*before* with one more call of *row* in progress; not closed."""
         return frozenset(
-            each._replace(pending=_with(each.pending, Pending(row, ASKED, 1 << each.state))) for each in before
+            each._replace(pending=plus(each.pending, Pending(row, ASKED, 1 << each.state))) for each in before
         )
 
     def waits(self, before: Iterable[Possibility], row: int) -> bool:
@@ -223,6 +208,7 @@ class Dynamics:
     ) -> Kept:
         kept: set[Possibility] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
+        unspecified = True
         for each in before:
             for index, call in enumerate(each.pending):
                 if call.row != row or (index and call == each.pending[index - 1]):
@@ -234,8 +220,9 @@ class Dynamics:
                 deviations = tuple(sorted({*each.deviations, *fit.deviations}))
                 kept.add(each._replace(pending=pending, deviations=deviations))
                 cells.add(fit.cells)
+                unspecified = unspecified and fit.unspecified
         certain = next(iter(cells)) if len(cells) == 1 else frozenset()
-        return Kept(possibilities=frozenset(kept), cells=certain)
+        return Kept(possibilities=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
     def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:
         """How *call* may have ended with *reply*; ``None`` if it may not."""
@@ -248,25 +235,25 @@ class Dynamics:
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return _Fit(cells=cells) if fits and states else None
         if call.stage == FREE:
-            return _Fit()
+            return _Fit(unspecified=True)
         if call.stage != ASKED:
             return None
-        if indefinite:
+        if indefinite and states and not emits:
             return _Fit()
         where = []
+        silent = []
         deviations: list[str | None] = []
         for state in states:
             for way in table.step(state, call.row) or ():
                 still = way.to == state and not way.begins
-                if still and way.replies(reply) and (emits is None or emits == way.emits):
+                if still and (indefinite or way.replies(reply)) and (emits is None or emits == way.emits):
                     where.append(state)
                     deviations.append(way.deviation.name if way.deviation else None)
             if self.silence and table.step(state, call.row) is None:
-                where.append(state)
-                deviations.append(None)
+                silent.append(state)
         if not where:
-            return None
-        cells = frozenset((call.row, state) for state in where)
+            return _Fit(unspecified=True) if silent else None
+        cells = frozenset((call.row, state) for state in [*where, *silent])
         needed = () if None in deviations else tuple(name for name in deviations[:1] if name)
         return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=needed)
 
@@ -281,20 +268,19 @@ class Dynamics:
                     continue
                 others = each.pending[:index] + each.pending[index + 1 :]
                 if call.stage == BEGUN or (call.stage == ASKED and self._moves(row)):
-                    stage = LOST if call.stage == ASKED else LOST_BEGUN
-                    late = Pending(row, stage, 0 if stage == LOST else call.met)
-                    others = others if late in others else _with(others, late)
+                    others = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN)
                 kept.add(each._replace(pending=others))
         return self.closed(kept)
 
     def _moves(self, row: int) -> bool:
         """Whether an event of *row* can change the state, anywhere."""
         cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
-        return any(ways is None or any(way.to != state for way in ways) for state, ways in cells)
+        return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
 
     def _happened(self, before: Possibilities, row: int, emits: tuple[str, ...] | None, phase: str) -> Kept:
         kept: set[Possibility] = set()
         states: set[int] = set()
+        specified: set[int] = set()
         event = self.table.rows[row].event
         for each in before:
             ways = self.table.step(each.state, row)
@@ -309,16 +295,23 @@ class Dynamics:
                 if emits is None or emits == way.emits:
                     # What came with the event was seen with it: nothing waits in the queue.
                     kept.add(self._went(each, way, pending)._replace(queue=each.queue))
-                    states.add(each.state)
+                    specified.add(each.state)
+        states |= specified
         cells = frozenset((row, state) for state in states) if len(states) == 1 and not phase else frozenset()
-        return Kept(possibilities=frozenset(kept), cells=cells)
+        return Kept(possibilities=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
 
     def after(self, before: Possibilities, seen: Key) -> Possibilities:
-        """What is left when *seen* is seen, the request of a reply taken as seen with it."""
+        """What is left when *seen* is seen, the request of a reply taken as seen with it.
+
+        Nothing where that is too much to try.
+        """
         row = self.names.get(seen[0], -1)
-        if seen[1] == "reply" and row >= 0 and not self.waits(before, row):
-            before = self.closed(self.requested(before, row))
-        return self.observed(before, seen).possibilities
+        try:
+            if seen[1] == "reply" and row >= 0 and not self.waits(before, row):
+                before = self.closed(self.requested(before, row))
+            return self.observed(before, seen).possibilities
+        except TooManyError:
+            return frozenset()
 
     def allows(self, before: Possibilities, seen: Key) -> bool:
         """Whether *seen* is legal after *before*."""
@@ -326,7 +319,7 @@ class Dynamics:
 
     def answers(self, states: Iterable[int], seen: Key) -> bool:
         """Whether a call that met one of *states* may have the reply of *seen*."""
-        row, reply, met = self.names[seen[0]], seen[2], seen[4]
+        row, reply, met = self.names[seen[0]], seen[2], self._understood(seen[4])
         return reply in self.table.machine.indefinite or any(
             ways is None or any(reply in found or ("error" in found and reply != "ok") for found in ways)
             for ways in (self.replies(state, row) for state in states if not met or self.table.shows[state] == met)
@@ -354,64 +347,10 @@ class Dynamics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The cells that a reply certainly rests on, and the deviations it needs."""
+    """The cells that a reply certainly rests on, the deviations it needs, whether only silence allows it."""
 
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ()
+    unspecified: bool = False
 
 
-class _Best:
-    """Possibilities, without those that another one of them covers.
-
-    One covers another if the two differ only in that its calls may have met
-    more states: whatever is legal after the other is legal after it.
-    """
-
-    def __init__(self) -> None:
-        self._met: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
-        self._whole: dict[tuple[object, ...], list[Possibility]] = {}
-        self.size = 0
-
-    def add(self, new: Possibility) -> bool:
-        """Take *new*; whether it says anything that was not known."""
-        shape = (new.state, tuple((call.row, call.stage) for call in new.pending), new.queue, new.deviations)
-        met = tuple(call.met for call in new.pending)
-        known = self._met.setdefault(shape, [])
-        if any(_covers(other, met) for other in known):
-            return False
-        left = [index for index, other in enumerate(known) if not _covers(met, other)]
-        whole = self._whole.setdefault(shape, [])
-        self.size += 1 + len(left) - len(known)
-        self._met[shape] = [*(known[index] for index in left), met]
-        self._whole[shape] = [*(whole[index] for index in left), new]
-        return True
-
-    def all(self) -> Possibilities:
-        """What is left."""
-        return frozenset(each for whole in self._whole.values() for each in whole)
-
-
-def _covers(more: tuple[int, ...], less: tuple[int, ...]) -> bool:
-    return all(one | other == one for one, other in zip(more, less, strict=True))
-
-
-def _with(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
-    """*calls*, a sorted bag, with *call* in it."""
-    return tuple(sorted((*calls, call)))
-
-
-def _passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """*calls* once the entity has come to *state*: those not acted yet may meet it."""
-    if not calls:
-        return calls
-    bit = 1 << state
-    return tuple(sorted(call._replace(met=call.met | bit) if call.stage == ASKED else call for call in calls))
-
-
-def numbers(bits: int) -> list[int]:
-    """The numbers in a set of bits.
-
-    >>> numbers(0b101)
-    [0, 2]
-    """
-    return [number for number in range(bits.bit_length()) if bits >> number & 1]

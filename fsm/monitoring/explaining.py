@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fsm.machine import LEVELS, Clause
-from fsm.monitoring.belief import ASKED, Dynamics, Possibilities, Possibility, numbers
+from fsm.monitoring.belief import TooManyError
+from fsm.monitoring.possibility import ASKED, Possibilities, Possibility, numbers
 from fsm.verdict import Cause, Edit, Permitted, Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.machine import Deviation
+    from fsm.monitoring.belief import Dynamics
     from fsm.table import Table
     from fsm.trace import Key
 
@@ -39,13 +41,17 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A belief, what was seen, and what was seen of the entity before that."""
+    """A belief, what was seen, and what was seen of the entity before that.
+
+    ``again`` says that the last that was seen to end was of the same event.
+    """
 
     dynamics: Dynamics
     before: Possibilities
     seen: Key
     last: Key | None
     others: tuple[Table, ...]
+    again: bool = False
 
     @property
     def row(self) -> int:
@@ -78,7 +84,7 @@ def explain(scene: Scene) -> Explained:
         clause=_weakest(_clauses(scene, cause, states)) or _implied(table),
         edits=tuple(edits),
         resembles=_resembling(scene, cause, states),
-        after=scene.dynamics.closed(after),
+        after=_closed(scene.dynamics, after) or scene.dynamics.closed(_whatever(scene)),
     )
 
 
@@ -90,8 +96,8 @@ def _cause(scene: Scene) -> Cause:
         return Cause.STATE
     if scene.dynamics.table.rows[scene.row].event.kind != "call":
         return Cause.EVENT
-    without = scene.dynamics.observed(scene.before, (event, phase, reply, "", "", "", None))
-    return Cause.STATE if shows and without.possibilities else Cause.REPLY
+    without = _left(scene.dynamics, scene.before, (event, phase, reply, "", "", "", None))
+    return Cause.STATE if shows and without else Cause.REPLY
 
 
 def _met(scene: Scene) -> tuple[int, ...]:
@@ -167,8 +173,8 @@ def _strongest(clauses: Iterable[Clause]) -> Clause | None:
 def _implied(table: Table) -> Clause:
     """What is broken when no cell can be named: what is seen follows from the machine at all."""
     machine = table.machine
-    levels = [cell.clause.level for event in machine.events.values() for cell in event.cells.values()]
-    level = min(levels, key=LEVELS.index, default="observed")
+    weakest = _weakest(cell.clause for event in machine.events.values() for cell in event.cells.values())
+    level = weakest.level if weakest else "observed"
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
@@ -180,8 +186,7 @@ def _edits(scene: Scene, cause: Cause) -> list[tuple[Edit, Possibilities]]:
     ]
     extra = _without(scene)
     if extra:
-        again = scene.last is not None and scene.last[0] == scene.seen[0] and scene.seen[0]
-        found.append((Edit(repair=Repair.REPEATED if again else Repair.EXTRA), extra))
+        found.append((Edit(repair=Repair.REPEATED if scene.again else Repair.EXTRA), extra))
     order = list(Repair)
     return sorted(found, key=lambda each: order.index(each[0].repair))
 
@@ -190,7 +195,7 @@ def _other_replies(scene: Scene) -> Iterable[tuple[Edit, Possibilities]]:
     replies = {reply: None for state in _met(scene) for reply in _replies(scene, state)}
     event, phase, _, shows, _, _, emits = scene.seen
     for reply in replies:
-        left = scene.dynamics.observed(scene.before, (event, phase, reply, shows, "", "", emits)).possibilities
+        left = _left(scene.dynamics, scene.before, (event, phase, reply, shows, "", "", emits))
         if left:
             yield Edit(repair=Repair.REPLY, instead=reply), left
 
@@ -201,17 +206,29 @@ def _missing(scene: Scene) -> Iterable[tuple[Edit, Possibilities]]:
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
             continue
-        if row.event.kind == "call":
-            before = dynamics.closed(dynamics.requested(scene.before, row.index))
-        else:
-            once = (row.event.name, "maybe", "", "", "", "", None)
-            before = dynamics.observed(scene.before, once).possibilities
-        left = dynamics.observed(before, scene.seen).possibilities
+        once: Key = (row.event.name, "request" if row.event.kind == "call" else "maybe", "", "", "", "", None)
+        left = _left(dynamics, _left(dynamics, scene.before, once), scene.seen)
         ended = frozenset(
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
-        if ended:
-            yield Edit(repair=Repair.MISSING, instead=row.event.name), dynamics.closed(ended)
+        if closed := _closed(dynamics, ended):
+            yield Edit(repair=Repair.MISSING, instead=row.event.name), closed
+
+
+def _left(dynamics: Dynamics, before: Possibilities, seen: Key) -> Possibilities:
+    """What *seen* leaves of *before*; nothing where that is too much to try."""
+    try:
+        return dynamics.observed(before, seen).possibilities
+    except TooManyError:
+        return frozenset()
+
+
+def _closed(dynamics: Dynamics, possibilities: Possibilities) -> Possibilities:
+    """*possibilities* and all that may come of them unseen; nothing where that is too much to try."""
+    try:
+        return dynamics.closed(possibilities)
+    except TooManyError:
+        return frozenset()
 
 
 def _without(scene: Scene) -> Possibilities:

@@ -9,8 +9,9 @@ from fsm.trace import key
 from fsm.verdict import Cause, Deviated, Edit, Finding, Repair, Violation
 
 if TYPE_CHECKING:
-    from fsm.monitoring.belief import Dynamics, Possibilities
+    from fsm.monitoring.belief import Dynamics
     from fsm.monitoring.explaining import Explained
+    from fsm.monitoring.possibility import Possibilities
     from fsm.trace import Observation
     from fsm.verdict import Tolerated
 

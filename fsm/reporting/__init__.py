@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fsm.judging import Judged
     from fsm.model import Level
-    from fsm.verdict import Deviated, Finding, Judgement
+    from fsm.verdict import Finding, Judgement
 
 
 class Answer(Enum):
@@ -65,6 +65,10 @@ class Report:
         """What all of it comes to."""
         return worst([self.of(each) for each in self.judged])
 
+    def number(self, judged: Judged) -> int:
+        """How many violations there are in one recording."""
+        return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
+
     def each(self) -> Iterator[tuple[Judged, Judgement]]:
         """Every judgement, with the recording it is of."""
         for judged in self.judged:
@@ -86,8 +90,3 @@ def worst(answers: list[Answer]) -> Answer:
         if answer in answers:
             return answer
     return Answer.HOLDS if answers else Answer.UNKNOWN
-
-
-def deviated(judgement: Judgement) -> tuple[Deviated, ...]:
-    """The tolerated deviations of *judgement*."""
-    return judgement.tolerated

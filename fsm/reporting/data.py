@@ -1,10 +1,12 @@
-"""The report as JSON: every finding with its evidence, every cell with its count."""
+"""The report as JSON: every finding with its evidence, every cell with its count.
+
+Every key is always there; what does not apply or is not known is ``null``.
+"""
 
 from __future__ import annotations
 
+from json import dumps
 from typing import TYPE_CHECKING, TypeAlias
-
-import msgspec
 
 from fsm.reporting import words
 from fsm.verdict import Unknown
@@ -29,8 +31,14 @@ def json(report: Report) -> str:
 
 
 def dumped(document: Json) -> str:
-    """*document*, two blanks a level, ending in a newline."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    r"""*document*, two blanks a level, ending in a newline.
+
+    A file name need not be UTF-8; the report always is:
+
+    >>> dumped("\udcff.log")
+    '"?.log"\n'
+    """
+    return dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
 
 
 def _recording(report: Report, judged: Judged) -> Json:
@@ -79,7 +87,7 @@ def _violation(violation: Violation) -> Json:
     return {
         "file": violation.file,
         "line": violation.line,
-        "at": seen.at,
+        "at": words.moment(seen.at) or None,
         "entity": seen.entity,
         "cause": violation.cause.value,
         "event": seen.event or None,
@@ -100,6 +108,7 @@ def _tolerated(each: Deviated) -> Json:
         "count": each.count,
         "file": each.first.file,
         "line": each.first.line,
+        "at": words.moment(each.first.observation.at) or None,
         "entity": each.first.observation.entity,
         "deviation": deviation_data(each.first.deviation),
         "clause": clause_data(each.first.deviation.clause),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.reporting import words
+from fsm.reporting import Answer, words
+from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from fsm.reporting import Report
@@ -14,27 +15,35 @@ def github(report: Report) -> str:
     """One command a cause, ending in a newline; a notice where there is none."""
     lines = []
     for judged, judgement in report.each():
+        verdict, machine = judgement.verdict, judgement.machine
         for finding in report.findings(judgement):
             first = finding.first[0]
-            message = (
-                f"{words.what(first)} ({words.times(finding, judgement.machine.entity)})\n"
-                f"before: {words.before(first)}\nallowed: {words.allowed(first)}\nlegal if: {words.edits(first)}\n"
-                f"clause: {first.clause.says} ({first.clause.source})"
-            )
-            known = "".join(f"\nknown: {words.resembles(each)}" for each in first.resembles)
-            title = f"{first.clause.level} {judgement.machine.name}/{first.clause.name}"
+            message = [
+                f"{words.what(first)} ({words.times(finding, machine.entity)})",
+                f"before: {words.before(first)}",
+                f"allowed: {words.allowed(first)}",
+                f"legal if: {words.edits(first)}",
+                f"clause: {first.clause.says} ({first.clause.source})",
+                *(f"known: {each}" for each in words.known(first)),
+            ]
+            title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"
-            lines.append(_command(kind, judged.name, first.line, title, message + known))
+            lines.append(_command(kind, judged.name, first.line, title, "\n".join(message)))
         for each in judgement.tolerated:
             deviation = each.first.deviation
             title = f"tolerated deviation {deviation.name} of {deviation.profile}"
-            lines.append(_command("notice", judged.name, each.first.line, title, f"{deviation.about} ({each.count} times)"))
+            about = f"{deviation.about} ({words.often(each.count)})"
+            lines.append(_command("notice", judged.name, each.first.line, title, about))
+        if isinstance(verdict, Unknown) and report.of(judged) is Answer.UNKNOWN:
+            lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", verdict.why))
     if not lines:
         lines = [f"::notice title=fsm::{report.total().name.lower()}"]
     return "\n".join(lines) + "\n"
 
 
 def _command(kind: str, file: str, line: int, title: str, message: str) -> str:
+    if file == "-":  # no file of the repository that could be annotated
+        return f"::{kind} title={_property(title)}::{_data(f'standard input, line {line}: {message}')}"
     return f"::{kind} file={_property(file)},line={line},title={_property(title)}::{_data(message)}"
 
 

@@ -29,7 +29,7 @@ def junit(report: Report) -> str:
     """
     document = JUnitXml("fsm judge")
     for judged, judgement in report.each():
-        suite = TestSuite(clean(f"{judged.name} {judgement.machine.name}"))
+        suite = TestSuite(clean(f"{words.file(judged.name)} {judgement.machine.name}"))
         findings = report.findings(judgement)
         clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
         clauses |= {finding.first[0].clause: None for finding in findings}
@@ -37,7 +37,7 @@ def junit(report: Report) -> str:
             mine = [each for each in findings if each.first[0].clause == clause]
             suite.add_testcase(_case(report, clause, mine, judgement))
         document.add_testsuite(suite)
-    document.update_statistics()
+    document.update_statistics()  # type: ignore[no-untyped-call]  # junitparser says nothing of what it returns
     out = BytesIO()
     document.write(out, pretty=True)
     return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
@@ -45,26 +45,30 @@ def junit(report: Report) -> str:
 
 def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Judgement) -> TestCase:
     case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{judgement.machine.name}")
-    results = [_failure(each, judgement) for each in findings if report.fails(each)]
-    if isinstance(judgement.verdict, Unknown):
-        results.append(Skipped(f"{Answer.UNKNOWN.name.lower()}: {judgement.verdict.why}"))
-    if results:
-        case.result = results
+    violations = [each for each in findings if report.fails(each)]
+    if violations:
+        case.result = [_failure(violations, judgement)]
+    elif isinstance(judgement.verdict, Unknown):
+        case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {judgement.verdict.why}")]
     said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
     said += [
-        f"tolerated deviation {each.first.deviation.name} of {each.first.deviation.profile}: {each.count} times"
+        f"tolerated deviation {each.first.deviation.name} of {each.first.deviation.profile}: {words.often(each.count)}"
         for each in judgement.tolerated
         if each.first.deviation.clause == clause
     ]
     if said:
-        case.system_out = clean("\n".join(said))
+        case.system_out = clean("\n\n".join(said))
     return case
 
 
-def _failure(finding: Finding, judgement: Judgement) -> Failure:
-    first = finding.first[0]
-    failure = Failure(clean(f"{words.what(first)} ({words.times(finding, judgement.machine.entity)})"), first.clause.level)
-    failure.text = clean(_told(finding, judgement))
+def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
+    """All causes in one failure: consumers count, and show, one a case."""
+    first = findings[0].first[0]
+    more = f", and {words.plural(len(findings) - 1, 'other cause')}" if len(findings) > 1 else ""
+    failure = Failure(
+        clean(f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"), first.clause.level
+    )
+    failure.text = clean("\n\n".join(_told(each, judgement) for each in findings))
     return failure
 
 
@@ -72,13 +76,14 @@ def _told(finding: Finding, judgement: Judgement) -> str:
     first = finding.first[0]
     return "\n".join(
         [
-            f"{first.file}:{first.line}: {words.what(first)} ({words.times(finding, judgement.machine.entity)})",
-            f"entity: {first.observation.entity}",
+            f"{words.file(first.file)}:{first.line}: {words.what(first)} ({words.times(finding, judgement.machine.entity)})",
+            *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
+            f"{judgement.machine.entity}: {first.observation.entity}",
             f"before: {words.before(first)}",
             f"allowed: {words.allowed(first)}",
             f"legal if: {words.edits(first)}",
             f"clause: {first.clause.says} ({first.clause.source})",
-            *(f"known: {words.resembles(each)}" for each in first.resembles),
+            *(f"known: {each}" for each in words.known(first)),
         ]
     )
 

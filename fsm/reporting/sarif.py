@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from fsm.reporting import words
 from fsm.reporting.data import Json, dumped
+from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
+    from fsm.judging import Judged
     from fsm.machine import Clause
     from fsm.reporting import Report
     from fsm.verdict import Deviated, Finding, Judgement
@@ -21,11 +25,12 @@ def sarif(report: Report) -> str:
     """The report as a SARIF log, ending in a newline."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
-    for _, judgement in report.each():
-        for finding in report.findings(judgement):
-            results.append(_finding(report, finding, judgement, rules))
-        for each in judgement.tolerated:
-            results.append(_tolerated(each, judgement, rules))
+    untold: list[Json] = []
+    for judged, judgement in report.each():
+        if isinstance(judgement.verdict, Unknown):
+            untold.append(_untold(judged, judgement, judgement.verdict.why))
+        results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
+        results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
     return dumped(
         {
             "$schema": SCHEMA,
@@ -39,6 +44,13 @@ def sarif(report: Report) -> str:
                             "rules": list(rules.values()),
                         }
                     },
+                    "invocations": [
+                        {
+                            "executionSuccessful": True,
+                            "exitCode": report.total().value,
+                            "toolExecutionNotifications": untold,
+                        }
+                    ],
                     "columnKind": "unicodeCodePoints",
                     "results": results,
                 }
@@ -53,13 +65,15 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
         f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
         f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. Legal if: {words.edits(first)}."
     )
-    known = " ".join(f"Looks like {words.resembles(each)}" for each in first.resembles)
+    known = " ".join(f"Looks like {each}" for each in words.known(first))
+    places = dict.fromkeys((each.file, each.line) for each in finding.first)
+    (file, line), *others = places
     return {
         "ruleId": _rule(first.clause, judgement, rules),
         "level": "error" if report.fails(finding) else "warning",
         "message": {"text": f"{text} {known}".strip()},
-        "locations": [_location(each.file, each.line) for each in finding.first[:1]],
-        "relatedLocations": [_location(each.file, each.line) for each in finding.first[1:]],
+        "locations": [_location(file, line)],
+        "relatedLocations": [_location(*each) for each in others],
         "occurrenceCount": finding.count,
         "properties": {"entity": first.observation.entity, "clauseLevel": first.clause.level},
     }
@@ -91,6 +105,24 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     return name
 
 
+def _untold(judged: Judged, judgement: Judgement, why: str) -> Json:
+    return {
+        "level": "warning",
+        "message": {"text": f"{judgement.machine.name} unknown, {why}"},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(judged.name)}}}],
+    }
+
+
 def _location(file: str, line: int) -> Json:
-    name = "stdin" if file == "-" else file
-    return {"physicalLocation": {"artifactLocation": {"uri": quote(name)}, "region": {"startLine": max(line, 1)}}}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": max(line, 1)}}}
+
+
+def _uri(file: str) -> str:
+    """The file as a URI reference, byte for byte.
+
+    >>> _uri("logs/node 1:a.log"), _uri("/var/log/c.log"), _uri("-")
+    ('logs/node%201%3Aa.log', 'file:///var/log/c.log', 'stdin')
+    """
+    if file == "-":
+        return "stdin"
+    return Path(file).as_uri() if file.startswith("/") else quote(os.fsencode(file))

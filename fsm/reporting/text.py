@@ -1,12 +1,12 @@
-"""The report for people: verdict, causes, evidence, summary; as wide as the terminal."""
+"""The report for people: causes with their evidence, then a summary; as wide as the terminal."""
 
 from __future__ import annotations
 
 import textwrap
-from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from fsm.reporting import Answer, words
+from fsm.sources import Kind
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
     from fsm.judging import Judged
     from fsm.reporting import Report
-    from fsm.verdict import Deviated, Finding, Judgement, Violation
+    from fsm.trace import Observation
+    from fsm.verdict import Deviated, Finding, Judgement
 
 _LABEL: Final = 11
 _NARROWEST: Final = 40
+_CELL_LINES: Final = 5
+"""Lines that the cells met may take unless all of them were asked for."""
+
 _COLOURS: Final = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}
+
 
 def plain(text: str, _: str) -> str:
     """*text* without colour."""
@@ -26,7 +31,11 @@ def plain(text: str, _: str) -> str:
 
 
 def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
-    """The whole report, ending in a newline."""
+    """The whole report, ending in a newline.
+
+    *style* gives a word a colour, or ``bold``; with *coverage* every cell of
+    every machine is listed.
+    """
     writer = _Writer(report=report, width=max(width, _NARROWEST), style=style, coverage=coverage)
     return "\n".join(writer.lines()) + "\n"
 
@@ -39,15 +48,19 @@ class _Writer:
         self.coverage = coverage
 
     def lines(self) -> Iterator[str]:
-        for judged in self.report.judged:
+        for number, judged in enumerate(self.report.judged):
+            if number:
+                yield ""
             yield from self._recording(judged)
-            yield ""
         if len(self.report.judged) > 1:
-            yield from self._overall()
+            yield ""
+            for judged in self.report.judged:
+                yield f"{self._answer(self.report.of(judged), 'unknown')}  {words.visible(words.file(judged.name))}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
-        version = f" of containerd {judged.version}" if judged.version else ""
-        yield from self._wrapped(f"{judged.name}: {judged.kind.value}{version}", marked=judged.name, how="bold")
+        kind = "no kind of recording that fsm knows" if judged.kind is Kind.NOTHING else judged.kind.value
+        version = f" of containerd {words.visible(judged.version)}" if judged.version else ""
+        yield f"{self.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -62,53 +75,51 @@ class _Writer:
 
     def _finding(self, finding: Finding, judgement: Judgement) -> Iterator[str]:
         violation = finding.first[0]
+        entity = judgement.machine.entity
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
-        level = violation.clause.level
-        yield from self._wrapped(
-            f"{word} ({level}): {words.short(words.what(violation))} — "
-            f"{words.times(finding, judgement.machine.entity)}",
-            indent="  ",
-            marked=word,
-            how=how,
-        )
-        yield from self._evidence(violation)
-        if finding.count > 1:
-            others = [f":{each.line}" for each in finding.first[1:]]
-            rest = finding.count - 1 - len(others)
-            if rest:
-                others.append(f"{rest:,} more")
-            yield from self._row("also at", ", ".join(others))
-
-    def _evidence(self, violation: Violation) -> Iterator[str]:
-        seen = violation.observation
-        yield from self._row("where", f"{violation.file}:{violation.line}{f', {seen.at}' if seen.at else ''}")
-        yield from self._row("entity", words.short(seen.entity))
-        if seen.detail:
-            yield from self._row("it said", words.short(seen.detail))
+        said = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
+        yield from self._wrapped(said, marked=word, how=how)
+        yield from self._place(violation.file, violation.line, violation.observation, entity)
+        yield from self._row("it said", words.short(violation.observation.detail))
         yield from self._row("before", words.before(violation))
         yield from self._row("allowed", words.allowed(violation))
         clause = violation.clause
         yield from self._row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         yield from self._row("source", clause.source)
-        if clause.link:
-            yield from self._row("", clause.link)
+        yield from self._row("", clause.link)
         yield from self._row("legal if", words.edits(violation))
-        for each in violation.resembles:
-            yield from self._row("known", words.resembles(each))
+        for known in words.known(violation):
+            yield from self._row("known", known)
+        for link in dict.fromkeys(each.link for each in violation.resembles):
+            yield from self._row("", link)
+        yield from self._row("also at", self._others(finding))
+
+    def _others(self, finding: Finding) -> str:
+        others = ", ".join(f":{each.line}" for each in finding.first[1:])
+        rest = finding.count - len(finding.first)
+        return f"{others} and {rest:,} more" if rest and others else others
+
+    def _place(self, file: str, line: int, seen: Observation, entity: str) -> Iterator[str]:
+        """Where and when, never broken inside the path: people copy it."""
+        place = words.visible(f"{'stdin' if file == '-' else file}:{line}")
+        moment = words.visible(words.moment(seen.at))
+        one = f"    {'where':<{_LABEL}}{place}"
+        fits = moment and len(one) + len(moment) + 1 <= self.width
+        yield f"{one} {moment}" if fits else one
+        if not fits:
+            yield from self._row("", moment)
+        yield from self._row(entity if len(entity) < _LABEL else "entity", words.short(seen.entity))
 
     def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
-        deviation = each.first.deviation
-        often = "once" if each.count == 1 else f"{each.count:,} times"
+        deviation, clause = each.first.deviation, each.first.deviation.clause
         word = "tolerated deviation"
-        said = f"{word} {deviation.name} of {deviation.profile} — {often}"
-        yield from self._wrapped(said, indent="  ", marked=word, how="cyan")
-        yield from self._row("where", f"{each.first.file}:{each.first.line}")
-        yield from self._row("entity", words.short(each.first.observation.entity))
+        said = f"{word}: {deviation.name} of {deviation.profile} — {words.often(each.count)}"
+        yield from self._wrapped(said, marked=word, how="cyan")
+        yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
         yield from self._row("what", deviation.about)
-        clause = deviation.clause
-        yield from self._row("clause", f"{clause.name} of {judgement.machine.name} ({clause.level}): {clause.says}")
-        until = f"until {deviation.until}" if deviation.until else ""
-        yield from self._row("versions", f"{deviation.since} {until}".strip())
+        yield from self._row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        ends = {"since": deviation.since, "until": deviation.until}
+        yield from self._row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
         yield from self._row("", deviation.link)
 
     # -- summary -----------------------------------------------------------
@@ -116,78 +127,101 @@ class _Writer:
     def _summary(self, judged: Judged) -> Iterator[str]:
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
-        others = {name: count for name, count in judged.notes.items() if name != "lines"}
-        lines = judged.notes.get("lines", 0)
-        noted = "; ".join(f"{count:,} {name}" for name, count in others.items())
-        yield from self._row("read", f"{words.plural(lines, 'line')}{f'; {noted}' if noted else ''}")
-        yield f"    {'verdict':<{_LABEL}}{self._answer(self.report.of(judged))}"
+        notes = [f"{count:,} {name}" for name, count in judged.notes.items() if name != "lines"]
+        yield from self._wrapped(", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes]))
+        yield from self._wrapped(self._advice(judged))
+        if judged.kind is Kind.NOTHING:
+            kinds = words.either(kind.value for kind in Kind if kind is not Kind.NOTHING)
+            yield from self._wrapped(f"no line is one of a {kinds}")
+        yield f"  verdict: {self._answer(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
-        verdict = judgement.verdict
-        counts = [
-            words.plural(judgement.entities, judgement.machine.entity),
-            words.plural(judgement.observations, "observation"),
-        ]
-        found = self.report.findings(judgement)
-        for word, number in (
-            ("violation", sum(each.count for each in found if self.report.fails(each))),
-            ("surprise", sum(each.count for each in found if not self.report.fails(each))),
-            ("tolerated deviation", sum(each.count for each in judgement.tolerated)),
-        ):
-            if number:
-                counts.append(words.plural(number, word))
-        cells = judgement.covered.cells
-        met = sum(1 for count in cells.values() if count)
-        counts.append(f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not")
-        counts += [words.plural(count, name) if count == 1 else f"{count:,} × {name}" for name, count in judgement.notes.items()]
         answer = self.report.answer(judgement)
+        why = f", {judgement.verdict.why}" if isinstance(judgement.verdict, Unknown) else ""
         word = answer.name.lower()
-        why = f" ({verdict.why})" if isinstance(verdict, Unknown) else ""
-        said = f"{judgement.machine.name} {word}{why}: {', '.join(counts)}"
-        yield from self._wrapped(said, indent="  ", marked=word, how=_COLOURS[answer])
-        if self.coverage:
-            yield from self._cells(judgement)
+        yield from self._wrapped(f"{judgement.machine.name} {word}{why}", marked=word, how=_COLOURS[answer])
+        if not judgement.observations:
+            return
+        found = self.report.findings(judgement)
+        counts = [
+            words.plural(number, word)
+            for word, number in (
+                ("violation", sum(each.count for each in found if self.report.fails(each))),
+                ("surprise", sum(each.count for each in found if not self.report.fails(each))),
+                ("tolerated deviation", sum(each.count for each in judgement.tolerated)),
+            )
+            if number
+        ]
+        counts.append(words.plural(judgement.entities, judgement.machine.entity))
+        counts.append(words.plural(judgement.observations, "observation"))
+        counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
+        yield from self._wrapped(", ".join(counts), indent="    ")
+        yield from self._cells(judgement)
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
-        """Every cell of the table: how often it was met, and which never were."""
-        by_event: dict[str, list[str]] = defaultdict(list)
-        for (event, state), count in judgement.covered.cells.items():
-            by_event[event].append(f"{state} {count:,}" if count else f"{state} -")
-        for event, cells in by_event.items():
-            yield from self._wrapped(f"{event}: {', '.join(cells)}", indent="    ")
+        """How many cells of the table were met, and which; or every one, with how often."""
+        cells = judgement.covered.cells
+        met = sum(1 for count in cells.values() if count)
+        said = f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not"
+        rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
+        if self.coverage:
+            yield from self._wrapped(said, indent="    ")
+            for event, row in rows.items():
+                often = [f"{count:,} in {state}" for state, count in row if count]
+                never = [state for state, count in row if not count]
+                rest = [f"never in {', '.join(never)}"] if never else []
+                yield from self._wrapped(f"{event}: {'; '.join(often + rest)}", indent="      ")
+            return
+        states = {event: ", ".join(state for state, count in row if count) for event, row in rows.items()}
+        seen = [f"{event} in {names}" for event, names in states.items() if names]
+        for kept in range(len(seen), 0, -1):
+            more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
+            lines = list(self._wrapped(f"{said}: {'; '.join(seen[:kept] + more)}", indent="    "))
+            if len(lines) <= _CELL_LINES:
+                yield from lines
+                return
+        yield from self._wrapped(said, indent="    ")
 
-    def _overall(self) -> Iterator[str]:
-        longest = max(len(judged.name) for judged in self.report.judged)
-        for judged in self.report.judged:
-            yield f"{judged.name:<{longest}}  {self._answer(self.report.of(judged))}"
+    def _advice(self, judged: Judged) -> str:
+        """The profile that would tolerate all of the violations, if there is one."""
+        found = [
+            {each.profile for each in finding.first[0].resembles}
+            for judgement in judged.judgements
+            for finding in self.report.findings(judgement)
+            if self.report.fails(finding)
+        ]
+        profiles = sorted(set.intersection(*found)) if found else []
+        if not profiles:
+            return ""
+        own = [each for each in profiles if judged.version.startswith(f"{each.removeprefix('containerd-')}.")]
+        number = self.report.number(judged)
+        who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
+        deviation = f"known {'deviation' if number == 1 else 'deviations'}"
+        return f"{who} {deviation} of {words.either(own or profiles)}: try --profile {(own or profiles)[0]}"
 
-    def _answer(self, answer: Answer) -> str:
-        return self.style(answer.name.lower(), _COLOURS[answer])
+    # -- lines -------------------------------------------------------------
+
+    def _answer(self, answer: Answer, longest: str = "") -> str:
+        return self.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])
 
     def _row(self, label: str, value: str) -> Iterator[str]:
         if value:
             lead = f"    {label:<{_LABEL}}"
-            yield from textwrap.wrap(
-                value,
-                self.width,
-                initial_indent=lead,
-                subsequent_indent=" " * len(lead),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            yield from self._filled(value, lead, " " * len(lead))
 
-    def _wrapped(self, value: str, *, indent: str = "", marked: str = "", how: str = "") -> Iterator[str]:
-        """*value* in lines; its first *marked* gets the colour *how*, after the line breaks are known."""
-        for line in textwrap.wrap(
-            value,
+    def _wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> Iterator[str]:
+        """*value* in lines; *marked* in the first of them gets the colour *how*."""
+        if value:
+            first, *rest = self._filled(value, indent, f"{indent}    ")
+            yield first.replace(marked, self.style(marked, how), 1) if marked else first
+            yield from rest
+
+    def _filled(self, value: str, first: str, rest: str) -> list[str]:
+        return textwrap.wrap(
+            words.visible(" ".join(value.split())),
             self.width,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}    ",
+            initial_indent=first,
+            subsequent_indent=rest,
             break_long_words=False,
             break_on_hyphens=False,
-        ):
-            if marked and marked in line:
-                yield line.replace(marked, self.style(marked, how), 1)
-                marked = ""
-            else:
-                yield line
+        )

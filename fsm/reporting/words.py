@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
+from fsm.monitoring.folding import NAMED
 from fsm.verdict import Cause, Repair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fsm.machine import Deviation
     from fsm.verdict import Edit, Finding, Violation
 
@@ -23,6 +27,15 @@ def short(text: str) -> str:
     return _LONG.sub(r"\1", text)
 
 
+def visible(text: str) -> str:
+    r"""*text* with what a terminal would obey, or could not show, written as escapes.
+
+    >>> print(visible("evil\x1b[2J"))
+    evil\x1b[2J
+    """
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def plural(count: int, word: str) -> str:
     """*count* and *word*, in the plural where it should be.
 
@@ -32,6 +45,41 @@ def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+
+
+def either(names: Iterable[str]) -> str:
+    """*names* as a choice.
+
+    >>> either(["absent"]), either(["created", "running", "exited"])
+    ('absent', 'created, running or exited')
+    """
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def file(name: str) -> str:
+    """The file as people call it.
+
+    >>> file("-")
+    'standard input'
+    """
+    return "standard input" if name == "-" else name
+
+
+def moment(at: int | str | None) -> str:
+    """When it was, in RFC 3339; nothing where it is not known.
+
+    >>> moment(1795172600859283083)
+    '2026-11-20T11:03:20.859283083Z'
+    """
+    if isinstance(at, int):
+        seconds, rest = divmod(at, 1_000_000_000)
+        try:
+            whole = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+        except (OverflowError, ValueError, OSError):  # no such year
+            return str(at)
+        return f"{whole.isoformat()}.{rest:09}Z"
+    return at or ""
 
 
 def what(violation: Violation) -> str:
@@ -45,7 +93,8 @@ def what(violation: Violation) -> str:
             after = f" after {seen.event}" if seen.event else ""
             return f"{seen.shows} was shown{after}"
         case Cause.EVENT:
-            return f"{seen.event} happened"
+            showing = f", showing {seen.shows}" if seen.shows else ""
+            return f"{seen.event} happened{showing}"
         case Cause.OUTPUT:
             return f"{seen.output} was told"
         case _:
@@ -54,54 +103,76 @@ def what(violation: Violation) -> str:
 
 def before(violation: Violation) -> str:
     """The states possible before."""
-    return ", ".join(violation.before) or "none"
+    return either(violation.before or ("none",))
 
 
 def allowed(violation: Violation) -> str:
-    """What would have been legal, by state where states differ."""
-    kinds = dict.fromkeys(each.what for each in violation.permitted)
-    if len(kinds) == 1:
-        return _listed(next(iter(kinds)))
-    return "; ".join(f"{each.state}: {_listed(each.what)}" for each in violation.permitted)
+    """What would have been legal, with the states where states differ."""
+    states: dict[tuple[str, ...], list[str]] = {}
+    for each in violation.permitted:
+        states.setdefault(each.what, []).append(each.state)
+    if len(states) == 1:
+        return _listed(*states)
+    return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
 
 
-def _listed(what_: tuple[str, ...]) -> str:
-    return " or ".join("any error" if each == "error" else each for each in what_) or "nothing"
+def _listed(those: tuple[str, ...]) -> str:
+    return either([_reply(each) for each in those] or ["nothing"])
 
 
-def edit(each: Edit, violation: Violation) -> str:
-    """The edit as an instruction."""
+def _reply(name: str) -> str:
+    return "any error" if name == "error" else name
+
+
+def _edit(each: Edit, violation: Violation) -> str:
     match each.repair:
         case Repair.REPLY:
-            return f"reply {'any error' if each.instead == 'error' else each.instead}"
+            return f"the reply is {either(_reply(name) for name in _instead(each.repair, violation))}"
         case Repair.REPEATED:
-            return "drop it: it repeats what came before"
+            return "it is dropped: it repeats what came before"
         case Repair.SWAPPED:
-            return f"put it after the {each.instead} that follows"
+            return f"it comes after the {each.instead} that follows"
         case Repair.MISSING:
-            return f"add {each.instead} before it"
+            return f"{either(_instead(each.repair, violation))} comes before it"
         case Repair.EXTRA:
-            return f"drop the {violation.observation.event or 'observation'}"
+            return "it is dropped"
         case _:
             assert_never(each.repair)
 
 
+def _instead(repair: Repair, violation: Violation) -> list[str]:
+    return [each.instead for each in violation.edits if each.repair is repair]
+
+
 def edits(violation: Violation) -> str:
-    """The smallest edit, and the others after it."""
-    first = violation.edits[:1]
-    missing = [each.instead for each in violation.edits if each.repair is Repair.MISSING]
-    if first and first[0].repair is Repair.MISSING and len(missing) > 1:
-        return f"add one of {', '.join(missing)} before it"
-    return edit(first[0], violation) if first else "no single edit makes it legal"
+    """The smallest edit that makes the trace legal, as what follows "legal if"."""
+    return _edit(violation.edits[0], violation) if violation.edits else "more than one edit is made"
 
 
-def resembles(deviation: Deviation) -> str:
-    """A known deviation, and how to have it tolerated."""
-    until = f", until {deviation.until}" if deviation.until else ""
-    return f"{deviation.name} of {deviation.profile}{until}: {deviation.about} Tolerated with --profile {deviation.profile}."
+def known(violation: Violation) -> list[str]:
+    """The known deviations that look like it, each once."""
+    alike: dict[tuple[str, str], list[Deviation]] = {}
+    for each in violation.resembles:
+        alike.setdefault((each.name, each.about), []).append(each)
+    found = []
+    for (name, about), those in alike.items():
+        until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
+        found.append(f"{name} of {' and '.join(dict.fromkeys(until))}: {about} Tolerated with that --profile.")
+    return found
+
+
+def often(count: int) -> str:
+    """How often.
+
+    >>> often(1), often(1200)
+    ('once', '1,200 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def times(finding: Finding, entity: str) -> str:
     """How often, on how many."""
-    often = "once" if finding.count == 1 else f"{finding.count:,} times"
-    return often if finding.count == 1 else f"{often}, {plural(finding.entities, entity)}"
+    if finding.count == 1:
+        return often(1)
+    least = "at least " if finding.entities >= NAMED else ""
+    return f"{often(finding.count)}, on {least}{plural(finding.entities, entity)}"

@@ -19,7 +19,7 @@ import msgspec
 
 from fsm.sources.joining import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.sources.ordering import Ordering
-from fsm.sources.texts import met, unresolved
+from fsm.sources.texts import met, met_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,8 +77,8 @@ class Calls:
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
             return
-        if unresolved(call.detail):
-            self.notes["calls on ids that stand for nobody or several"] += 1
+        if met_nobody(call.detail):
+            self.notes["calls that reached nobody"] += 1
             return
         if call.op == "status":
             read = self._read(call)

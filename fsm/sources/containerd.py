@@ -10,23 +10,24 @@ changes.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fsm.sources.entries import Entry, entry
 from fsm.sources.joining import CONTAINER, POD, POD_CALLS, Joiner
-from fsm.sources.texts import met, split, unresolved
+from fsm.sources.texts import met, met_nobody, split
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from fsm.trace import Phase
 
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
-    rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot"
+    rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
+    rb"panic: |fatal error: "
 )
 """What a line must hold to matter; most do not."""
 
@@ -46,6 +47,7 @@ _SEEN: Final = re.compile(
     r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
 )
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
+_CRASH: Final = re.compile(rb"(?:^|\]: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
 
 _LOGGED: Final = frozenset(
@@ -78,6 +80,9 @@ _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 
+_DOUBTFUL: Final = 64
+"""Replies before a crash that are doubted: a handler that panics still logs that it returns successfully."""
+
 SEEN: Final = frozenset({"load"})
 """The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
 
@@ -91,9 +96,15 @@ class Log:
     _joiner: Joiner = field(default_factory=Joiner)
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _booting: bool = False
+    _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
 
-    def observations(self, line: bytes) -> Iterable[Observation]:
+    def observations(self, line: bytes) -> Sequence[Observation]:
         """What *line* says; nothing if it says nothing of a lifecycle."""
+        seen = self._read(line)
+        self._replies.extend(each for each in seen if each.phase == "reply")
+        return seen
+
+    def _read(self, line: bytes) -> Sequence[Observation]:
         if RELEVANT.search(line) is None:
             self.notes["lines without a lifecycle event"] += 1
             return ()
@@ -106,17 +117,21 @@ class Log:
             return ()
         return seen
 
-    def _framed(self, line: bytes) -> Iterable[Observation]:
+    def _framed(self, line: bytes) -> Sequence[Observation]:
         """What is not containerd's may still be journald's word on what is missing."""
         if _SUPPRESSED.search(line):
             self._asked.clear()
             return (Observation(phase="gap"),)
         if _BOOT.match(line):
             return self._restarted("")
+        if _CRASH.search(line):
+            self.notes["crashes"] += 1
+            doubted = dict.fromkeys((each.entity, each.of) for each in self._replies)
+            return [Observation(entity=entity, of=of, phase="gap") for entity, of in doubted]
         self.notes["foreign or damaged lines"] += 1
         return ()
 
-    def _said(self, found: Entry) -> Iterable[Observation] | None:
+    def _said(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
             return self._called(name, call[2], call[3], found)
@@ -135,7 +150,7 @@ class Log:
             return self._joiner.observations("ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at)
         return self._service(found)
 
-    def _service(self, found: Entry) -> Iterable[Observation] | None:
+    def _service(self, found: Entry) -> Sequence[Observation] | None:
         """Lines about the daemon as a whole."""
         if found.message == "starting containerd":
             self.version = found.version
@@ -147,12 +162,12 @@ class Log:
             return self._restarted(found.at) if again else ()
         return None
 
-    def _restarted(self, at: str) -> Iterable[Observation]:
+    def _restarted(self, at: str) -> Sequence[Observation]:
         self._asked.clear()
         self.notes["restarts"] += 1
         return self._joiner.restarted(at=at)
 
-    def _called(self, name: str, identity: str, rest: str, found: Entry) -> Iterable[Observation]:
+    def _called(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
         if _FAILED.match(rest):
             return self._replied(name, identity, "", found)
         if _REPLIED.match(rest):
@@ -160,7 +175,7 @@ class Log:
         self._asked[name, identity] += 1
         return self._joiner.observations(name, identity, "request", at=found.at)
 
-    def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Iterable[Observation]:
+    def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
         text = ""
         if not reply:
             reply, text = split(found.error) if found.error else ("", "")
@@ -171,14 +186,14 @@ class Log:
             phase = "answered"
         if self._asked[name, identity] == 0:
             del self._asked[name, identity]
-        if (phase == "answered" and not reply) or unresolved(text):
+        if (phase == "answered" and not reply) or met_nobody(text):
             return ()
         where = met(text, pod=name in POD_CALLS)
         return self._joiner.observations(
             name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at
         )
 
-    def _creating(self, create: re.Match[str], found: Entry) -> Iterable[Observation]:
+    def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]
         created = _CREATED.search(found.message)
         if created:
@@ -188,7 +203,7 @@ class Log:
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
 
-    def _exited(self, exit_event: re.Match[str], found: Entry) -> Iterable[Observation]:
+    def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]
         if process and process != entity:
             return ()  # a process that was run in the container, not its own

@@ -84,7 +84,7 @@ def _json(text: str, frames: int) -> Entry | None:
 
 
 def _fields(text: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name, value in _FIELD.findall(text):
         found.setdefault(name, unescaped(value[1:-1]) if value.startswith('"') else value)
     return found

@@ -99,7 +99,7 @@ class Joiner:
         strangers = tuple(each for each in self._strangers[of] if each.startswith(identity) and each not in known)
         return (*mine, *strangers), len(mine) == 1 and not strangers
 
-    def observations(  # noqa: PLR0913  (a call has these parts)
+    def observations(
         self,
         call: str,
         identity: str,

@@ -7,7 +7,6 @@ and a line beyond :data:`LONGEST` is cut.
 
 from __future__ import annotations
 
-import gzip
 import sys
 import zlib
 from dataclasses import dataclass, field
@@ -27,6 +26,9 @@ LONGEST: Final = 1 << 20
 """Bytes of a line that are kept."""
 
 STDIN: Final = "-"
+
+_GZIP: Final = 31
+"""What zlib calls "gzip's header, and the largest window"."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,56 +80,49 @@ class Lines:
         try:
             file = Path(self.name).open("rb")  # noqa: SIM115  (the caller closes it)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            problem = Problem(
-                path=self.name,
-                line=0,
-                code="FSM201",
-                what=f"cannot be opened: {reason}",
-                hint="give the path of a log or a recording, or - for standard input",
-            )
-            raise InputError([problem]) from error
+            raise InputError([self._problem(error, "opened")]) from error
         return file
 
     def _data(self, file: IO[bytes]) -> Iterator[bytes]:
         """The bytes of *file*, decompressed if they are gzip's."""
-        try:
-            start = file.read(PIECE)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(
-                [Problem(path=self.name, line=0, code="FSM201", what=f"cannot be read: {reason}", hint="give a file")]
-            ) from error
-        if not start.startswith(b"\x1f\x8b"):
-            while start:
-                self.advanced(len(start))
-                yield start
-                start = file.read(PIECE)
+        data = self._read(file)
+        if data.startswith(b"\x1f\x8b"):
+            yield from self._inflated(file, data)
             return
-        compressed = _Rewound(start, file, self.advanced)
+        while data:
+            yield data
+            data = self._read(file)
+
+    def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
+        """What *data* and the rest of *file* hold, a piece at a time however well it was compressed."""
+        inflate = zlib.decompressobj(wbits=_GZIP)
+        while data:
+            try:
+                piece = inflate.decompress(data, PIECE)
+            except zlib.error:
+                break
+            if piece:
+                yield piece
+            data = inflate.unconsumed_tail
+            if inflate.eof:
+                # One file may hold several compressed parts, as "cat a.gz b.gz" makes.
+                data = inflate.unused_data or self._read(file)
+                if not data:
+                    return
+                inflate = zlib.decompressobj(wbits=_GZIP)
+            elif not data:
+                data = self._read(file)
+        self.notes["compressed data damaged: read up to there"] += 1
+
+    def _read(self, file: IO[bytes]) -> bytes:
         try:
-            with gzip.GzipFile(fileobj=compressed, mode="rb") as plain:  # type: ignore[arg-type]  # reads only
-                while data := plain.read(PIECE):
-                    yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self.notes["compressed data damaged: read up to there"] += 1
-
-
-class _Rewound:
-    """A file of which the first bytes have been read already; enough of one for gzip."""
-
-    def __init__(self, start: bytes, file: IO[bytes], advanced: Callable[[int], None]) -> None:
-        self._start = start
-        self._file = file
-        self._advanced = advanced
-
-    def read(self, size: int = -1) -> bytes:
-        """At most *size* bytes."""
-        data = self._start[:size] if self._start else self._file.read(size)
-        self._start = self._start[len(data) :] if self._start else b""
-        self._advanced(len(data))
+            data = file.read(PIECE)
+        except OSError as error:
+            raise InputError([self._problem(error, "read")]) from error
+        self.advanced(len(data))
         return data
 
-    def seekable(self) -> bool:
-        """Standard input is not."""
-        return False
+    def _problem(self, error: OSError, what: str) -> Problem:
+        reason = (error.strerror or str(error)).lower()
+        hint = "give the path of a log or a recording, or - for standard input"
+        return Problem(path=self.name, line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)

@@ -12,7 +12,9 @@ _NO_CONTAINER: Final = re.compile(
     r"could not find container)\b.*not found$"
 )
 _NO_POD: Final = re.compile(r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*not found$")
-_UNRESOLVED: Final = re.compile(r"(?:Multiple IDs found with provided prefix|prefix can't be empty)", re.IGNORECASE)
+_NOBODY: Final = re.compile(
+    r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
+)
 _CANCELED: Final = re.compile(r"context canceled$")
 _TOO_LATE: Final = re.compile(r"context deadline exceeded$")
 
@@ -50,10 +52,10 @@ def met(text: str, *, pod: bool) -> str:
     return state[1] if state else ""
 
 
-def unresolved(text: str) -> bool:
-    """Whether *text* says that the id given stands for nobody or for several: the call met no one.
+def met_nobody(text: str) -> bool:
+    """Whether *text* says that the call reached no container and no pod: its id fits none or several, or it came too early.
 
-    >>> unresolved('an error occurred when try to find container "": Prefix can\'t be empty')
+    >>> met_nobody("an error occurred when try to find container: Prefix can't be empty")
     True
     """
-    return _UNRESOLVED.search(text) is not None
+    return _NOBODY.search(text) is not None

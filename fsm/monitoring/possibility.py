@@ -1,0 +1,111 @@
+"""One way things may stand for an entity, and sets of such ways without what adds nothing."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+ASKED: Final = -1
+"""The request was seen; the call has not acted."""
+BEGUN: Final = -2
+"""The call is in a state that others may meet."""
+FREE: Final = -3
+"""The call has ended in a way of which the specification says nothing."""
+LOST: Final = -4
+"""Nobody waits for the reply; the call may act at any time, and again, or never.
+
+Again, since whoever gives up asks once more: such calls look alike, and a set
+of them stays small where a bag would grow with every retry.
+"""
+LOST_BEGUN: Final = -5
+"""As lost, and in a state that others may meet."""
+
+
+class Pending(NamedTuple):
+    """A call in progress: its row, how far it is (or the way it ended), the states it may have met.
+
+    ``met`` is a set of states, as bits: for a call that was asked, those the
+    entity has been in since; for one that has acted, the one it acted in.
+    """
+
+    row: int
+    stage: int
+    met: int
+
+
+class Possibility(NamedTuple):
+    """One way things may stand for an entity.
+
+    ``queue`` holds outputs that were emitted and not seen yet, ``deviations``
+    the declared deviations that this possibility rests on.
+    """
+
+    state: int
+    pending: tuple[Pending, ...] = ()
+    queue: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+
+
+Possibilities: TypeAlias = frozenset[Possibility]
+
+
+class Best:
+    """Possibilities, without those that another one of them covers.
+
+    One covers another if the two differ only in that its calls may have met
+    more states: whatever is legal after the other is legal after it.
+    """
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+        self._whole: dict[tuple[object, ...], list[Possibility]] = {}
+        self.size = 0
+
+    def add(self, new: Possibility) -> bool:
+        """Take *new*; whether it says anything that was not known."""
+        shape = (new.state, tuple((call.row, call.stage) for call in new.pending), new.queue, new.deviations)
+        met = tuple(call.met for call in new.pending)
+        known = self._met.setdefault(shape, [])
+        if any(_covers(other, met) for other in known):
+            return False
+        left = [index for index, other in enumerate(known) if not _covers(met, other)]
+        whole = self._whole.setdefault(shape, [])
+        self.size += 1 + len(left) - len(known)
+        self._met[shape] = [*(known[index] for index in left), met]
+        self._whole[shape] = [*(whole[index] for index in left), new]
+        return True
+
+    def all(self) -> Possibilities:
+        """What is left."""
+        return frozenset(each for whole in self._whole.values() for each in whole)
+
+
+def _covers(more: tuple[int, ...], less: tuple[int, ...]) -> bool:
+    return all(one | other == one for one, other in zip(more, less, strict=True))
+
+
+def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
+    """*calls*, a sorted bag, with *call* in it."""
+    return tuple(sorted((*calls, call)))
+
+
+def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
+    """*calls*, and one of *row* for whose reply nobody waits, unless there is such a one."""
+    call = Pending(row, stage, 0)
+    return calls if call in calls else plus(calls, call)
+
+
+def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
+    """*calls* once the entity has come to *state*: those not acted yet may meet it."""
+    if not calls:
+        return calls
+    bit = 1 << state
+    return tuple(sorted(call._replace(met=call.met | bit) if call.stage == ASKED else call for call in calls))
+
+
+def numbers(bits: int) -> list[int]:
+    """The numbers in a set of bits.
+
+    >>> numbers(0b101)
+    [0, 2]
+    """
+    return [number for number in range(bits.bit_length()) if bits >> number & 1]

@@ -1,0 +1,95 @@
+"""``docs/model-language.md`` says what the language is: its example is built, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fsm.building import build, under
+from fsm.reading import parse
+from fsm.rules import RULES
+from fsm.schema import schema
+from fsm.table import tabulate
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "model-language.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+# What the page calls a table, and the definition of its words.
+TABLES = {
+    "the file": None,
+    "[machine]": "Header",
+    "[states]": "WrittenState",
+    "[event.NAME]": "WrittenEvent",
+    "an outcome": "WrittenOutcome",
+    "[clause.NAME]": "WrittenClause",
+    "[profile.NAME]": "WrittenProfile",
+    "[profile.NAME.cell.NAME]": "WrittenOverride",
+}
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The rows of the table under *heading*, without its first two lines."""
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def _words() -> dict[str, dict[str, bool]]:
+    """Of each table the words, and whether the page calls them needed."""
+    found: dict[str, dict[str, bool]] = {}
+    where = ""
+    for place, words, _ in _rows("Words"):
+        where = place.strip("`") or where
+        for bold, word in re.findall(r"(\*\*)?`(\w+)`", words):
+            assert word not in found.setdefault(where, {}), f"{word} stands twice in {where}"
+            found[where][word] = bool(bold)
+    return found
+
+
+def _example() -> str:
+    (example,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    return str(example)
+
+
+def test_the_example_is_a_machine() -> None:
+    """It is built and tabulated, and so is each of its profiles."""
+    machine = build(parse(_example().encode(), path=str(PAGE)))
+
+    assert machine.profiles
+    for profile in machine.profiles:
+        assert tabulate(machine).states == tabulate(under(machine, profile)).states
+
+
+def test_the_example_shows_every_group_of_cells() -> None:
+    """And a call that takes time."""
+    for word in ("moves", "ignores", "refuses", "cannot", "silent", "begins", "ends", "shows", "profile", "clause"):
+        assert re.search(rf"\b{word}\b", _example()), word
+
+
+def test_every_table_is_described() -> None:
+    """None is missing, and none is made up."""
+    assert set(TABLES) == set(_words())
+    assert set(schema()["$defs"]) == {name for name in TABLES.values() if name}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_words_are_those_of_the_schema(table: str) -> None:
+    """And those in bold are those that a file must have."""
+    name = TABLES[table]
+    definition: dict[str, Any] = schema()["$defs"][name] if name else schema()
+    required = definition.get("required", [])
+
+    assert {word: word in required for word in definition["properties"]} == _words()[table]
+
+
+def test_the_codes_are_those_of_the_rules() -> None:
+    """In the same words, in the same order."""
+    assert [[code, rule.finds] for code, rule in RULES.items() if code < "FSM2"] == _rows("What can be wrong")
+
+
+def test_the_page_is_short() -> None:
+    """Who writes a model reads all of it."""
+    assert len(TEXT.splitlines()) <= 200

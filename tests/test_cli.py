@@ -1,0 +1,584 @@
+"""The command as people meet it: real processes, pipes, terminals, signals, exit codes."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
+
+from fsm.library import home, load, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FSM = str(Path(sys.executable).with_name("fsm"))
+RECORDINGS = Path(__file__).resolve().parent / "recordings"
+FAILING = str(RECORDINGS / "containerd-1.6.20.log")
+HOLDING = str(RECORDINGS / "containerd-1.7.24.log")
+NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
+FORMATS = ("text", "json", "junit", "sarif", "github")
+PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "NO_COLOR", "TERM"}}
+PROFILES = [(name, profile) for name in names() for profile in load(name).profiles]
+
+
+def fsm(
+    *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end, its output in a pipe."""
+    ran = subprocess.run(
+        [FSM, *arguments], input=stdin, env=PLAIN | dict(env or {}), cwd=cwd, capture_output=True, check=False, timeout=60
+    )
+    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
+    return subprocess.run(
+        ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
+        env=PLAIN, capture_output=True, check=False, timeout=60, text=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+class Terminal:
+    """A command whose output, and errors, are on a terminal."""
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = PLAIN | {"TERM": "xterm"} | dict(env or {})
+        self.process = subprocess.Popen([FSM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        os.close(theirs)
+        self.shown = ""
+
+    def read_until(self, wanted: str) -> None:
+        """Read until *wanted* is shown, or the end."""
+        while not wanted or wanted not in self.shown:
+            try:
+                piece = os.read(self._ours, 65_536)
+            except OSError as error:  # on Linux, how a terminal tells that nobody writes to it any more
+                assert errno.EIO == error.errno
+                return
+            self.shown += piece.decode()
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        self.read_until("")
+        os.close(self._ours)
+        return self.process.wait(timeout=60)
+
+
+def without_privileges() -> list[str]:
+    """What to put before a command so that the permissions of files hold for it; root may read anything."""
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv:
+        return [setpriv, "--bounding-set", "-dac_override,-dac_read_search", "--"]
+    message = "root may read anything, and setpriv is missing; install it: apt-get install util-linux"
+    if os.environ.get("FSM_FORBID_SKIPS") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A legal trace of more than 4 MiB."""
+    path = tmp_path_factory.mktemp("large") / "large.jsonl"
+    path.write_text(fsm("simulate", "cri-pod", "--length", "60000", "--entities", "20").stdout, encoding="utf-8")
+    assert path.stat().st_size > 4 << 20
+    return str(path)
+
+
+# -- exit codes -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["judge", FAILING], 1),
+        (["judge", HOLDING], 0),
+        (["judge", NEWEST], 0),
+        (["judge", FAILING, "--profile", "containerd-1.6"], 0),
+        (["judge", FAILING, "--profile", "containerd-1.6", "--fail-on", "observed"], 0),
+        (["judge", FAILING, "--profile", "containerd-2.1"], 1),
+        (["judge", FAILING, HOLDING], 1),
+        (["judge", HOLDING, NEWEST], 0),
+        (["judge", HOLDING, os.devnull], 3),
+        (["judge", FAILING, os.devnull], 1),
+        (["judge", HOLDING, "--model", "nri-pod"], 3),
+        (["judge", HOLDING, "--model", "pod-sandbox"], 0),
+        (["judge", str(RECORDINGS / "cri-calls-1.6.20.jsonl")], 1),
+        (["judge", str(RECORDINGS / "cri-calls-1.7.24.jsonl")], 0),
+        (["judge", str(RECORDINGS / "nri-events-2.1.9.jsonl")], 0),
+        (["list"], 0),
+        (["list", "--format", "json"], 0),
+        (["show", "cri-pod"], 0),
+        (["show", "cri-pod", "--format", "json"], 0),
+        (["simulate", "cri-pod"], 0),
+        (["simulate", "cri-pod", "--profile", "containerd-1.6"], 0),
+        (["schema"], 0),
+        (["--version"], 0),
+        (["--help"], 0),
+    ],
+    ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else str(value),
+)
+def test_exit_code(arguments: list[str], code: int) -> None:
+    """0 it holds, 1 it fails, 3 it cannot be told; and nothing on standard error."""
+    ran = fsm(*arguments)
+
+    assert (code, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.endswith("\n")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
+    """What is written says as much as what is returned."""
+    ran = fsm("judge", "--format", form, FAILING)
+
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert "NOT_FOUND" in ran.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(("profile", "level"), [("", ""), ("containerd-1.6", ""), ("", "observed")])
+def test_weaker_clauses_fail_only_when_asked_for(form: str, profile: str, level: str, tmp_path: Path) -> None:
+    """A habit that is broken is a surprise, and a failure under ``--fail-on observed``."""
+    trace = tmp_path / "odd.jsonl"
+    trace.write_text('{"entity": "c1", "event": "exit"}\n' * 2, encoding="utf-8")
+    options = [*(["--profile", profile] if profile else []), *(["--fail-on", level] if level else [])]
+
+    ran = fsm("judge", "--fresh", "--model", "container-status", "--format", form, *options, str(trace))
+
+    assert (1 if level else 0) == ran.returncode
+    assert ("violation" if level else "surprise") in ran.stdout
+
+
+# -- wrong input ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["judge"], "Missing argument 'TRACE...'"),
+        (["judge", "no-such.log"], "no-such.log: cannot be opened: no such file or directory [FSM201]"),
+        (["judge", "/"], "/: cannot be opened: is a directory [FSM201]"),
+        (["judge", "/proc/self/mem"], "/proc/self/mem: cannot be read: "),
+        (["judge", "-m", "containr-status", HOLDING], "did you mean 'container-status'?"),
+        (["judge", "-m", "no-such.toml", HOLDING], "no-such.toml: cannot be opened: no such file or directory"),
+        (["judge", "-m", "./", HOLDING], "is a directory"),
+        (["judge", "-p", "containerd-1.66", HOLDING], "did you mean 'containerd-1.6'? profiles: containerd-1.6, "),
+        (["judge", "--format", "txt", HOLDING], "'txt' is not one of 'text', 'json', 'junit', 'sarif', 'github'"),
+        (["judge", "--fail-on", "must", HOLDING], "'must' is not one of 'MUST', 'SHOULD', 'MAY', 'observed'"),
+        (["judge", "--no-such", HOLDING], "No such option '--no-such'"),
+        (["jugde", HOLDING], "no command 'jugde': did you mean 'judge'? commands: judge, list, show, "),
+        (["show", "container-stats"], "did you mean 'container-status'?"),
+        (["show", "cri-pod", "--event", "stopp"], "did you mean 'stop'?"),
+        (["show", "cri-pod", "--state", "readdy"], "did you mean 'ready'?"),
+        (["show", "cri-pod", "--profile", "x"], "profiles: containerd-1.6, "),
+        (["simulate", "cri-pood"], "did you mean 'cri-pod'?"),
+        (["simulate", "cri-pod", "--profile", "containerd-1.66"], "did you mean 'containerd-1.6'?"),
+        (["simulate", "cri-pod", "--length", "-1"], "-1 is not in the range"),
+        (["simulate", "cri-pod", "--entities", "0"], "0 is not in the range"),
+        (["schema", "surplus"], "unexpected extra argument (surplus)"),
+    ],
+    ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else "",
+)
+def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
+    """What is wrong, and the way out, on standard error; no report and no traceback."""
+    ran = fsm(*arguments, cwd=tmp_path)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
+    """Nobody wants to meet them one by one."""
+    ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
+
+    assert 2 == ran.returncode
+    assert ["a.log", "b.log"] == re.findall(r"^(\S+): cannot be opened", ran.stderr, re.MULTILINE)
+
+
+def test_an_unreadable_file(tmp_path: Path) -> None:
+    """Permission is named as what is missing."""
+    secret = tmp_path / "secret.log"
+    secret.write_text("", encoding="utf-8")
+    secret.chmod(0)
+
+    ran = subprocess.run([*without_privileges(), FSM, "judge", str(secret)], capture_output=True, check=False, text=True)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert f"{secret}: cannot be opened: permission denied [FSM201]" in ran.stderr
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("data", [b"", b"\n\n", bytes(range(256)) * 40, b"\x1f\x8b" + b"x" * 100, b'{"op": 7}\n'])
+def test_nothing_to_judge(data: bytes, form: str) -> None:
+    """An empty file, a binary one, a damaged one: it cannot be told, which is not a pass."""
+    ran = fsm("judge", "--format", form, "-", stdin=data)
+
+    assert (3, "") == (ran.returncode, ran.stderr)
+    assert "nothing in the trace concerns this machine" in ran.stdout
+
+
+def test_a_trace_without_a_machine() -> None:
+    """It may be a trace of anything; the way out is named."""
+    ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "say --model NAME" in ran.stderr
+
+
+def test_a_model_with_mistakes(tmp_path: Path) -> None:
+    """All of them, each with its line and code, as a compiler has it."""
+    model = tmp_path / "door.toml"
+    shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
+    model.write_text(shipped.replace('initial = "absent"', 'initial = "absnt"').replace("kind ", "knd "), encoding="utf-8")
+
+    ran = fsm("judge", "--model", str(model), HOLDING)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert len(re.findall(rf"^{re.escape(str(model))}:\d+: .+ \[FSM\d+\]$", ran.stderr, re.MULTILINE)) > 1
+    assert "Traceback" not in ran.stderr
+
+
+# -- pipes, closed and full outputs -------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["simulate cri-pod --length 200000", 'judge --format json "$1"', "schema", "list"])
+def test_into_head(command: str) -> None:
+    """A reader that has read enough is nothing to complain about."""
+    ran = shell(f"fsm {command} | head -1", FAILING)
+
+    assert ("", 1) == (ran.stderr, len(ran.stdout.splitlines()))
+
+
+def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
+    """141 as of every filter, and not 1: nothing has failed."""
+    ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
+
+    assert ("141\n", "") == (ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize(("command", "code"), [('judge "$1"', 1), ('judge --format sarif "$1"', 1), ("list", 0), ("schema", 0), ("simulate cri-pod", 0)])
+def test_output_closed(command: str, code: int) -> None:
+    """The exit code is all that was wanted."""
+    ran = shell(f"fsm {command} >&-", FAILING)
+
+    assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize("command", ['judge "$1"', 'judge --format junit "$1"', "list", "simulate cri-pod"])
+def test_a_full_disk(command: str) -> None:
+    """A verdict that could not be written is no verdict."""
+    ran = shell(f"fsm {command} > /dev/full", FAILING)
+
+    assert (74, "could not write: no space left on device\n") == (ran.returncode, ran.stderr)
+
+
+def test_standard_input_plain_and_compressed() -> None:
+    """Both are judged as the file is."""
+    data = Path(FAILING).read_bytes()
+
+    plain, packed = fsm("judge", "-", stdin=data), fsm("judge", "-", stdin=gzip.compress(data))
+
+    assert (1, plain.stdout) == (packed.returncode, packed.stdout)
+    assert plain.stdout.startswith("standard input: containerd log\n")
+    assert fsm("judge", FAILING).stdout == plain.stdout.replace("standard input", FAILING).replace("stdin:", f"{FAILING}:")
+
+
+@pytest.mark.parametrize("twice", [[FAILING, FAILING], ["-", "-"]])
+def test_the_same_file_twice(twice: list[str]) -> None:
+    """It is judged once."""
+    data = Path(FAILING).read_bytes()
+
+    assert fsm("judge", twice[0], stdin=data).stdout == fsm("judge", *twice, stdin=data).stdout
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
+    """The report is UTF-8 all the same."""
+    name = os.fsencode(tmp_path) + b"/caf\xe9 \x1b[31m.log"
+    shutil.copy(FAILING.encode(), name)
+
+    ran = fsm("judge", "--format", form, name)
+
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.endswith("\n")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit"])
+def test_a_terminal_that_cannot_show_everything(form: str) -> None:
+    """Formats of machines are UTF-8 always; text does what it can."""
+    ran = fsm("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
+
+    assert (1, "") == (ran.returncode, ran.stderr)
+
+
+def test_nothing_is_written_where_it_is_called(tmp_path: Path) -> None:
+    """A working directory may be read-only; the command needs none."""
+    tmp_path.chmod(0o555)
+    ran = subprocess.run(
+        [*without_privileges(), FSM, "judge", HOLDING], cwd=tmp_path, capture_output=True, check=False, text=True
+    )
+
+    assert (0, "", []) == (ran.returncode, ran.stderr, list(tmp_path.iterdir()))
+
+
+# -- terminals ------------------------------------------------------------------------
+
+ESCAPE = "\x1b["
+
+
+def test_colour_on_a_terminal_only() -> None:
+    """In a pipe the same words, without the escapes."""
+    terminal = Terminal("judge", FAILING, env={"COLUMNS": "100"})
+
+    assert 1 == terminal.end()
+    assert f"{ESCAPE}31m" in terminal.shown
+    plain = re.sub(r"\x1b\[\d*m", "", terminal.shown).replace("\r\n", "\n")
+    assert fsm("judge", FAILING).stdout == plain
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour_when_asked(env: dict[str, str]) -> None:
+    """By no-color.org's convention, and where the terminal has none."""
+    terminal = Terminal("judge", FAILING, env=env)
+
+    assert 1 == terminal.end()
+    assert ESCAPE not in terminal.shown
+
+
+@pytest.mark.parametrize("arguments", [["judge", FAILING, HOLDING], ["list"], ["show", "cri-pod"]], ids=lambda arguments: arguments[0])
+def test_a_narrow_terminal(arguments: list[str]) -> None:
+    """Forty columns are enough; what cannot be broken stands alone."""
+    lines = fsm(*arguments, env={"COLUMNS": "40"}, cwd=RECORDINGS).stdout.splitlines()
+
+    assert [] == [line for line in lines if len(line) > 40 and FAILING not in line and HOLDING not in line and len(line.split()) > 2]
+
+
+def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
+    """A bar that reaches its end, and is followed by the report."""
+    terminal = Terminal("judge", large)
+
+    assert 0 == terminal.end()
+    assert "judging" in terminal.shown
+    assert "100%" in terminal.shown
+    assert "verdict: " in terminal.shown.partition("100%")[2]
+
+
+def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
+    """It would be noise."""
+    terminal = Terminal("judge", HOLDING)
+
+    assert 0 == terminal.end()
+    assert "judging" not in terminal.shown
+    assert "" == fsm("judge", large).stderr
+
+
+# -- interruption ----------------------------------------------------------------------
+
+
+def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
+    """The command, going, with pipes to all three ends."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd)
+
+
+def test_interrupting_judge(tmp_path: Path) -> None:
+    """One line, 130, nothing left behind, no half report."""
+    process = started("judge", "-", cwd=tmp_path)
+    assert process.stdin is not None
+    process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds: once it is taken, it is being judged
+    process.stdin.flush()
+
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (130, b"", [b"interrupted"]) == (process.returncode, out, err.split())
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_interrupting_simulate(tmp_path: Path) -> None:
+    """In mid-stream: what was written are whole lines and perhaps a part of one."""
+    process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+
+    assert (130, [b"interrupted"]) == (process.returncode, err.split())
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
+    """The terminal has its cursor back."""
+    waiting = tmp_path / "waiting.log"
+    os.mkfifo(waiting)
+    terminal = Terminal("judge", large, str(waiting))
+    terminal.read_until("100%")
+
+    terminal.process.send_signal(signal.SIGINT)
+
+    assert 130 == terminal.end()
+    assert terminal.shown.count(f"{ESCAPE}?25l") == terminal.shown.count(f"{ESCAPE}?25h")
+    assert terminal.shown.endswith("\r\ninterrupted\r\n")
+    assert "Traceback" not in terminal.shown
+
+
+# -- help, completion, the other commands ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mentioned"),
+    [
+        (["--help"], "judge list show simulate schema --version Exit codes: 0 holds, 1 2 3 Completion: zsh_source journalctl"),
+        (["-h"], "judge list show simulate schema"),
+        (
+            ["judge", "--help"],
+            "TRACE... --model --profile containerd-1.6 --fail-on MUST|SHOULD|MAY|observed --format "
+            "text|json|junit|sarif|github --fresh --coverage gzip standard input rotated NRI CRI Exit codes: 0 1 2 3",
+        ),
+        (["list", "--help"], "--format profiles"),
+        (["show", "--help"], "MODEL --event --state --profile --format"),
+        (["simulate", "--help"], "MODEL --seed --length --entities --overlap --profile JSON fsm judge -"),
+        (["schema", "--help"], "JSON Schema editor"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_help_mentions(arguments: list[str], mentioned: str) -> None:
+    """Every option, and what people look for."""
+    ran = fsm(*arguments, env={"COLUMNS": "100"})
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert [] == [word for word in mentioned.split() if word not in ran.stdout]
+    assert all(len(line) <= 100 for line in ran.stdout.splitlines())
+
+
+def test_without_a_command() -> None:
+    """Help, and the exit code of an input that is wrong."""
+    ran = fsm()
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "Commands:" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("fsm ", ["judge", "list", "show", "simulate", "schema"]),
+        ("fsm s", ["show", "simulate", "schema"]),
+        ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1"]),
+        ("fsm judge --model cri-", ["cri-container", "cri-pod"]),
+        ("fsm judge --format s", ["sarif"]),
+        ("fsm judge --fail", ["--fail-on"]),
+        ("fsm simulate nri-", ["nri-container", "nri-pod"]),
+        ("fsm simulate cri-pod --profile containerd-2", ["containerd-2.1"]),
+        ("fsm show container-s", ["container-status"]),
+    ],
+)
+@pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
+def test_completion(where: str, line: str, offered: list[str]) -> None:
+    """Commands, options, models and profiles, as each shell asks for them."""
+    words = line.split(" ")
+    current = words[-1] if where == "fish" else str(len(words) - 1)
+    asked = {"_FSM_COMPLETE": f"{where}_complete", "COMP_WORDS": line, "COMP_CWORD": current}
+
+    lines = fsm(env=asked).stdout.splitlines()
+
+    found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
+    assert offered == found
+
+
+def _fish(lines: list[str]) -> list[str]:
+    """Fish takes a kind, a word and a help text; in three lines, or in one as older releases of click write it."""
+    if lines and lines[0] == "plain":
+        return lines[1::3]
+    return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
+
+
+def test_completion_in_bash_itself() -> None:
+    """The script that the help tells people to load does complete."""
+    ran = shell(
+        'eval "$(_FSM_COMPLETE=bash_source fsm)"\n'
+        "COMP_WORDS=(fsm judge --profile containerd-1) COMP_CWORD=3\n"
+        f'_fsm_completion "{FSM}"\n'
+        'echo "${COMPREPLY[@]}"'
+    )
+
+    assert ("containerd-1.6 containerd-1.7\n", "") == (ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize("where", ["zsh", "fish"])
+def test_completion_scripts_of_other_shells(where: str) -> None:
+    """Each is made without that shell."""
+    assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
+
+
+@pytest.mark.parametrize("options", ["", "--entities 5 --overlap 3"])
+@pytest.mark.parametrize("name", names())
+def test_what_is_simulated_holds(name: str, options: str) -> None:
+    """Every shipped machine, one call at a time and several."""
+    ran = shell(f'fsm simulate "$1" --seed 7 --length 400 {options} | fsm judge -', name)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.endswith("verdict: holds\n")
+
+
+@pytest.mark.parametrize(("name", "profile"), PROFILES)
+def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
+    """What a version does otherwise is known, under its profile."""
+    ran = shell('fsm simulate "$1" --length 400 --profile "$2" | fsm judge --profile "$2" -', name, profile)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+
+
+def test_the_same_seed_gives_the_same_trace() -> None:
+    """And another seed another one, of the length that was asked for."""
+    one, again, other = (fsm("simulate", "cri-pod", "--seed", seed, "--length", "2500").stdout for seed in "113")
+
+    assert one == again != other
+    assert len(one.splitlines()) >= 2_501
+    assert {"trace": 1, "machine": "cri-pod", "fresh": True} == json.loads(one.splitlines()[0])
+
+
+def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
+    """It is valid itself, and so is each model by it."""
+    tomllib = pytest.importorskip("tomllib")
+    schema = json.loads(fsm("schema").stdout)
+
+    Draft202012Validator.check_schema(schema)
+    errors = {
+        path.name: [error.message for error in Draft202012Validator(schema).iter_errors(tomllib.loads(path.read_text("utf-8")))]
+        for path in (home() / "models").glob("*.toml")
+    }
+
+    assert dict.fromkeys((f"{name}.toml" for name in names()), []) == errors
+
+
+def test_list_names_every_model_and_profile() -> None:
+    """As text for people, as JSON for scripts."""
+    told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
+
+    assert list(names()) == [each["name"] for each in data]
+    assert [] == [profile for name, profile in PROFILES if name not in told or profile not in told]
+
+
+def test_the_module_is_the_command() -> None:
+    """``python -m fsm`` where the script is not on the path."""
+    ran = subprocess.run([sys.executable, "-m", "fsm", "--version"], capture_output=True, check=True, text=True)
+
+    assert fsm("--version").stdout == ran.stdout
