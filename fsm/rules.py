@@ -161,5 +161,23 @@ _MEANING: Final[Mapping[str, Rule]] = {
     ),
 }
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING})
+_RECORDINGS: Final[Mapping[str, Rule]] = {
+    "FSM201": Rule(
+        finds="a recording that cannot be opened or read",
+        why="nothing can be said of it",
+        example="fsm judge no/such/containerd.log",
+    ),
+    "FSM202": Rule(
+        finds="a trace that does not say which machine it is of",
+        why="the same events mean different things to different machines",
+        example="a trace without a header, and no --model",
+    ),
+    "FSM203": Rule(
+        finds="a profile that none of the machines has",
+        why="a misspelt profile would tolerate nothing, and not say so",
+        example="fsm judge --profile containerd-1.5 containerd.log",
+    ),
+}
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS})
 """In the order of the codes."""

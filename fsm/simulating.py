@@ -112,10 +112,14 @@ def _happens(table: Table, life: _Life, chance: random.Random, overlap: int) -> 
         else:
             way = chance.choice(table.step(life.state, row) or ())
             life.state = way.to
-            if event.interrupts:
-                life.calls.clear()
             if event.kind == "signal":
                 yield Observation(event=event.name, shows=table.shows[way.to], emits=way.emits)
+            if event.interrupts:
+                # Whoever sees the interruption knows that no reply will come; where
+                # nobody does, the callers notice it one by one.
+                for call in life.calls if event.kind == "hidden" else ():
+                    yield Observation(event=table.rows[call.row].event.name, phase="lost")
+                life.calls.clear()
 
 
 def _advances(table: Table, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:

@@ -139,10 +139,10 @@ def first_unexplained(
         event = _event(machine, each.event)
         if each.event and event is None:
             continue
-        if event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}:
-            # Nobody can be waiting: the request was not recorded, nor what came before it.
-            if not any(_waits(call, event) for here in now for call in here.calls):
-                now = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
+        ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
+        if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
+            # The request was not recorded; nor, perhaps, was what came before it.
+            now = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
         now = asking.later(asking.sees(now, each, event))
         if each.shows:
             now = asking.later(here for here in now if machine.states[here.state].shows == each.shows)
@@ -194,34 +194,36 @@ class _Asking:
         others = here.without(call)
         match call.stage:
             case "asked":
-                found = ways(self.machine, here.state, call.event)
-                if found is None:
-                    for state in self.machine.states:
-                        yield others.at(state).with_call(Call(call.event, "free"))
-                for way in found or ():
-                    yield self.acted(others, way, call.event, here.state)
-                # It comes to nothing, and the caller is told that nobody knows.
-                nothing = tuple(sorted(self.machine.indefinite))
-                yield others.with_call(Call(call.event, "acted", here.state, nothing))
+                yield from self.first_acts(others, here.state, call.event)
             case "begun":
                 found = ends(self.machine, here.state, call.event)
-                for way in found:
-                    yield self.acted(others, way, call.event, call.acted)
+                yield from (self.acted(others, way, call.event, call.acted) for way in found)
                 if not found:
                     yield others.with_call(Call(call.event, "free"))
             case "lost":
-                left = others if self.once else here
-                found = ways(self.machine, here.state, call.event)
-                if found is None:
-                    for state in self.machine.states:
-                        yield left.at(state)
-                for way in found or ():
-                    yield self.with_lost(left, call.event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
+                yield from self.acts_late(others if self.once else here, call.event)
             case "lost-begun":
                 for way in ends(self.machine, here.state, call.event):
                     yield here.at(way.to) if way.begins or not self.once else others.at(way.to)
             case "acted" | "free":
                 pass
+
+    def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
+        """A call of *event* acts in *state* beside *others*."""
+        found = ways(self.machine, state, event)
+        if found is None:
+            yield from (others.at(to).with_call(Call(event, "free")) for to in self.machine.states)
+        yield from (self.acted(others, way, event, state) for way in found or ())
+        # It comes to nothing, and the caller is told that nobody knows.
+        yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
+
+    def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
+        """A call of *event* acts that was given up; *left* is what stays."""
+        found = ways(self.machine, left.state, event)
+        if found is None:
+            yield from (left.at(to) for to in self.machine.states)
+        for way in found or ():
+            yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
 
     def acted(self, others: Situation, way: Way, event: str, state: str) -> Situation:
         """*others*, and a call of *event* that went this *way*."""
@@ -303,7 +305,7 @@ def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | 
 
     Each event emits its outputs in one go; whatever it emits must be seen.
     """
-    now = {(machine.initial, ())}
+    now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):
         now = {(state, waiting[1:]) for state, waiting in _emitting(machine, now) if waiting[:1] == (output,)}
         if not now:

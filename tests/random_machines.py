@@ -6,7 +6,6 @@ outputs, states that look alike, interruptions, indefinite replies.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +17,8 @@ from fsm.table import tabulate
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
+    import random
+
     from hypothesis.strategies import SearchStrategy
 
     from fsm.machine import Machine
@@ -71,33 +72,9 @@ def _shows(chance: random.Random) -> str:
 
 
 def _event(chance: random.Random, name: str, kind: str, states: list[str], *, time: bool) -> list[str]:
-    groups = ("moves", "moves", "ignores", "refuses", "silent") if kind == "call" else ("moves", "moves", "ignores", "cannot", "silent")
-    ends: dict[str, str] = {}
-    cells: dict[str, list[str]] = {group: [] for group in groups}
-    rest = chance.choice(groups) if chance.random() < 0.3 else ""
     begun: list[str] = []
-    for state in states:
-        group = chance.choice(groups)
-        # Silence allows everything: with much of it there is nothing to find.
-        group = "ignores" if group == "silent" and chance.random() < 0.7 else group
-        if rest and group == rest and rest != "silent":
-            continue
-        match group:
-            case "moves":
-                text = _outcomes(chance, kind, states, begun, begins=time and kind == "call" and chance.random() < 0.4)
-                cells[group].append(f"{state} = {text}")
-            case "refuses":
-                cells[group].append(f"{state} = {_codes(chance)}")
-            case _:
-                cells[group].append(f'"{state}"')
-    if rest and rest != "silent" and sum(map(len, cells.values())) < len(states):
-        match rest:
-            case "moves":
-                cells[rest].append(f'"*" = {_outcomes(chance, kind, states, begun, begins=False)}')
-            case "refuses":
-                cells[rest].append(f'"*" = {_codes(chance)}')
-            case _:
-                cells[rest].append('"*"')
+    cells = _cells(chance, kind, states, begun, time=time)
+    ends: dict[str, str] = {}
     while begun:
         state = begun.pop()
         if state not in ends:
@@ -109,21 +86,54 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
         lines.append(f'level = "{chance.choice(LEVELS)}"')
     if kind != "call" and chance.random() < 0.3:
         lines.append("interrupts = true")
-    lines += [
-        f"{group} = [{', '.join(each)}]" if group in {"ignores", "silent", "cannot"} else f"{group} = {{ {', '.join(each)} }}"
-        for group, each in cells.items()
-        if each
-    ]
+    for group, each in cells.items():
+        opening, closing = "{}" if group in {"moves", "refuses"} else "[]"
+        lines += [f"{group} = {opening} {', '.join(each)} {closing}"] if each else []
     if ends:
         lines.append(f"ends = {{ {', '.join(f'{state} = {text}' for state, text in ends.items())} }}")
     return lines
+
+
+def _cells(
+    chance: random.Random, kind: str, states: list[str], begun: list[str], *, time: bool
+) -> dict[str, list[str]]:
+    """The cells by group, some of them by ``*``; states in which calls begin are put into *begun*."""
+    groups = ("moves", "moves", "ignores", "refuses" if kind == "call" else "cannot", "silent")
+    cells: dict[str, list[str]] = {group: [] for group in groups}
+    rest = chance.choice(groups[:-1]) if chance.random() < 0.3 else ""
+    left = 0
+    for state in states:
+        group = chance.choice(groups)
+        # Silence allows everything: with much of it there is nothing to find.
+        group = "ignores" if group == "silent" and chance.random() < 0.7 else group
+        if group == rest:
+            left += 1
+            continue
+        begins = time and kind == "call" and chance.random() < 0.4
+        cells[group].append(_cell(chance, group, kind, states, state, begun if begins else None))
+    if left:
+        cells[rest].append(_cell(chance, rest, kind, states, '"*"', None))
+    return cells
+
+
+def _cell(chance: random.Random, group: str, kind: str, states: list[str], state: str, begun: list[str] | None) -> str:
+    """One cell; a call may begin in it if *begun* is there to say so."""
+    match group:
+        case "moves":
+            return (
+                f"{state} = {_outcomes(chance, kind, states, [] if begun is None else begun, begins=begun is not None)}"
+            )
+        case "refuses":
+            return f"{state} = {_codes(chance)}"
+        case _:
+            return state if state.startswith('"') else f'"{state}"'
 
 
 def _codes(chance: random.Random) -> str:
     return chance.choice((f'"{chance.choice(CODES)}"', '["BUSY", "GONE"]'))
 
 
-def _outcomes(  # noqa: PLR0913  (what an outcome may hold)
+def _outcomes(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, begins: bool, last: bool = False
 ) -> str:
     """One outcome or a few; with *begins* one of them begins, with *last* another does not."""
@@ -152,7 +162,9 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
     Calls that are given up occur with *lost* only.
     """
     table = tabulate(machine)
-    made = simulate(table, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST))
+    made = simulate(
+        table, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
+    )
     trace = _vague(chance, [msgspec.structs.replace(each, entity="e") for each in made][:LONGEST])
     if not lost:
         trace = [each for each in trace if each.phase != "lost"]
@@ -207,7 +219,9 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
     if chance.random() < 0.15:
         return Observation(entity="e", event=chance.choice(("", "unheard-of")), shows=shows)
     if event.kind != "call":
-        return Observation(entity="e", event=name, phase=chance.choice(("", "", "maybe", "noticed")), shows=shows, emits=emits)
+        return Observation(
+            entity="e", event=name, phase=chance.choice(("", "", "maybe", "noticed")), shows=shows, emits=emits
+        )
     match chance.choice(("request", "reply", "whole", "lost" if lost else "whole")):
         case "request":
             return Observation(entity="e", event=name, phase="request", shows=shows)
@@ -216,7 +230,13 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
         case phase:
             reply = chance.choice(REPLIES)
             return Observation(
-                entity="e", event=name, phase="reply" if phase == "reply" else "", reply=reply, shows=shows, met=met, emits=emits
+                entity="e",
+                event=name,
+                phase="reply" if phase == "reply" else "",
+                reply=reply,
+                shows=shows,
+                met=met,
+                emits=emits,
             )
 
 

@@ -54,6 +54,7 @@ CASES = [
     ("FSM108", DOOR, 'deviates = "push-opens"', 'deviates = "pull-opens"  # here', "unknown clause 'pull-opens'", "did you mean 'push-opens'?"),
     ("FSM109", DOOR, WARP, 'moves = { shut = { emits = [] } }  # here\ncannot = ["*"]', "outcome of 'warp' has none of to, begins and stays", "give the one state it leads to"),
     ("FSM109", JOB, BEGINS, f'{BEGINS}\n{{ name = "both", to = "ended", begins = "running" }},  # here', "outcome of 'start' has to = 'ended' and begins = 'running' at once", "give the one state"),
+    ("FSM109", DOOR, WARP, 'moves = { shut = { to = "ajar", stays = true } }  # here\ncannot = ["*"]', "has to = 'ajar' and stays = 'true' at once", "give the one state"),
     ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", reply = "ok" }, # here', "outcome of 'start' begins, and has 'reply' already", "say so where it ends"),
     ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", emits = ["x"] }, # here', "outcome of 'start' begins, and has 'emits' already", "say so where it ends"),
     ("FSM111", JOB, CHECKING, f'{CHECKING}running = "ended"  # here\n', "event 'start' ends in 'running' and never begins there", 'add an outcome with begins = "running", or drop the end'),
@@ -373,3 +374,13 @@ def test_all_kinds_of_cells_are_in_the_toys() -> None:
     }
 
     assert {Moves, Ignores, Refuses, Cannot, Silent} == kinds
+
+
+def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
+    """Behind a star, it is another state each time."""
+    machine = machine_of(edited(DOOR, 'silent = ["*"]', 'moves = { "*" = { stays = true, emits = ["Knock"] } }'))
+    cells = machine.events["knock"].cells
+
+    assert {state: [state] for state in machine.states} == {
+        state: [way.to for way in cell.outcomes] for state, cell in cells.items() if isinstance(cell, Moves)
+    }

@@ -41,9 +41,9 @@ def agree(machine: Machine) -> None:
 
     assert distance == {states[number]: far for number, far in graph.depth.items()}
     assert tuple(state for state in states if state not in distance) == graph.unreachable()
-    assert [(table.rows[row].name, states[state]) for row, state in table.met() if states[state] not in distance] == list(
-        graph.dead_cells()
-    )
+    assert [
+        (table.rows[row].name, states[state]) for row, state in table.met() if states[state] not in distance
+    ] == list(graph.dead_cells())
     assert {frozenset(b for b in reaches[a] if a in reaches[b]) for a in distance} == {
         frozenset(each) for each in graph.components()
     }
@@ -107,7 +107,9 @@ def test_finds_the_far_end_of_a_long_way() -> None:
 def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
     """A door swings to and fro until it is gone; a job only ever goes on."""
     assert (("shut", "open", "ajar"), ("gone",)) == graph_of(door()).components()
-    assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == graph_of(job()).components()
+    assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == graph_of(
+        job()
+    ).components()
     assert () == graph_of(job()).unreachable()
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft4Validator  # type: ignore[import-untyped]  # it ships no types
+from jsonschema import Draft4Validator
 
 from fsm.judging import Judged, judge
 from fsm.library import load
@@ -75,7 +75,9 @@ DEVIATION = Deviation(
 STOP = Violation(
     machine="container-status",
     cause=Cause.REPLY,
-    observation=Observation(entity="c1", event="StopContainer", phase="reply", reply="NOT_FOUND", at=1_795_172_600_000_000_007),
+    observation=Observation(
+        entity="c1", event="StopContainer", phase="reply", reply="NOT_FOUND", at=1_795_172_600_000_000_007
+    ),
     file="containerd.log",
     line=14,
     before=("absent",),
@@ -93,7 +95,9 @@ def found(*violations: Violation, count: int = 1) -> Finding:
 
 def judgement(verdict: Verdict, *tolerated: Deviated) -> Judgement:
     """What is said of the container machine: *verdict*, with one cell met."""
-    cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {("stop", "running"): 3}
+    cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
+        ("stop", "running"): 3
+    }
     return Judgement(
         machine=MACHINE,
         verdict=verdict,
@@ -107,7 +111,9 @@ def judgement(verdict: Verdict, *tolerated: Deviated) -> Judgement:
 
 def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
     """A report of one log."""
-    judged = Judged(name=name, kind=Kind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version)
+    judged = Judged(
+        name=name, kind=Kind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version
+    )
     return Report(judged=(judged,), fail_on=fail_on)
 
 
@@ -120,14 +126,25 @@ def named(name: str) -> Report:
 
 def holding(entity: str, detail: str) -> Report:
     """A violation by *entity*, and what the runtime said of it."""
-    seen = Observation(entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail)
-    causes = (found(replace(STOP, cause=cause, observation=seen, clause=replace(CLAUSE, says=detail))) for cause in Cause)
+    seen = Observation(
+        entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
+    )
+    causes = (
+        found(replace(STOP, cause=cause, observation=seen, clause=replace(CLAUSE, says=detail))) for cause in Cause
+    )
     return report(judgement(Fails(findings=tuple(causes))), version=detail)
 
 
 def _many() -> Report:
-    causes = [replace(STOP, cause=cause, line=line, clause=replace(CLAUSE, level=level)) for cause in Cause for level in ("MUST", "observed") for line in range(1, 26)]
-    return report(judgement(Fails(findings=tuple(found(each, each, replace(each, line=900), count=1_234_567) for each in causes))))
+    causes = [
+        replace(STOP, cause=cause, line=line, clause=replace(CLAUSE, level=level))
+        for cause in Cause
+        for level in ("MUST", "observed")
+        for line in range(1, 26)
+    ]
+    return report(
+        judgement(Fails(findings=tuple(found(each, each, replace(each, line=900), count=1_234_567) for each in causes)))
+    )
 
 
 NAMES = [
@@ -165,7 +182,9 @@ def missing(what: str, install: str) -> str:
 def program(name: str) -> str:
     """The path of a program that was installed beside this Python."""
     path = Path(sys.executable).with_name(name)
-    return str(path) if path.exists() else shutil.which(name) or missing(name, f"{sys.executable} -m pip install {name}")
+    return (
+        str(path) if path.exists() else shutil.which(name) or missing(name, f"{sys.executable} -m pip install {name}")
+    )
 
 
 def ran(*command: str) -> str:
@@ -180,12 +199,13 @@ def sarif_schema(pytestconfig: pytest.Config) -> Draft4Validator:
     folder.mkdir(parents=True, exist_ok=True)
     schema = folder / "package" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
     if not schema.exists():
-        npm = shutil.which("npm") or missing("npm", "apt-get install npm")
-        pack = [npm, "pack", SARIF_PACKAGE, "--fetch-retries=1", "--fetch-timeout=30000"]
-        try:
-            subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=120)
-        except (subprocess.SubprocessError, OSError):
-            missing("the SARIF schema", f"cd {folder} && npm pack {SARIF_PACKAGE}")
+        if not list(folder.glob("*.tgz")):
+            npm = shutil.which("npm") or missing("npm", "apt-get install npm")
+            pack = [npm, "pack", SARIF_PACKAGE, "--fetch-retries=1", "--fetch-timeout=30000"]
+            try:
+                subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=120)
+            except (subprocess.SubprocessError, OSError):
+                missing("the SARIF schema", f"cd {folder} && npm pack {SARIF_PACKAGE}")
         (archive,) = folder.glob("*.tgz")
         shutil.unpack_archive(archive, folder, filter="data")
     return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))
@@ -224,18 +244,18 @@ def check_junit(written: str) -> None:
 
 def check_sarif(written: str) -> None:
     """JSON with URI references that hold only what URIs may."""
-    uris = [each["uri"] for each in _artifacts(json.loads(written.encode()))]
+    uris = _uris(json.loads(written.encode()))
     assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
 
 
-def _artifacts(node: object) -> list[dict[str, str]]:
+def _uris(node: object) -> list[str]:
     match node:
-        case {"artifactLocation": {**location}}:
-            return [location]
+        case {"artifactLocation": {"uri": str(uri)}}:
+            return [uri]
         case dict():
-            return [each for value in node.values() for each in _artifacts(value)]
+            return [each for value in node.values() for each in _uris(value)]
         case list():
-            return [each for value in node for each in _artifacts(value)]
+            return [each for value in node for each in _uris(value)]
     return []
 
 
@@ -421,7 +441,9 @@ def test_text_keeps_a_path_whole() -> None:
     """People copy ``file:line``; a path with blanks is not broken at one."""
     name = "a rather long folder name/with blanks in it/containerd.log"
 
-    assert f"{name}:14\n" in text(report(judgement(Fails(findings=(found(replace(STOP, file=name)),))), name=name), width=40)
+    assert f"{name}:14\n" in text(
+        report(judgement(Fails(findings=(found(replace(STOP, file=name)),))), name=name), width=40
+    )
 
 
 def test_text_lists_the_files_when_there_are_several() -> None:
@@ -535,7 +557,9 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
 
     (line,) = github(report(judgement(Fails(findings=(found(seen),))), name="a:b,100%.log")).splitlines()
 
-    assert line.startswith("::error file=a%3Ab%2C100%25.log,line=14,title=MUST container-status/stop-is-idempotent::Stop")
+    assert line.startswith(
+        "::error file=a%3Ab%2C100%25.log,line=14,title=MUST container-status/stop-is-idempotent::Stop"
+    )
     assert "%0Aclause: One,%0Atwo: 100%25.%0D (CRI api.proto, StopContainer)%0A" in line
 
 

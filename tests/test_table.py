@@ -98,9 +98,7 @@ def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
     assert table.cell(table.states.index("waiting"), end) is None
 
 
-@pytest.mark.parametrize(
-    ("reply", "fits"), [("ok", False), ("NOT_FOUND", True), ("WHATEVER", True), ("error", True)]
-)
+@pytest.mark.parametrize(("reply", "fits"), [("ok", False), ("NOT_FOUND", True), ("WHATEVER", True), ("error", True)])
 def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # noqa: FBT001  (a table's column)
     """``error`` in a model fits every reply but ok."""
     table = tabulate(job())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,27 +15,24 @@ from fsm.errors import InputError
 from fsm.judging import judge
 from fsm.machine import LEVELS
 from fsm.reporting import Report
-from fsm.reporting.data import json
-from fsm.reporting.github import github
-from fsm.reporting.junit import junit
-from fsm.reporting.sarif import sarif
 from fsm.reporting.text import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from fsm.errors import Problem
     from fsm.judging import Judged
     from fsm.model import Level
 
-FORMATS = {"json": json, "junit": junit, "sarif": sarif, "github": github}
+FORMATS: Final[Mapping[str, str]] = {"json": "data", "junit": "junit", "sarif": "sarif", "github": "github"}
+"""The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
 
 
 @click.command(
     "judge",
     epilog="Exit codes: 0 every recording holds, 1 one fails, 2 the input is wrong, 3 nothing in it could be judged.",
 )
-@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path())
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--model",
     "-m",
@@ -112,8 +110,13 @@ def command(
         click.echo(text(report, width=width(), style=_style, coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
-        click.echo(FORMATS[form](report).encode("utf-8", "replace"), nl=False)
+        click.echo(_writer(form)(report).encode("utf-8", "replace"), nl=False)
     return report.total().value
+
+
+def _writer(form: str) -> Callable[[Report], str]:
+    writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.reporting.{FORMATS[form]}"), form)
+    return writer
 
 
 def _style(value: str, how: str) -> str:

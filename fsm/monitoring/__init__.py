@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
 
-INTERNED: Final = 20_000
-"""Beliefs that are remembered with where they lead; beyond it they are made anew."""
+INTERNED: Final = 200_000
+"""Possibilities, in all, of the beliefs that are remembered with where they lead; beyond it they are made anew."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +84,8 @@ class Monitor:
     ``profile`` names a profile of the machine.  ``seen`` names the signals
     that the trace shows; the others may happen at any time; ``None`` means
     that it shows all.  With ``fresh`` every entity is in the initial state
-    when first seen; without it a trace may begin in mid-life.  ``outputs``
+    when first seen; without it a trace may begin in mid-life, and a call that
+    was in progress then is known from its reply on, not before.  ``outputs``
     says that the trace shows outputs alone, and neither calls nor replies.
 
     >>> from fsm.library import load
@@ -123,6 +124,7 @@ class Monitor:
         }
         self._others = tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile)
         self._beliefs: dict[tuple[Possibilities, int], Belief] = {}
+        self._size = 0
         self._room = INTERNED
         everything, beginning = self._dynamics.everything(), self._dynamics.beginning()
         self._everything = self._belief(everything, _bits(everything))
@@ -179,7 +181,7 @@ class Monitor:
         findings = self._folder.findings()
         if findings:
             return Fails(findings=findings)
-        if not self._observations:
+        if self._observations == self._notes["unknown event"]:
             return Unknown(why="nothing in the trace concerns this machine")
         if self._notes["too many possibilities"]:
             return Unknown(why="too many calls overlap to try every order of them")
@@ -238,7 +240,7 @@ class Monitor:
         if seen.phase != "request":
             life.done = seen
         self._keep(entity, life)
-        if len(self._beliefs) > self._room:
+        if self._size > self._room:
             self._tidy()
 
     def _keep(self, entity: str, life: _Life) -> None:
@@ -349,7 +351,11 @@ class Monitor:
         return said[1] in {"reply", "lost"} and not self._dynamics.waits(before.possibilities, row)
 
     def _belief(self, possibilities: Possibilities, since: int) -> Belief:
-        return self._beliefs.setdefault((possibilities, since), Belief(possibilities, since))
+        known = self._beliefs.get((possibilities, since))
+        if known is None:
+            known = self._beliefs[possibilities, since] = Belief(possibilities, since)
+            self._size += len(possibilities)
+        return known
 
     def _tidy(self) -> None:
         """Forget the beliefs that nobody holds, and where any of them leads."""
@@ -360,13 +366,14 @@ class Monitor:
         held += [self._everything, self._beginning, *self._resting.values()]
         self._beliefs = {(belief.possibilities, belief.since): belief for belief in held}
         self._explained.clear()
-        self._room = len(self._beliefs) + INTERNED
+        self._size = sum(len(possibilities) for possibilities, _ in self._beliefs)
+        self._room = self._size + INTERNED
 
     def _count(self, belief: Belief) -> None:
         """Add what was met from *belief* to the coverage."""
         for step in belief.next.values():
-            if len(step.cells) == 1:
-                self._covered[next(iter(step.cells))] += step.taken
+            for cell in step.cells:
+                self._covered[cell] += step.taken
             step.taken = 0
 
 

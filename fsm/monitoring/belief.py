@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fsm.table import Table, Way
     from fsm.trace import Key
 
-LIMIT = 20_000
+LIMIT = 5_000
 """Possibilities of one entity; beyond it the search gives up and says so."""
 
 class TooManyError(Exception):
@@ -221,7 +221,7 @@ class Dynamics:
                 kept.add(each._replace(pending=pending, deviations=deviations))
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
-        certain = next(iter(cells)) if len(cells) == 1 else frozenset()
+        certain = frozenset.intersection(*cells) if cells else frozenset()
         return Kept(possibilities=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
     def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:

@@ -94,10 +94,9 @@ def _cause(scene: Scene) -> Cause:
         return Cause.OUTPUT
     if not event:
         return Cause.STATE
-    if scene.dynamics.table.rows[scene.row].event.kind != "call":
-        return Cause.EVENT
-    without = _left(scene.dynamics, scene.before, (event, phase, reply, "", "", "", None))
-    return Cause.STATE if shows and without else Cause.REPLY
+    if shows and _left(scene.dynamics, scene.before, (event, phase, reply, "", "", "", None)):
+        return Cause.STATE
+    return Cause.REPLY if scene.dynamics.table.rows[scene.row].event.kind == "call" else Cause.EVENT
 
 
 def _met(scene: Scene) -> tuple[int, ...]:
@@ -114,7 +113,7 @@ def _permitted(scene: Scene, cause: Cause, state: int) -> Permitted:
     name = table.states[state]
     match cause:
         case Cause.STATE:
-            return Permitted(state=name, what=(table.shows[state],))
+            return Permitted(state=name, what=_sights(scene, state))
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             return Permitted(state=name, what=tuple(row.name for row in rows if table.step(state, row.index) != ()))
@@ -128,6 +127,16 @@ def _permitted(scene: Scene, cause: Cause, state: int) -> Permitted:
             return Permitted(state=name, what=tuple(dict.fromkeys(heads)))
         case _:
             return Permitted(state=name, what=_replies(scene, state))
+
+
+def _sights(scene: Scene, state: int) -> tuple[str, ...]:
+    """What may be shown after the event, or just so, if the entity is in *state* before."""
+    event, phase, reply, _, met, output, emits = scene.seen
+    here = frozenset(each for each in scene.before if each.state == state)
+    if event:
+        here = _left(scene.dynamics, here, (event, phase, reply, "", met, output, emits)) or here
+    shows = scene.dynamics.table.shows
+    return tuple(dict.fromkeys(shows[each] for each in sorted({each.state for each in here})))
 
 
 def _replies(scene: Scene, state: int) -> tuple[str, ...]:

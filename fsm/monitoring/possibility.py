@@ -52,7 +52,8 @@ class Best:
     """Possibilities, without those that another one of them covers.
 
     One covers another if the two differ only in that its calls may have met
-    more states: whatever is legal after the other is legal after it.
+    more states, or that more calls are late for whose reply nobody waits:
+    whatever is legal after the other is legal after it.
     """
 
     def __init__(self) -> None:
@@ -62,8 +63,9 @@ class Best:
 
     def add(self, new: Possibility) -> bool:
         """Take *new*; whether it says anything that was not known."""
-        shape = (new.state, tuple((call.row, call.stage) for call in new.pending), new.queue, new.deviations)
-        met = tuple(call.met for call in new.pending)
+        waited = tuple((call.row, call.stage) for call in new.pending if call.stage > LOST)
+        shape = (new.state, waited, new.queue, new.deviations)
+        met = (_late(new), *(call.met for call in new.pending if call.stage > LOST))
         known = self._met.setdefault(shape, [])
         if any(_covers(other, met) for other in known):
             return False
@@ -77,6 +79,15 @@ class Best:
     def all(self) -> Possibilities:
         """What is left."""
         return frozenset(each for whole in self._whole.values() for each in whole)
+
+
+def _late(each: Possibility) -> int:
+    """The calls for whose reply nobody waits, as bits: they may act or not, so the more there are the more is legal."""
+    bits = 0
+    for call in each.pending:
+        if call.stage <= LOST:
+            bits |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
+    return bits
 
 
 def _covers(more: tuple[int, ...], less: tuple[int, ...]) -> bool:

@@ -37,7 +37,7 @@ def junit(report: Report) -> str:
             mine = [each for each in findings if each.first[0].clause == clause]
             suite.add_testcase(_case(report, clause, mine, judgement))
         document.add_testsuite(suite)
-    document.update_statistics()  # type: ignore[no-untyped-call]  # junitparser says nothing of what it returns
+    document.update_statistics()  # type: ignore[no-untyped-call]  # it says not what it returns
     out = BytesIO()
     document.write(out, pretty=True)
     return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
@@ -74,9 +74,10 @@ def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
 
 def _told(finding: Finding, judgement: Judgement) -> str:
     first = finding.first[0]
+    place, times = f"{words.file(first.file)}:{first.line}", words.times(finding, judgement.machine.entity)
     return "\n".join(
         [
-            f"{words.file(first.file)}:{first.line}: {words.what(first)} ({words.times(finding, judgement.machine.entity)})",
+            f"{place}: {words.what(first)} ({times})",
             *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
             f"{judgement.machine.entity}: {first.observation.entity}",
             f"before: {words.before(first)}",

@@ -12,10 +12,13 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from fsm.sources.beginning import Beginning
 from fsm.sources.entries import Entry, entry
 from fsm.sources.joining import CONTAINER, POD, POD_CALLS, Joiner
+from fsm.sources.ordering import WINDOW
 from fsm.sources.texts import met, met_nobody, split
 from fsm.trace import Observation
 
@@ -83,6 +86,8 @@ _FAILED: Final = re.compile(r"^ failed\b")
 _DOUBTFUL: Final = 64
 """Replies before a crash that are doubted: a handler that panics still logs that it returns successfully."""
 
+_LONG: Final = timedelta(microseconds=WINDOW // 1000)
+
 SEEN: Final = frozenset({"load"})
 """The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
 
@@ -93,7 +98,8 @@ class Log:
 
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
-    _joiner: Joiner = field(default_factory=Joiner)
+    _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
+    _began: datetime | None = None
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _booting: bool = False
     _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
@@ -111,16 +117,27 @@ class Log:
         found = entry(line)
         if found is None:
             return self._framed(line)
+        begun = self._begun(found.at) if self._joiner.beginning else ()
         seen = self._said(found)
         if seen is None:
             self.notes["lines without a lifecycle event"] += 1
+            return begun
+        return [*begun, *seen] if begun else seen
+
+    def _begun(self, at: str) -> Sequence[Observation]:
+        """What is to be forgotten once the log has lasted longer than any call."""
+        now = _time(at)
+        if now is None:
             return ()
-        return seen
+        self._began = self._began or now
+        return self._joiner.begun() if now - self._began > _LONG else ()
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """What is not containerd's may still be journald's word on what is missing."""
         if _SUPPRESSED.search(line):
             self._asked.clear()
+            self._joiner = Joiner(beginning=Beginning())
+            self._began = None
             return (Observation(phase="gap"),)
         if _BOOT.match(line):
             return self._restarted("")
@@ -214,3 +231,11 @@ class Log:
             self.notes["exits of unknown containers or pods"] += 1
             return ()
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
+
+
+def _time(at: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -14,7 +14,7 @@ import msgspec
 
 _LOGFMT: Final = re.compile(r'time="([^"]*)" level=\w+ msg="((?:[^"\\]|\\.)*)"(.*)', re.DOTALL)
 _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
-_FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=("(?:[^"\\]|\\.)*"|\S+)')
+_FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=("(?:[^"\\]|\\.)*"|[^\s"]\S*)')
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _FRAMES: Final = 4

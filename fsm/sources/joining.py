@@ -5,13 +5,14 @@ and no line of a log says so container by container.  Here the two are joined:
 from calls on pods and containers come observations of each, in order.
 
 A container whose creation nobody recorded may belong to any pod whose start
-nobody recorded either; such a pod's calls *may* then have reached it.
+nobody recorded either; such a pod's calls *may* then have reached it.  So may
+calls on a pod that overlap with a creation in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from fsm.sources.texts import ABSENT
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
+    from fsm.sources.beginning import Beginning
     from fsm.trace import Phase
 
 CONTAINER: Final = "container"
@@ -68,8 +70,13 @@ class _Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Follows who belongs to whom, and turns calls into observations."""
+    """Follows who belongs to whom, and turns calls into observations.
 
+    ``beginning`` is there while calls may be in progress whose requests stand
+    before the recording's first line.
+    """
+
+    beginning: Beginning | None = None
     _pod_of: dict[str, str] = field(default_factory=dict)
     _containers: dict[str, dict[str, None]] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
@@ -77,6 +84,9 @@ class Joiner:
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
     _reached: dict[str, list[_Reached]] = field(default_factory=dict)
+    _removed: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _creating: Counter[str] = field(default_factory=Counter)
+    _overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
 
     def kind(self, identity: str) -> str:
@@ -136,26 +146,62 @@ class Joiner:
     def _of(self, seen: Observation) -> list[Observation]:
         """*seen*, and what it means for the containers of the pod that it is about."""
         if seen.of == POD:
-            found = [*self._before(seen), seen, *self._after(seen)]
-            if seen.entity not in self._containers:
-                self._meet(seen)
-            return found
+            if seen.event == "CreateContainer":
+                self._creates(seen)
+            met = [] if seen.entity in self._containers else self._meet(seen)
+            return [*met, *self._before(seen), *self._certain(seen, seen.entity), *self._after(seen)]
+        pod = self._pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
             self._forget(seen.entity)
-        elif seen.entity not in self._pod_of:
-            self._meet(seen)
-        return [seen]
+            return self._certain(seen, pod)
+        met = [] if pod else self._meet(seen)
+        return [*met, *self._certain(seen, pod)]
 
-    def _meet(self, seen: Observation) -> None:
-        """Remember somebody of unrecorded origin, as long as there may be such a one."""
+    def _closed(self, pod: str) -> bool:
+        """Whether all containers of *pod* are known, if only because it was removed."""
+        return pod in self._whole or pod in self._removed
+
+    def _certain(self, seen: Observation, pod: str) -> list[Observation]:
+        """*seen*, unless its entity may be older than the recording: then what is certain of it."""
+        return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
+
+    def _meet(self, seen: Observation) -> list[Observation]:
+        """Remember somebody of unrecorded origin, as long as there may be such a one; the calls that may reach it."""
         strangers = self._strangers[seen.of]
+        if seen.entity in self._removed:
+            return []
         if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
             strangers.pop(seen.entity, None)
-            return
+            return []
+        found: list[Observation] = []
+        if seen.of == CONTAINER and seen.entity not in strangers:
+            for pod in self._reached:
+                if not self._closed(pod):
+                    found += self._joins(seen.entity, pod, at=seen.at)
         strangers[seen.entity] = None
         strangers.move_to_end(seen.entity)
         if len(strangers) > STRANGERS:
             strangers.popitem(last=False)
+        return found
+
+    def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
+        """The requests of calls in progress on *pod* that *container* may have come too late for."""
+        found: list[Observation] = []
+        for reached in self._reached.get(pod, ()):
+            reached.perhaps = (*reached.perhaps, container)
+            found += _inner(reached.call, (container,), "request", at=at)
+        return found
+
+    def _creates(self, seen: Observation) -> None:
+        """Count the creations in progress in a pod."""
+        pod = seen.entity
+        self._creating[pod] += 1 if seen.phase == "request" else -1
+        if self._creating[pod] <= 0:
+            del self._creating[pod]
+            if seen.reply != "ok":
+                self._overlapped.pop(pod, None)
+        if seen.phase == "lost":
+            self._whole.discard(pod)  # there may be a container whose id nobody told
 
     def pod(self, identity: str) -> str:
         """The full id of the pod that *identity* stands for; empty if that is not certain."""
@@ -173,10 +219,14 @@ class Joiner:
         else:
             self._strangers[CONTAINER][container] = None
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
-        for reached in self._reached.get(pod, ()):
-            # It came after the call had begun: perhaps too late to be found by it.
-            reached.perhaps = (*reached.perhaps, container)
-            seen += _inner(reached.call, (container,), "request", at=at)
+        if self.beginning is not None and not self._closed(pod):
+            return seen
+        seen += self._joins(container, pod, at=at)
+        for call in self._overlapped.get(pod, ()):
+            seen += _inner(call, (container,), "request", at=at)
+            seen += _inner(call, (container,), "reply", at=at)
+        if pod not in self._creating:
+            self._overlapped.pop(pod, None)
         return seen
 
     def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
@@ -187,10 +237,21 @@ class Joiner:
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         """The runtime starts again: nobody waits for a reply any more."""
+        self.beginning = None
+        self._whole.difference_update(self._creating)  # there may be containers whose ids nobody told
         self._reached.clear()
+        self._creating.clear()
+        self._overlapped.clear()
         return [Observation(event="load", at=at)]
 
+    def begun(self) -> list[Observation]:
+        """No call is in progress any more whose request was not recorded."""
+        found = self.beginning.over() if self.beginning is not None else []
+        self.beginning = None
+        return found
+
     def _forget(self, container: str) -> None:
+        self._gone(container)
         self._strangers[CONTAINER].pop(container, None)
         pod = self._pod_of.pop(container, None)
         if pod is not None:
@@ -201,8 +262,10 @@ class Joiner:
         if seen.event not in _INNER or seen.phase != "request":
             return []
         pod = seen.entity
+        if self.beginning is not None and not self._closed(pod):
+            return []
         mine = tuple(self._containers.get(pod, ()))
-        others = () if pod in self._whole else tuple(self._strangers[CONTAINER])
+        others = () if self._closed(pod) else tuple(self._strangers[CONTAINER])
         self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
@@ -211,15 +274,23 @@ class Joiner:
         if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
+        if pod in self._creating:
+            self._overlapped.setdefault(pod, []).append(seen.event)
         calls = self._reached.get(pod, [])
         reached = next((each for each in calls if each.call == seen.event), None)
+        found: list[Observation] = []
         if reached is None:
-            return []
-        calls.remove(reached)
+            # Its request was not recorded, or named a pod that was not known yet.
+            reached = _Reached(call=seen.event, certain=(), perhaps=())
+            others = () if self._closed(pod) else tuple(self._strangers[CONTAINER])
+            reach = (*self._containers.get(pod, ()), *others)
+            found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
+        else:
+            calls.remove(reached)
         if not calls:
-            del self._reached[pod]
+            self._reached.pop(pod, None)
         ok = seen.reply == "ok"
-        found = _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
+        found += _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
         found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
         if seen.event == "RemovePodSandbox" and ok:
             self._pod_is_gone(pod, reached)
@@ -232,7 +303,14 @@ class Joiner:
             # Created while its pod was being removed, it may be left without one.
             self._forget(each)
             self._strangers[CONTAINER][each] = None
+            self._removed.pop(each, None)
         self._whole.discard(pod)
+        self._gone(pod)
+
+    def _gone(self, identity: str) -> None:
+        self._removed[identity] = None
+        if len(self._removed) > STRANGERS:
+            self._removed.popitem(last=False)
 
 
 def _inner(

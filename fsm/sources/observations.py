@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -52,6 +53,7 @@ class Trace:
     notes: Counter[str] = field(default_factory=Counter)
     _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
+    _latest: int = 0
 
     def observations(self, lines: Sequence[bytes], first: int) -> tuple[Sequence[Observation], Sequence[int]]:
         """What *lines*, of which the first has the number *first*, say, and on which line each."""
@@ -85,17 +87,17 @@ class Trace:
     ) -> tuple[Sequence[Observation], Sequence[int]]:
         """Calls with an interval as two points, all points in the order of time."""
         self._timed = True
-        latest = 0
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
                 replace = msgspec.structs.replace
                 ask = replace(seen, phase="request", reply="", shows="", met="", emits=None, start=None, end=None)
                 self._late.add(seen.start, (number, ask))
                 self._late.add(max(seen.start, seen.end), (number, replace(seen, phase="reply", start=None, end=None)))
-                latest = max(latest, seen.end)
+                self._latest = max(self._latest, seen.end)
             else:
-                at = seen.at if isinstance(seen.at, int) else latest
-                self._late.add(at, (number, seen))
+                at = _nanoseconds(seen.at)
+                self._latest = self._latest if at is None else max(self._latest, at)
+                self._late.add(self._latest if at is None else at, (number, seen))
         settled = tuple(self._late.settled())
         return [seen for _, seen in settled], [number for number, _ in settled]
 
@@ -103,3 +105,20 @@ class Trace:
         """What is settled once there are no more lines."""
         settled = tuple(self._late.rest())
         return [seen for _, seen in settled], [number for number, _ in settled]
+
+
+def _nanoseconds(at: int | str | None) -> int | None:
+    """*at* since the epoch; ``None`` where it cannot be told.
+
+    >>> _nanoseconds("1970-01-01T00:00:01Z")
+    1000000000
+    """
+    if not isinstance(at, str):
+        return at
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000) * 1_000

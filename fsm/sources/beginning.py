@@ -1,0 +1,81 @@
+"""Calls that are in progress when a recording begins.
+
+Their requests stand before its first line, and of some it does not show the
+reply either.  Until they must have ended, any of them may act on whoever
+existed then: such an entity is taken to have calls in progress that nobody
+waits for.  Where its own calls overlap besides, each reply is judged by
+itself; to try all orders would take long, and hardly find more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from fsm.trace import Phase
+
+MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
+"""Calls that move somebody who is there already, otherwise than an exit would that nobody sees."""
+
+_PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls on one entity that are in progress and recorded; ``mixed`` once there were several."""
+
+    names: list[str] = field(default_factory=list)
+    mixed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Beginning:
+    """Makes of what is seen of an entity only what is certain while such calls may be in progress."""
+
+    _calls: dict[str, _Calls] = field(default_factory=dict)
+
+    def doubted(self, seen: Observation) -> list[Observation]:
+        """*seen*, and what may be going on besides."""
+        known = seen.entity in self._calls
+        calls = self._calls.setdefault(seen.entity, _Calls())
+        before = [] if known else _underway(seen)
+        if seen.phase == "request":
+            calls.names.append(seen.event)
+            if len(calls.names) == 1:
+                return [*before, seen]
+            calls.mixed = True
+            return [_forgotten(seen), *_underway(seen)]
+        if seen.phase not in {"reply", "lost"}:
+            return [*before, seen]
+        alone = not calls.mixed and calls.names == [seen.event]
+        if seen.event in calls.names:
+            calls.names.remove(seen.event)
+        calls.mixed = calls.mixed and bool(calls.names)
+        if alone:
+            return [*before, seen]
+        judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
+        return [_forgotten(seen), *judged, *_underway(seen)]
+
+    def over(self) -> list[Observation]:
+        """The last of these calls has ended; what they did nobody knows."""
+        doubted = list(self._calls)
+        self._calls.clear()
+        return [Observation(entity=each, phase="gap") for each in doubted]
+
+
+def _forgotten(seen: Observation) -> Observation:
+    return Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
+
+
+def _underway(seen: Observation) -> list[Observation]:
+    """The calls that may be in progress on the entity of *seen*, as calls that nobody waits for."""
+    return [
+        Observation(entity=seen.entity, of=seen.of, event=call, phase=phase, at=seen.at)
+        for call in MOVING[seen.of]
+        for phase in _PHASES
+    ]

@@ -1,0 +1,63 @@
+"""How long people wait for ``fsm --help``: ``python tests/bench/startup.py``.
+
+Prints the best and the median wall time of twenty runs, beside Python itself
+and Python with click, which are the floor.  Ends with 1 if the best is over
+the limit (a busy machine slows the median), and with the imports that took
+longest.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+RUNS: Final = 20
+LIMIT: Final = 0.2
+"""Seconds; more than that is noticed."""
+
+PYTHON: Final = sys.executable
+COMMANDS: Final = {
+    "python -c pass": [PYTHON, "-c", "pass"],
+    'python -c "import click"': [PYTHON, "-c", "import click"],
+    "fsm --help": [str(Path(PYTHON).with_name("fsm")), "--help"],
+}
+
+
+def seconds(command: list[str]) -> float:
+    """The wall time of one run."""
+    before = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - before
+
+
+def slowest(count: int) -> list[str]:
+    """The imports of ``fsm --help`` that took longest by themselves, as ``-X importtime`` has it."""
+    told = subprocess.run(
+        [PYTHON, "-X", "importtime", "-m", "fsm", "--help"], check=True, capture_output=True, text=True
+    )
+    rows = re.findall(r"import time: +(\d+) \| +\d+ \| +(\S+)", told.stderr)
+    return [f"{int(own) / 1000:7.1f} ms  {name}" for own, name in sorted(rows, key=lambda row: -int(row[0]))[:count]]
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    best = 0.0
+    print(f"{'':26}{'best':>8}{'median':>8}")  # noqa: T201  (a program that prints)
+    for name, command in COMMANDS.items():
+        seconds(command)  # once for the caches
+        times = [seconds(command) for _ in range(RUNS)]
+        best = min(times)
+        print(f"{name:26}{best:8.3f}{statistics.median(times):8.3f}")  # noqa: T201  (the same)
+    if best <= LIMIT:
+        return 0
+    print(f"over {LIMIT} s; the slowest imports:", *slowest(12), sep="\n")  # noqa: T201  (the same)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

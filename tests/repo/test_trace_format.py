@@ -1,0 +1,59 @@
+"""``docs/trace-format.md`` says what a trace is: its example is judged, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from fsm.judging import judge
+from fsm.rules import RULES
+from fsm.sources.observations import Header
+from fsm.trace import Observation, Phase
+from fsm.verdict import Holds
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "trace-format.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def _rows(heading: str) -> list[str]:
+    """The first cells of every table below *heading*, code marks kept."""
+    (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    return [row.split("|")[1].strip() for row in section.splitlines() if row.startswith("|") and "---" not in row]
+
+
+def _words(rows: list[str]) -> list[str]:
+    return [word for row in rows for word in re.findall(r"`(\w+)`", row)]
+
+
+def test_the_example_is_legal(tmp_path: Path) -> None:
+    """The trace shown is read whole, and holds."""
+    (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    trace = tmp_path / "example.jsonl"
+    trace.write_text(example, encoding="utf-8")
+
+    judged = judge(str(trace))
+
+    (judgement,) = judged.judgements
+    assert Holds() == judgement.verdict
+    assert {"lines": len(example.splitlines())} == judged.notes
+
+
+def test_the_keys_are_those_of_an_observation() -> None:
+    """All but the line, which a trace need not say of itself."""
+    keys = {field.name for field in msgspec.structs.fields(Observation)} - {"line"}
+    phases = set(get_args(Phase)) - {""}
+
+    assert keys | phases | {"phase"} == set(_words(_rows("An observation")))
+
+
+def test_the_header_is_complete() -> None:
+    """Every key of the header is described."""
+    assert [field.name for field in msgspec.structs.fields(Header)] == _words(_rows("The header"))
+
+
+def test_the_codes_are_those_of_the_rules() -> None:
+    """In the order of the codes."""
+    assert [code for code in RULES if code > "FSM2"] == _rows("What may be wrong with it")[1:]

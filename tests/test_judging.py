@@ -1,0 +1,110 @@
+"""Tests of ``fsm.judging``: recordings find their machines, and mistakes their codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsm.errors import InputError
+from fsm.judging import judge
+from fsm.rules import RULES
+from fsm.sources import Kind
+from fsm.verdict import Fails, Holds, Unknown
+
+RECORDINGS = Path(__file__).parent / "recordings"
+TRACE = '{"entity": "c1", "event": "stop", "reply": "ok"}\n'
+
+WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
+    ("FSM201", "missing.jsonl", {}, "cannot be opened"),
+    ("FSM202", "trace.jsonl", {}, "does not say which machine"),
+    ("FSM203", "trace.jsonl", {"models": ["cri-container"], "profile": "containerd-1.5"}, "no profile"),
+)
+
+
+@pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[0] for case in WRONG])
+def test_mistakes_have_a_code_and_a_way_out(
+    code: str, name: str, how: dict[str, object], what: str, tmp_path: Path
+) -> None:
+    """What cannot be judged says why, and what to do."""
+    (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        judge(str(tmp_path / name), **how)  # type: ignore[arg-type]  # a table of keywords
+
+    (problem,) = caught.value.problems
+    assert code == problem.code
+    assert what in problem.what
+    assert problem.hint
+
+
+def test_every_code_of_recordings_has_a_case() -> None:
+    """No code of the family is left out above."""
+    assert {code for code in RULES if code > "FSM2"} == {case[0] for case in WRONG}
+
+
+def test_a_header_names_the_machine(tmp_path: Path) -> None:
+    """A trace that says which machine it is of needs no option."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8")
+
+    judged = judge(str(trace))
+
+    assert [("cri-container", Holds())] == [(each.machine.name, each.verdict) for each in judged.judgements]
+
+
+def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
+    """What is legal in mid-life may be a violation at the beginning."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"entity": "c1", "event": "start", "reply": "ok"}\n', encoding="utf-8")
+
+    (middle,) = judge(str(trace), models=["cri-container"]).judgements
+    (beginning,) = judge(str(trace), models=["cri-container"], fresh=True).judgements
+
+    assert (Holds, Fails) == (type(middle.verdict), type(beginning.verdict))
+
+
+def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
+    """A file without a single line of a lifecycle is never a pass."""
+    nothing = tmp_path / "nothing.log"
+    nothing.write_text("Nov 20 11:03:20 n1 kernel: eth0: link up\n", encoding="utf-8")
+
+    judged = judge(str(nothing))
+
+    assert Kind.NOTHING is judged.kind
+    assert {Unknown} == {type(each.verdict) for each in judged.judgements}
+
+
+def test_several_machines_of_one_kind_judge_the_same_recording() -> None:
+    """The contract and the implementation may be asked together."""
+    models = ["cri-container", "container-status"]
+
+    judged = judge(str(RECORDINGS / "containerd-1.7.24.log"), models=models)
+
+    assert models == [each.machine.name for each in judged.judgements]
+    assert {Holds()} == {each.verdict for each in judged.judgements}
+    assert 1 == len({each.observations for each in judged.judgements})
+
+
+def test_a_profile_applies_to_the_machines_that_have_it() -> None:
+    """A machine without the profile is judged as it is."""
+    judged = judge(
+        str(RECORDINGS / "containerd-1.6.20.log"),
+        models=["container-status", "nri-pod"],
+        profile="containerd-1.6",
+    )
+
+    container, _ = judged.judgements
+    assert Holds() == container.verdict
+    assert ["stop-of-removed"] == [each.first.deviation.name for each in container.tolerated]
+
+
+def test_a_machine_that_knows_no_event_of_the_recording_cannot_tell(tmp_path: Path) -> None:
+    """A recording of something else is never a pass."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"entity": "p1", "event": "StopContainer", "reply": "ok"}\n', encoding="utf-8")
+
+    (judgement,) = judge(str(trace), models=["nri-pod"]).judgements
+
+    assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
