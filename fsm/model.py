@@ -65,7 +65,9 @@ Outcomes: TypeAlias = Annotated[
     | Annotated[WrittenOutcome, Tag("<table>")]
     | Annotated[list[WrittenOutcome], Tag("<list>")],
     Discriminator(
-        _shape, custom_error_type="form", custom_error_message="name a state, or give an outcome { to = … } or a list of them"
+        _shape,
+        custom_error_type="form",
+        custom_error_message="name a state, or give an outcome { to = … } or a list of them",
     ),
 ]
 """A target state, one outcome, or a list of named alternatives."""

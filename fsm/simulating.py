@@ -128,7 +128,11 @@ def _advances(table: Table, life: _Life, call: _Call, chance: random.Random) -> 
     if call.ended is not None:
         life.calls.remove(call)
         yield Observation(
-            event=event.name, phase="reply", reply=_reply(call.ended, chance), shows=table.shows[life.state], emits=call.ended.emits
+            event=event.name,
+            phase="reply",
+            reply=_reply(call.ended, chance),
+            shows=table.shows[life.state],
+            emits=call.ended.emits,
         )
         return
     ways = table.step(life.state, table.end[call.row] if call.begun else call.row)

@@ -47,7 +47,9 @@ def test_every_code_of_recordings_has_a_case() -> None:
 def test_a_header_names_the_machine(tmp_path: Path) -> None:
     """A trace that says which machine it is of needs no option."""
     trace = tmp_path / "trace.jsonl"
-    trace.write_text(json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8")
+    trace.write_text(
+        json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8"
+    )
 
     judged = judge(str(trace))
 

@@ -98,20 +98,35 @@ def first_violation(
     """The index of the first observation that is a violation."""
     judgement = judged(machine, trace, fresh=fresh, signals=signals, outputs=outputs)
 
-    assert not trace or not isinstance(judgement.verdict, Unknown)
+    nothing = judgement.observations == judgement.notes.get("unknown event", 0)
+    assert nothing == isinstance(judgement.verdict, Unknown)
+    return first_in(judgement)
+
+
+def first_in(judgement: Judgement) -> int | None:
+    """The index of the first observation that is a violation, as far as the monitor could tell."""
     return next((each.line - 1 for each in violations(judgement)), None)
+
+
+def gave_up(judgement: Judgement) -> bool:
+    """Whether there was too much to try: from there on nothing can be compared."""
+    return "too many possibilities" in judgement.notes
 
 
 # -- the same as brute force -----------------------------------------------------
 
 
-def agree(chance: random.Random, machine: Machine, *, lost: bool) -> None:
-    """The monitor and brute force find the same first violation in a random trace."""
+def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
+    """The monitor and brute force find the same first violation in a random trace; whether they could be compared."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
+    judgement = judged(machine, trace, fresh=fresh, signals=signals)
+    if gave_up(judgement):
+        return False
     expected = naive.first_unexplained(machine, trace, fresh=fresh, seen=signals)
 
-    assert expected == first_violation(machine, trace, fresh=fresh, signals=signals), (trace, signals, fresh)
+    assert expected == first_in(judgement), (trace, signals, fresh)
+    return True
 
 
 @pytest.mark.slow
@@ -120,11 +135,13 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> None:
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
     """On thousands of machines and traces, legal and not, the first violation is the same observation."""
     first = 1_000 * seed + 500 * lost
+    compared = 0
     for number in range(first, first + 300):
         chance = random.Random(number)
         machine = random_machine(chance)
-        for _ in range(2):
-            agree(chance, machine, lost=lost)
+        compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
+
+    assert compared > 590  # of 600: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
@@ -137,10 +154,14 @@ def test_finds_what_brute_force_finds_in_what_shrinks(machine: Machine, chance: 
 def test_never_fails_what_a_single_late_call_explains(machine: Machine, chance: random.Random) -> None:
     """A call that was given up acts at most once; that the monitor allows more costs no false alarm."""
     trace = random_trace(chance, machine, lost=True)[: LONGEST - 1]
+    judgement = judged(machine, trace, fresh=True)
+    found = first_in(judgement)
+    if found is None or gave_up(judgement):
+        return
     once = naive.first_unexplained(machine, trace, fresh=True, once=True)
-    found = first_violation(machine, trace, fresh=True)
 
-    assert found is None or (once is not None and once <= found)
+    assert once is not None
+    assert once <= found
 
 
 @given(machines(time=False), st.lists(st.sampled_from("xyz"), max_size=5))
@@ -182,11 +203,12 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
         machine = random_machine(chance)
         trace = random_trace(chance, machine, lost=True)
         signals = random_seen(chance, machine)
-        pruned = first_violation(machine, trace, fresh=True, signals=signals)
+        pruned = judged(machine, trace, fresh=True, signals=signals)
         with monkeypatch.context() as patched:
             patched.setattr(belief, "Best", Unpruned)
+            whole = judged(machine, trace, fresh=True, signals=signals)
 
-            assert first_violation(machine, trace, fresh=True, signals=signals) == pruned
+        assert gave_up(whole) or first_in(whole) == first_in(pruned)
 
 
 # -- traces that begin in mid-life, and pieces of traces ---------------------------
@@ -267,7 +289,7 @@ def test_a_wrong_state() -> None:
     (found,) = violations(judged(door(), seen("push:ok@gone"), fresh=True))
 
     assert (Cause.STATE, ("gone",)) == (found.cause, (found.observation.shows,))
-    assert {"CLOSED"} == {what for each in found.permitted for what in each.what}
+    assert {"OPEN"} == {what for each in found.permitted for what in each.what}
     assert (Repair.MISSING, "remove") in map(edit, found.edits)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from judged import CALLS, EVENTS, LOGS, Found, content, judged, profile, quickly, undecided, violations
 
 from fsm.verdict import Holds
-from judged import CALLS, EVENTS, LOGS, Found, content, judged, profile, quickly, undecided, violations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +100,7 @@ def info(message: str) -> str:
 
 def failed(call: str, identity: str, error: str) -> str:
     """The line of a call that failed."""
-    return f"time=\"2026-11-21T03:12:52.9Z\" level=error msg=\"{call} for '{identity}' failed\" error=\"{error}\""
+    return f'time="2026-11-21T03:12:52.9Z" level=error msg="{call} for \'{identity}\' failed" error="{error}"'
 
 
 def asked(call: str, identity: str) -> str:

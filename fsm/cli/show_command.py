@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
 )
 @click.pass_context
-def command(  # noqa: PLR0913  (one parameter an option)
-    ctx: click.Context, name: str, event: str | None, state: str | None, profile: str | None, form: str
-) -> int:
+def command(ctx: click.Context, name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
     """Show a model: what each event does in each state, and why.
 
     MODEL is a name from 'fsm list' or the path of a model file.

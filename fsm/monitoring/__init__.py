@@ -119,9 +119,7 @@ class Monitor:
             outputs=outputs,
             names=names,
         )
-        self._deviations = {
-            way.deviation.name: way.deviation for way in table.ways if way.deviation is not None
-        }
+        self._deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self._others = tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile)
         self._beliefs: dict[tuple[Possibilities, int], Belief] = {}
         self._size = 0
@@ -164,9 +162,7 @@ class Monitor:
         for belief in self._beliefs.values():
             self._count(belief)
         table = self._dynamics.table
-        cells = {
-            (table.rows[row].name, table.states[state]): self._covered[row, state] for row, state in table.met()
-        }
+        cells = {(table.rows[row].name, table.states[state]): self._covered[row, state] for row, state in table.met()}
         return Judgement(
             machine=self.machine,
             verdict=self._verdict(),

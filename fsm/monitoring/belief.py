@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from fsm.table import Table, Way
     from fsm.trace import Key
 
-LIMIT = 5_000
+LIMIT = 20_000
 """Possibilities of one entity; beyond it the search gives up and says so."""
+
 
 class TooManyError(Exception):
     """The possibilities outgrew :data:`LIMIT`."""
@@ -203,9 +204,7 @@ class Dynamics:
         """Whether a call of *row* is in progress whose reply somebody waits for."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
-    def _replied(
-        self, before: Possibilities, row: int, reply: str, met: str, emits: tuple[str, ...] | None
-    ) -> Kept:
+    def _replied(self, before: Possibilities, row: int, reply: str, met: str, emits: tuple[str, ...] | None) -> Kept:
         kept: set[Possibility] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
@@ -352,5 +351,3 @@ class _Fit:
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ()
     unspecified: bool = False
-
-

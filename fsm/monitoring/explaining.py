@@ -118,12 +118,7 @@ def _permitted(scene: Scene, cause: Cause, state: int) -> Permitted:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             return Permitted(state=name, what=tuple(row.name for row in rows if table.step(state, row.index) != ()))
         case Cause.OUTPUT:
-            heads = [
-                way.emits[0]
-                for row in table.rows
-                for way in table.step(state, row.index) or ()
-                if way.emits
-            ]
+            heads = [way.emits[0] for row in table.rows for way in table.step(state, row.index) or () if way.emits]
             return Permitted(state=name, what=tuple(dict.fromkeys(heads)))
         case _:
             return Permitted(state=name, what=_replies(scene, state))

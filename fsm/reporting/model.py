@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
 
-def text(  # noqa: PLR0913  (what to show, and how)
+def text(
     machine: Machine,
     graph: Graph | None,
     *,
@@ -65,7 +65,9 @@ def _states(machine: Machine, width: int) -> Iterator[str]:
     longest = max(map(len, machine.states))
     yield "states"
     for state in machine.states.values():
-        yield from _wrapped(f"{state.name:<{longest}}  {state.about} Shows {state.shows}.", width, "  ", " " * (longest + 4))
+        yield from _wrapped(
+            f"{state.name:<{longest}}  {state.about} Shows {state.shows}.", width, "  ", " " * (longest + 4)
+        )
 
 
 def _event(

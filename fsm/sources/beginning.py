@@ -37,13 +37,13 @@ class _Calls:
 class Beginning:
     """Makes of what is seen of an entity only what is certain while such calls may be in progress."""
 
-    _calls: dict[str, _Calls] = field(default_factory=dict)
+    _calls: dict[tuple[str, str], _Calls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
         """*seen*, and what may be going on besides."""
-        known = seen.entity in self._calls
-        calls = self._calls.setdefault(seen.entity, _Calls())
-        before = [] if known else _underway(seen)
+        who = (seen.of, seen.entity)
+        before = [] if who in self._calls else _underway(seen)
+        calls = self._calls.setdefault(who, _Calls())
         if seen.phase == "request":
             calls.names.append(seen.event)
             if len(calls.names) == 1:
@@ -65,7 +65,7 @@ class Beginning:
         """The last of these calls has ended; what they did nobody knows."""
         doubted = list(self._calls)
         self._calls.clear()
-        return [Observation(entity=each, phase="gap") for each in doubted]
+        return [Observation(entity=entity, of=of, phase="gap") for of, entity in doubted]
 
 
 def _forgotten(seen: Observation) -> Observation:

@@ -159,12 +159,19 @@ class Log:
         if _RUN.match(message):
             ran = _RAN.search(message)
             return self._joiner.ran(ran[1], at=found.at) if ran else ()
+        return self._happened(found)
+
+    def _happened(self, found: Entry) -> Sequence[Observation] | None:
+        """Lines about what nobody asked for."""
+        message = found.message
         if exit_event := _EXIT.search(message):
             return self._exited(exit_event, found)
         if oom := _OOM.match(message):
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
-            return self._joiner.observations("ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at)
+            return self._joiner.observations(
+                "ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at
+            )
         return self._service(found)
 
     def _service(self, found: Entry) -> Sequence[Observation] | None:
@@ -206,9 +213,7 @@ class Log:
         if (phase == "answered" and not reply) or met_nobody(text):
             return ()
         where = met(text, pod=name in POD_CALLS)
-        return self._joiner.observations(
-            name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at
-        )
+        return self._joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)
 
     def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]

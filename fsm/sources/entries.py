@@ -65,7 +65,9 @@ def _opened(text: str, frames: int) -> Entry | None:
     terminal = _TERMINAL.match(text)
     if terminal is not None:
         fields = _fields(terminal[2])
-        return Entry(terminal[2].split("  ")[0].rstrip(), terminal[1], fields.get("error", ""), fields.get("version", ""))
+        return Entry(
+            terminal[2].split("  ")[0].rstrip(), terminal[1], fields.get("error", ""), fields.get("version", "")
+        )
     return None
 
 

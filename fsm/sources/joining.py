@@ -12,7 +12,7 @@ calls on a pod that overlap with a creation in it.
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -80,12 +80,16 @@ class Joiner:
     _pod_of: dict[str, str] = field(default_factory=dict)
     _containers: dict[str, dict[str, None]] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
-    _strangers: dict[str, OrderedDict[str, None]] = field(
+    _strangers: dict[str, OrderedDict[str, int]] = field(
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
     _reached: dict[str, list[_Reached]] = field(default_factory=dict)
-    _removed: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    _creating: Counter[str] = field(default_factory=Counter)
+    _removed: dict[str, OrderedDict[str, None]] = field(
+        default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
+    )
+    _creating: dict[str, list[int]] = field(default_factory=dict)
+    _leaks: dict[str, int] = field(default_factory=dict)
+    _met: int = 0
     _overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
 
@@ -136,7 +140,9 @@ class Joiner:
             self._anonymous += 1
             name = f"{identity} ({self._anonymous})"
             found.append(
-                Observation(entity=name, of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at)
+                Observation(
+                    entity=name, of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at
+                )
             )
         if phase != "answered":
             for each in meant:
@@ -159,7 +165,7 @@ class Joiner:
 
     def _closed(self, pod: str) -> bool:
         """Whether all containers of *pod* are known, if only because it was removed."""
-        return pod in self._whole or pod in self._removed
+        return pod in self._whole or pod in self._removed[POD]
 
     def _certain(self, seen: Observation, pod: str) -> list[Observation]:
         """*seen*, unless its entity may be older than the recording: then what is certain of it."""
@@ -168,7 +174,7 @@ class Joiner:
     def _meet(self, seen: Observation) -> list[Observation]:
         """Remember somebody of unrecorded origin, as long as there may be such a one; the calls that may reach it."""
         strangers = self._strangers[seen.of]
-        if seen.entity in self._removed:
+        if seen.entity in self._removed[seen.of]:
             return []
         if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
             strangers.pop(seen.entity, None)
@@ -176,13 +182,25 @@ class Joiner:
         found: list[Observation] = []
         if seen.of == CONTAINER and seen.entity not in strangers:
             for pod in self._reached:
-                if not self._closed(pod):
+                if not self._closed(pod) or pod in self._leaks:
                     found += self._joins(seen.entity, pod, at=seen.at)
-        strangers[seen.entity] = None
-        strangers.move_to_end(seen.entity)
+        self._stranger(seen.entity, seen.of)
+        return found
+
+    def _stranger(self, identity: str, of: str) -> None:
+        strangers = self._strangers[of]
+        self._met += 1
+        strangers.setdefault(identity, self._met)
+        strangers.move_to_end(identity)
         if len(strangers) > STRANGERS:
             strangers.popitem(last=False)
-        return found
+
+    def _candidates(self, pod: str) -> tuple[str, ...]:
+        """Containers of unrecorded origin that may belong to *pod*."""
+        since = self._leaks.get(pod) if self._closed(pod) else 0
+        if since is None:
+            return ()
+        return tuple(each for each, met in self._strangers[CONTAINER].items() if met > since)
 
     def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
         """The requests of calls in progress on *pod* that *container* may have come too late for."""
@@ -195,13 +213,17 @@ class Joiner:
     def _creates(self, seen: Observation) -> None:
         """Count the creations in progress in a pod."""
         pod = seen.entity
-        self._creating[pod] += 1 if seen.phase == "request" else -1
-        if self._creating[pod] <= 0:
-            del self._creating[pod]
+        if seen.phase == "request":
+            self._creating.setdefault(pod, []).append(self._met)
+            return
+        met = self._creating.get(pod) or [self._met]
+        if seen.phase == "lost":
+            self._leaks.setdefault(pod, met[0])  # there may be a container whose id nobody told
+        del met[0]
+        if not met:
+            self._creating.pop(pod, None)
             if seen.reply != "ok":
                 self._overlapped.pop(pod, None)
-        if seen.phase == "lost":
-            self._whole.discard(pod)  # there may be a container whose id nobody told
 
     def pod(self, identity: str) -> str:
         """The full id of the pod that *identity* stands for; empty if that is not certain."""
@@ -217,7 +239,7 @@ class Joiner:
             self._pod_of[container] = pod
             self._containers.setdefault(pod, {})[container] = None
         else:
-            self._strangers[CONTAINER][container] = None
+            self._stranger(container, CONTAINER)
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
         if self.beginning is not None and not self._closed(pod):
             return seen
@@ -238,7 +260,8 @@ class Joiner:
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         """The runtime starts again: nobody waits for a reply any more."""
         self.beginning = None
-        self._whole.difference_update(self._creating)  # there may be containers whose ids nobody told
+        for pod, met in self._creating.items():
+            self._leaks.setdefault(pod, met[0])
         self._reached.clear()
         self._creating.clear()
         self._overlapped.clear()
@@ -251,7 +274,7 @@ class Joiner:
         return found
 
     def _forget(self, container: str) -> None:
-        self._gone(container)
+        self._gone(container, CONTAINER)
         self._strangers[CONTAINER].pop(container, None)
         pod = self._pod_of.pop(container, None)
         if pod is not None:
@@ -265,7 +288,7 @@ class Joiner:
         if self.beginning is not None and not self._closed(pod):
             return []
         mine = tuple(self._containers.get(pod, ()))
-        others = () if self._closed(pod) else tuple(self._strangers[CONTAINER])
+        others = self._candidates(pod)
         self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
@@ -282,7 +305,7 @@ class Joiner:
         if reached is None:
             # Its request was not recorded, or named a pod that was not known yet.
             reached = _Reached(call=seen.event, certain=(), perhaps=())
-            others = () if self._closed(pod) else tuple(self._strangers[CONTAINER])
+            others = self._candidates(pod)
             reach = (*self._containers.get(pod, ()), *others)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
@@ -302,15 +325,17 @@ class Joiner:
         for each in self._containers.pop(pod, {}):
             # Created while its pod was being removed, it may be left without one.
             self._forget(each)
-            self._strangers[CONTAINER][each] = None
-            self._removed.pop(each, None)
+            self._stranger(each, CONTAINER)
+            self._removed[CONTAINER].pop(each, None)
         self._whole.discard(pod)
-        self._gone(pod)
+        self._leaks.pop(pod, None)
+        self._gone(pod, POD)
 
-    def _gone(self, identity: str) -> None:
-        self._removed[identity] = None
-        if len(self._removed) > STRANGERS:
-            self._removed.popitem(last=False)
+    def _gone(self, identity: str, of: str) -> None:
+        removed = self._removed[of]
+        removed[identity] = None
+        if len(removed) > STRANGERS:
+            removed.popitem(last=False)
 
 
 def _inner(

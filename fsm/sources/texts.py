@@ -11,7 +11,9 @@ _NO_CONTAINER: Final = re.compile(
     r"^(?:failed to exec in container: )?(?:an error occurred when try to find container|failed to find container|"
     r"could not find container)\b.*not found$"
 )
-_NO_POD: Final = re.compile(r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*not found$")
+_NO_POD: Final = re.compile(
+    r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*not found$"
+)
 _NOBODY: Final = re.compile(
     r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
 )
