@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fsm.errors import InputError, Problem, nearest
@@ -115,9 +116,10 @@ class _Routes:
         """Pass *batch* on, split by kind of entity where there is more than one kind."""
         if not batch.observations:
             return
+        kinds = set(map(attrgetter("of"), batch.observations))
         for monitor in self.monitors:
             entity = monitor.machine.entity
-            if len(self.monitors) == 1 and all(not seen.of for seen in batch.observations):
+            if kinds <= {entity, ""}:
                 monitor.feed(batch.observations, batch.lines)
                 continue
             mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]

@@ -45,11 +45,13 @@ class Belief:
 
     ``since`` is the set, as bits, of the states that the entity may have been
     in since it was created: what a call may have met whose request nobody
-    recorded.
+    recorded.  An entity *rests* of which nothing is known, or that is in the
+    initial state with nobody waiting for a reply.
     """
 
     possibilities: Possibilities
     since: int
+    rests: bool = False
     next: dict[Key, Step] = field(default_factory=dict)
 
 
@@ -71,11 +73,10 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """An entity that is alive: its belief, the last that was seen of it, the last that was seen to end."""
+    """An entity that is alive: its belief, and the last that was seen of it, requests aside."""
 
     belief: Belief
     last: Observation | None = None
-    done: Observation | None = None
 
 
 class Monitor:
@@ -125,6 +126,7 @@ class Monitor:
         self._size = 0
         self._room = INTERNED
         everything, beginning = self._dynamics.everything(), self._dynamics.beginning()
+        self._initial, self._starting = beginning, beginning if fresh else everything
         self._everything = self._belief(everything, _bits(everything))
         self._beginning = self._belief(beginning, _bits(beginning))
         self._start = self._beginning if fresh else self._everything
@@ -145,13 +147,15 @@ class Monitor:
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
             if life is not None:
-                step = life.belief.next.get(key(seen))
+                # What fsm.trace.key gives, written out: this line runs for every observation.
+                step = life.belief.next.get(
+                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
+                )
                 if step is not None and step.plain and not (opened and seen.entity in opened):
                     step.taken += 1
                     life.belief = step.to
-                    life.last = seen
                     if seen.phase != "request":
-                        life.done = seen
+                        life.last = seen
                     continue
             self._slowly(seen, lines[index])
 
@@ -193,7 +197,7 @@ class Monitor:
         else:
             for entity in tuple(self._alive):
                 self._take(msgspec.structs.replace(seen, entity=entity), line)
-            if self._dynamics.after(self._beginning.possibilities, key(seen)) != self._beginning.possibilities:
+            if self._dynamics.after(self._initial, key(seen)) != self._initial:
                 self._resting.clear()
 
     def _forget(self, entity: str) -> None:
@@ -232,29 +236,22 @@ class Monitor:
             self._open[entity] = Open(
                 observation=seen, file=self.file, line=line, before=before.possibilities, explained=step.explained
             )
-        life.belief, life.last = step.to, seen
+        life.belief = step.to
         if seen.phase != "request":
-            life.done = seen
+            life.last = seen
         self._keep(entity, life)
         if self._size > self._room:
             self._tidy()
 
     def _keep(self, entity: str, life: _Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""
-        if entity in self._open or not self._rests(life.belief):
+        if entity in self._open or not life.belief.rests:
             self._alive[entity] = life
             return
         self._alive.pop(entity, None)
         self._resting[entity] = life.belief
         if len(self._resting) > REMEMBERED:
             self._resting.popitem(last=False)
-
-    def _rests(self, belief: Belief) -> bool:
-        """Whether nothing is known, or the entity is in the initial state and nobody waits for a reply."""
-        return belief is self._start or self._beginning.possibilities.issuperset(
-            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST))
-            for each in belief.possibilities
-        )
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         """Report the open violation of *entity*, now that it is known what followed."""
@@ -272,7 +269,7 @@ class Monitor:
         except TooManyError:
             step = Step(to=self._everything, note="too many possibilities")
         if step is None:
-            again = life.done is not None and bool(seen.event) and life.done.event == seen.event
+            again = life.last is not None and bool(seen.event) and life.last.event == seen.event
             return self._violated(before, said, life.last, again=again)
         before.next[said] = step
         return step
@@ -311,7 +308,7 @@ class Monitor:
             since |= before.since
         to = self._belief(possibilities, since)
         note = note or ("unspecified" if kept.unspecified and phase != "maybe" else "")
-        plain = not note and not certain and not self._rests(to)
+        plain = not note and not certain and not to.rests
         return Step(to=to, plain=plain, cells=kept.cells, tolerated=tuple(sorted(certain)), note=note)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
@@ -349,9 +346,14 @@ class Monitor:
     def _belief(self, possibilities: Possibilities, since: int) -> Belief:
         known = self._beliefs.get((possibilities, since))
         if known is None:
-            known = self._beliefs[possibilities, since] = Belief(possibilities, since)
+            known = self._beliefs[possibilities, since] = Belief(possibilities, since, self._rests(possibilities))
             self._size += len(possibilities)
         return known
+
+    def _rests(self, possibilities: Possibilities) -> bool:
+        return possibilities == self._starting or self._initial.issuperset(
+            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST)) for each in possibilities
+        )
 
     def _tidy(self) -> None:
         """Forget the beliefs that nobody holds, and where any of them leads."""

@@ -56,14 +56,17 @@ class Lines:
         with self._opened() as file:
             first, rest, cut = 1, b"", False
             for data in self._data(file):
-                lines = (rest + data).split(b"\n")
+                data = rest + data  # noqa: PLW2901  (what was left of the piece before)
+                lines = data.split(b"\n")
                 rest = lines.pop()
                 if lines:
                     if cut:  # the piece starts with the end of a line that was given before
                         lines[0] = b""
                         cut = False
                     self.notes["lines"] += len(lines)
-                    yield Piece(first=first, lines=[line.removesuffix(b"\r") for line in lines])
+                    if b"\r" in data:
+                        lines = [line.removesuffix(b"\r") for line in lines]
+                    yield Piece(first=first, lines=lines)
                     first += len(lines)
                 if len(rest) > LONGEST:
                     if not cut:

@@ -59,13 +59,14 @@ class Trace:
         """What *lines*, of which the first has the number *first*, say, and on which line each."""
         found: Sequence[Observation]
         numbers: Sequence[int] = range(first, first + len(lines))
+        data = b"\n".join(lines)
         try:
-            found = _DECODER.decode_lines(b"\n".join(lines))
+            found = _DECODER.decode_lines(data)
         except _DAMAGE:
             found = ()
         if len(found) != len(lines):
             found, numbers = self._one_by_one(lines, first)
-        if self._timed or any(each.end is not None for each in found):
+        if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
             return self._in_order(found, numbers)
         return found, numbers
 

@@ -1,0 +1,195 @@
+"""Lines a second of ``fsm judge`` beside decoding the same bytes, and beside the same check with ``transitions``.
+
+    python tests/bench/judge.py [--lines 1000000] [--rounds 3]
+
+Everything is timed in one run, in turns; the best of the rounds counts.
+Generated files go into a temporary folder and are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transitions import Machine, MachineError
+
+from fsm.judging import judge
+from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LIFE = ("create", "start", "exec-sync", "status", "update-resources", "stop", "stop", "status", "remove", "stop")
+SHOWN = {
+    "create": "CONTAINER_CREATED",
+    "start": "CONTAINER_RUNNING",
+    "exec-sync": "CONTAINER_RUNNING",
+    "update-resources": "CONTAINER_RUNNING",
+    "stop": "CONTAINER_EXITED",
+    "remove": "absent",
+}
+RECORDING = Path(__file__).resolve().parent.parent / "recordings" / "containerd-1.7.24.log"
+ID = re.compile(rb"[0-9a-f]{64}")
+
+
+def trace(path: Path, lines: int) -> None:
+    """A trace of *lines* calls on many containers, eight lives interleaved, one line a call."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"trace": 1, "machine": "container-status", "fresh": true}\n')
+        written = 0
+        for batch in range(lines // (8 * len(LIFE)) + 1):
+            shown = dict.fromkeys(range(8), "")
+            for event in LIFE:
+                for each in range(8):
+                    if written == lines:
+                        return
+                    if not (event == "stop" and shown[each] == "absent"):
+                        shown[each] = SHOWN.get(event, shown[each])
+                    line = {
+                        "at": written,
+                        "entity": f"{batch * 8 + each:064x}",
+                        "event": event,
+                        "reply": "ok",
+                        "shows": shown[each],
+                    }
+                    file.write(json.dumps(line) + "\n")
+                    written += 1
+
+
+def log(path: Path, lines: int) -> None:
+    """A log of *lines* lines: a recording again and again, with fresh ids each time."""
+    recorded = RECORDING.read_bytes().splitlines(keepends=True)
+    with path.open("wb") as file:
+        for number in range(lines):
+            turn, index = divmod(number, len(recorded))
+            salt = b"%08x" % turn
+            file.write(ID.sub(lambda found, salt=salt: salt + found[0][8:], recorded[index]))  # type: ignore[misc]
+
+
+class Container:
+    """What the machine of ``transitions`` is of."""
+
+    state: str
+
+
+def with_transitions(path: Path) -> int:
+    """The same check, with one machine of ``transitions`` and a model an entity; the number of violations."""
+    states = {
+        "absent": "absent",
+        "created": "CONTAINER_CREATED",
+        "running": "CONTAINER_RUNNING",
+        "exited": "CONTAINER_EXITED",
+    }
+    machine = Machine(model=None, states=list(states), initial="absent", auto_transitions=False)
+    machine.add_transition("create", "absent", "created")
+    machine.add_transition("start", "created", "running")
+    machine.add_transition("exec_sync", "running", None)
+    machine.add_transition("update_resources", ["created", "running", "exited"], None)
+    machine.add_transition("status", ["created", "running", "exited"], None)
+    machine.add_transition("stop", "running", "exited")
+    machine.add_transition("stop", ["absent", "created", "exited"], None)
+    machine.add_transition("remove", ["created", "running", "exited"], "absent")
+    machine.add_transition("remove", "absent", None)
+    alive: dict[str, Container] = {}
+    violations = 0
+    with path.open("rb") as file:
+        next(file)
+        for line in file:
+            seen: dict[str, Any] = json.loads(line)
+            container = alive.get(seen["entity"])
+            if container is None:
+                container = alive[seen["entity"]] = Container()
+                machine.add_model(container)
+            try:
+                getattr(container, seen["event"].replace("-", "_"))()
+                legal = True
+            except MachineError:
+                legal = False
+            violations += legal != (seen["reply"] == "ok") or states[container.state] != seen["shows"]
+            if container.state == "absent":
+                machine.remove_model(container)
+                del alive[seen["entity"]]
+    return violations
+
+
+def decode_json(path: Path) -> None:
+    """Nothing but the decoding of every line."""
+    with path.open("rb") as file:
+        for line in file:
+            json.loads(line)
+
+
+def decode_log(path: Path) -> None:
+    """Nothing but the decoding of every line."""
+    with path.open("rb") as file:
+        for line in file:
+            line.decode("utf-8")
+
+
+def judged(path: Path) -> None:
+    """What is measured; a recording that holds must hold."""
+    found = judge(str(path))
+    assert all(isinstance(each.verdict, Holds) for each in found.judgements), path
+
+
+def checked(path: Path) -> None:
+    """The peer, which must find nothing either."""
+    assert with_transitions(path) == 0
+
+
+def best(path: Path, contenders: dict[str, Callable[[Path], None]], rounds: int) -> dict[str, float]:
+    """The shortest time of each contender, in seconds, taken in turns."""
+    times = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run(path)
+            times[name] = min(times[name], time.perf_counter() - start)
+    return times
+
+
+def report(title: str, lines: int, times: dict[str, float]) -> Iterator[str]:
+    """One line a contender: lines a second, and how many times its time judging takes, or saves."""
+    yield title
+    for name, taken in times.items():
+        ratio = f"  {taken / times['fsm judge']:6.2f} x fsm judge's time" if name != "fsm judge" else ""
+        yield f"  {name:<28}{lines / taken:>12,.0f} lines/s{ratio}"
+
+
+def peak(path: Path) -> int:
+    """Megabytes that a process needs at most to judge *path*."""
+    code = "import sys, resource; from fsm.judging import judge; judge(sys.argv[1]); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    return int(done.stdout) * (1 if sys.platform == "darwin" else 1024) // 1_000_000
+
+
+def main() -> None:
+    """Generate, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--lines", type=int, default=1_000_000)
+    options.add_argument("--rounds", type=int, default=3)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        lines, records = Path(folder) / "trace.jsonl", Path(folder) / "containerd.log"
+        trace(lines, asked.lines)
+        log(records, asked.lines)
+        contenders = {"fsm judge": judged, "json.loads": decode_json, "transitions": checked}
+        print(*report("JSON lines", asked.lines, best(lines, contenders, asked.rounds)), sep="\n")  # noqa: T201
+        times = best(records, {"fsm judge": judged, "decode": decode_log}, asked.rounds)
+        print(*report("containerd log", asked.lines, times), sep="\n")  # noqa: T201
+        small = Path(folder) / "small.jsonl", Path(folder) / "small.log"
+        trace(small[0], asked.lines // 10)
+        log(small[1], asked.lines // 10)
+        for name, less, more in (("JSON lines", small[0], lines), ("containerd log", small[1], records)):
+            print(f"memory, {name}: {peak(less)} MB for a tenth, {peak(more)} MB for all")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

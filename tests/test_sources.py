@@ -1,0 +1,468 @@
+"""Recordings in every form in which they come, and what their lines mean."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from judged import Found, content, judged, quickly, violations
+
+from fsm.judging import judge
+from fsm.sources import Kind, kind_of
+from fsm.sources.containerd import Log
+from fsm.sources.entries import entry
+from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from fsm.judging import Judged
+
+__all__ = ["quickly"]
+
+RECORDING = "containerd-1.6.20.log"
+LINE = re.compile(r'time="([^"]*)" level=(\w+) msg="((?:[^"\\]|\\.)*)"(.*)')
+KUBELET = (
+    b'I1120 11:03:20.747544    1234 kubelet.go:2131] "SyncLoop (PLEG)" pod="d/p0" event={"Type":"ContainerStarted"}'
+)
+CRI_O = (
+    b'time="2026-11-20 11:03:20.7Z" level=info msg="Started container" PID=7 containerID=c1 id=a8 name=/runtime.v1/Run'
+)
+
+
+def parts(line: str) -> dict[str, str]:
+    """The fields of one of containerd's lines."""
+    found = LINE.fullmatch(line)
+    assert found
+    fields = {name: value.strip('"') for name, value in re.findall(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)', found[4])}
+    written = {"level": found[2], "msg": found[3], "time": found[1], **fields}
+    return {name: value.replace('\\"', '"') for name, value in written.items()}
+
+
+def terminal(line: str) -> str:
+    """*line* as containerd writes it to a terminal."""
+    fields = parts(line)
+    level, message, time = (fields.pop(name) for name in ("level", "msg", "time"))
+    rest = "".join(f" \x1b[36m{name}\x1b[0m={json.dumps(value)}" for name, value in fields.items())
+    return f"\x1b[36m{level.upper()[:4]}\x1b[0m[{time}] {message:44} {rest}"
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "logfmt": str,
+    "journalctl": lambda line: f"Nov 20 11:03:20 node-1 containerd[612]: {line}",
+    "journalctl-iso": lambda line: f"2026-11-20T11:03:20+0000 node-1 containerd[612]: {line}",
+    "journalctl-precise": lambda line: f"Nov 20 11:03:20.747544 node-1 containerd[612]: {line}",
+    "syslog": lambda line: f"<30>1 2026-11-20T11:03:20.7Z node-1 containerd 612 - - {line}",
+    "json": lambda line: json.dumps(parts(line)),
+    "journalctl-json": lambda line: json.dumps({"PRIORITY": "6", "MESSAGE": line, "_PID": "612"}),
+    "journalctl-json-bytes": lambda line: json.dumps({"MESSAGE": list(line.encode()), "_PID": "612"}),
+    "journalctl-json-of-json": lambda line: json.dumps({"MESSAGE": json.dumps(parts(line))}),
+    "journalctl-of-json": lambda line: f"Nov 20 11:03:20 node-1 containerd[612]: {json.dumps(parts(line))}",
+    "collector": lambda line: json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-11-20T11:03:20Z"}),
+    "collector-of-journal": lambda line: json.dumps({"message": json.dumps({"MESSAGE": line})}),
+    "terminal": terminal,
+    "carriage-return": lambda line: line + "\r",
+}
+
+
+def beside_lines(found: Judged) -> list[tuple[object, ...]]:
+    """All that was found, but not where."""
+    return [(each.verdict == Holds(), each.entities, each.observations) for each in found.judgements] + [
+        violation[1:] for violation in violations(found)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
+    """A frame around a line changes nothing, nor does what stands between the lines."""
+    recording = content(RECORDING)
+    foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
+    lines = [FORMS[form](line) for line in recording.decode().splitlines()]
+    mixed = [each for index, line in enumerate(lines) for each in (line, foreign[index % len(foreign)])]
+
+    plain = judged(recording, tmp_path)
+    found = judged("\n".join(mixed).encode(), tmp_path)
+
+    assert Kind.LOG is found.kind
+    assert beside_lines(plain) == beside_lines(found)
+    assert [each.line * 2 - 1 for each in violations(plain)] == [each.line for each in violations(found)]
+
+
+def test_compressed_is_the_same(tmp_path: Path) -> None:
+    """What gzip has compressed is read as if it were not, several members in a row too."""
+    recording = content(RECORDING)
+    half = recording.index(b"\n", len(recording) // 2) + 1
+
+    found = judged(gzip.compress(recording[:half]) + gzip.compress(recording[half:]), tmp_path)
+
+    assert violations(judged(recording, tmp_path)) == violations(found)
+
+
+def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
+    """Of a truncated file what can be read is judged, and that it is truncated is noted."""
+    recording = content(RECORDING)
+
+    found = judged(gzip.compress(recording)[:-2_000], tmp_path)
+
+    assert [each for each in violations(judged(recording, tmp_path)) if each.line <= found.notes["lines"]][:-1] == (
+        violations(found)[:-1]
+    )
+    assert 1 == found.notes["compressed data damaged: read up to there"]
+    assert violations(found)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_is_a_recording(
+    pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``-`` reads what another command writes."""
+    recording = content(RECORDING)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(recording))))
+
+    assert violations(judged(recording, tmp_path)) == violations(judge("-"))
+
+
+@pytest.mark.parametrize(
+    "line", [KUBELET, b"", b"{", b'{"MESSAGE": 7}', b'{"log": ["a"]}', b"\xff\xfe", b"null", b"[]"]
+)
+def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
+    """Foreign and damaged lines are no entries."""
+    assert entry(line) is None
+    assert Kind.NOTHING is kind_of(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (b'{"trace": 1, "machine": "cri-container"}', Kind.TRACE),
+        (b'{"entity": "c1", "event": "stop"}', Kind.TRACE),
+        (b'{"op": "StopContainer", "id": "c1"}', Kind.CALLS),
+        (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', Kind.EVENTS),
+        (b'time="2026" level=info msg="StopContainer for c1"', Kind.LOG),
+        (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', Kind.LOG),
+    ],
+)
+def test_a_line_tells_what_it_is_a_line_of(line: bytes, kind: Kind) -> None:
+    """The first line that fits a kind decides for the file."""
+    assert kind is kind_of(line)
+
+
+# -- what lines mean ---------------------------------------------------------
+
+C = "c" * 64
+D = "cd" + "0" * 62
+P = "b" * 64
+META = "&ContainerMetadata{Name:c,Attempt:0,}"
+BOOT = "starting containerd"
+MULTIPLE = 'rpc error: code = Unknown desc = an error occurred when try to find container "c": Multiple IDs found with provided prefix: c'
+GONE = f'rpc error: code = NotFound desc = an error occurred when try to find container "{C}": not found'
+RUNS = f'rpc error: code = Unknown desc = failed to set starting state for container "{C}": container is in CONTAINER_RUNNING state'
+
+
+def log(*messages: str, minutes: int = 0) -> bytes:
+    """A log of *messages*, a second apart; what follows `` ! `` is an error, and after ``-- `` stands a line as it is.
+
+    From the message ``later`` on it is so many *minutes* later.
+    """
+    lines, past = [], 0
+    for second, message in enumerate(messages):
+        if message == "later":
+            past = minutes
+            continue
+        if message.startswith("-- "):
+            lines.append(message[3:])
+            continue
+        text, _, error = message.partition(" ! ")
+        time = f"2026-11-20T{11 + past // 60:02}:{past % 60:02}:{second:02}.5Z"
+        lines.append(
+            f'time="{time}" level={"error" if error else "info"} msg={json.dumps(text)}'
+            + (f" error={json.dumps(error)}" if error else "")
+        )
+    return "\n".join(lines).encode()
+
+
+def ran(pod: str = P) -> str:
+    """A pod came to be."""
+    return f'RunPodSandbox for &PodSandboxMetadata{{Name:p,Uid:u,Namespace:d,Attempt:0,}} returns sandbox id "{pod}"'
+
+
+def created(container: str = C, pod: str = P, metadata: str = META) -> tuple[str, str]:
+    """A container came to be."""
+    what = f'CreateContainer within sandbox "{pod}" for'
+    return f"{what} container {metadata}", f'{what} {metadata} returns container id "{container}"'
+
+
+def went(call: str, identity: str = C) -> tuple[str, str]:
+    """A call that succeeded."""
+    removed = call == "RemovePodSandbox"
+    return f'{call} for "{identity}"', f'{call} {"" if removed else "for "}"{identity}" returns successfully'
+
+
+def failed(call: str, error: str, identity: str = C) -> tuple[str, str]:
+    """A call that failed."""
+    return f'{call} for "{identity}"', f'{call} for "{identity}" failed ! {error}'
+
+
+def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tuple[int, str, str, str]]:
+    """Line, event, reply and clause of each violation."""
+    each: Found
+    return [
+        (each.line, each.event, each.reply, each.clause)
+        for each in violations(judged(log(*messages, minutes=minutes), tmp_path))
+    ]
+
+
+ALIVE = (BOOT, ran(), *created(), *went("StartContainer"))
+"""A container that runs; seven lines, counting the first of what follows."""
+TWICE = (8, "StartContainer", "ok", "start-only-created")
+AFTER_ALL = (8, "StartContainer", "ok", "absent-is-not-found")
+
+SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
+    "a second start is found": ((*ALIVE, *went("StartContainer")), [TWICE]),
+    "an id may be shortened": ((*ALIVE, *went("StartContainer", C[:13])), [TWICE]),
+    "an id that is ambiguous stands for nobody": (
+        (*ALIVE, *created(D), *failed("StartContainer", MULTIPLE, "c")),
+        [],
+    ),
+    "a call on several is a call on none of them for certain": ((*ALIVE, *created(D), *went("StopContainer", "c")), []),
+    "an empty id stands for nobody": (
+        (*ALIVE, *failed("StartContainer", "an error occurred when try to find container: Prefix can't be empty", "")),
+        [],
+    ),
+    "missing messages may have been anything": (
+        (
+            *ALIVE,
+            "-- node-1 systemd-journald[1]: Suppressed 7 messages from containerd.service",
+            *went("StartContainer"),
+        ),
+        [],
+    ),
+    "missing messages of others do not matter": (
+        (
+            *ALIVE[:5],
+            "-- node-1 systemd-journald[1]: Suppressed 7 messages from cron.service",
+            *ALIVE[5:],
+            *went("StartContainer"),
+        ),
+        [(9, *TWICE[1:])],
+    ),
+    "a restart may have lost or found anything": ((*ALIVE, BOOT, *failed("StartContainer", GONE)), []),
+    "a restart does not make a container start again": (
+        (*ALIVE, *failed("StartContainer", RUNS), BOOT, *went("StartContainer")),
+        [],
+    ),
+    "stopping a pod stops its containers": (
+        (*ALIVE, *went("StopPodSandbox", P), *went("StartContainer")),
+        [(10, "StartContainer", "ok", "start-only-created")],
+    ),
+    "removing a pod removes its containers": (
+        (*ALIVE, *went("RemovePodSandbox", P), *went("StartContainer")),
+        [(10, "StartContainer", "ok", "absent-is-not-found")],
+    ),
+    "removing a pod by a shortened id removes them too": (
+        (*ALIVE, *went("RemovePodSandbox", P[:13]), *went("StartContainer")),
+        [(10, "StartContainer", "ok", "absent-is-not-found")],
+    ),
+    "a container of no known pod may have been in any of them": (
+        (BOOT, *failed("StartContainer", RUNS), *went("RemovePodSandbox", P), *failed("StopContainer", GONE)),
+        [(7, "StopContainer", "NOT_FOUND", "stop-is-idempotent")],
+    ),
+    "a container that vanishes is found": (
+        (BOOT, *failed("StartContainer", RUNS), *failed("StartContainer", GONE)),
+        [(5, "StartContainer", "NOT_FOUND", "start-only-created")],
+    ),
+    "unless a pod of unknown containers was removed": (
+        (BOOT, *failed("StartContainer", RUNS), *went("RemovePodSandbox", P), *failed("StartContainer", GONE)),
+        [],
+    ),
+    "unless its removal is in progress, though the container was seen later": (
+        (BOOT, f'RemovePodSandbox for "{P}"', *failed("StartContainer", RUNS), *failed("StartContainer", GONE)),
+        [],
+    ),
+    "unless its removal began before the log": ((*failed("StartContainer", RUNS), *failed("StartContainer", GONE)), []),
+    "a container created while its pod is removed may be left": (
+        (
+            BOOT,
+            ran(),
+            f'RemovePodSandbox for "{P}"',
+            *created(),
+            f'RemovePodSandbox "{P}" returns successfully',
+            *went("StartContainer"),
+        ),
+        [],
+    ),
+    "or be gone": (
+        (
+            BOOT,
+            ran(),
+            f'RemovePodSandbox for "{P}"',
+            *created(),
+            f'RemovePodSandbox "{P}" returns successfully',
+            *failed("StartContainer", GONE),
+        ),
+        [],
+    ),
+    "and be gone before it is known": (
+        (BOOT, ran(), created()[0], *went("RemovePodSandbox", P), created()[1], *failed("StartContainer", GONE)),
+        [],
+    ),
+    "a creation that a crash cut short may have made a container": (
+        (
+            BOOT,
+            ran(),
+            created()[0],
+            BOOT,
+            *failed("StartContainer", RUNS),
+            *went("RemovePodSandbox", P),
+            *failed("StartContainer", GONE),
+        ),
+        [],
+    ),
+    "a refused call names the state it met": (
+        (*ALIVE, *failed("StartContainer", RUNS.replace("RUNNING", "CREATED"))),
+        [(8, "StartContainer", "UNKNOWN", "start-only-created")],
+    ),
+    "a failure whose request is not logged is judged": (
+        (*ALIVE, f'ContainerStatus for "{C}" failed ! {GONE}'),
+        [(7, "ContainerStatus", "NOT_FOUND", "status-reads")],
+    ),
+    "a failure whose request is logged at debug level is judged": (
+        (
+            *ALIVE,
+            *went("RemoveContainer"),
+            f'ExecSync for "{C}" with command [true] and timeout 0 (s)',
+            f'ExecSync for "{C}" returns with exit code 0',
+        ),
+        [(10, "ExecSync", "ok", "absent-is-not-found")],
+    ),
+    "an error that is cut off says nothing": (
+        (
+            *ALIVE,
+            f'StopContainer for "{C}"',
+            '-- time="T" level=error msg="StopContainer for \\"%s\\" failed" error="rpc error: code = Unk' % C,
+        ),
+        [],
+    ),
+    "a lost call may act late": (
+        (
+            *ALIVE,
+            *failed("RemoveContainer", "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
+            *failed("StartContainer", GONE),
+        ),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> None:
+    """What is certain is judged; what is not accuses nobody."""
+    messages, expected = SAID[case]
+
+    assert expected == found(tmp_path, messages)
+
+
+def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
+    """After ten minutes no call is in progress any more that began before the log."""
+    vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
+    early = ("Start snapshots syncer", *vanished)
+    late = (f'StopPodSandbox for "{P}"', "later", *vanished)
+
+    assert [] == found(tmp_path, early)
+    assert [(5, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, late, minutes=11)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "&ContainerMetadata{Name:c,Attempt:0,}",
+        "&ContainerMetadata{Name:kube-proxy,Attempt:1,}",
+        'name:"c"',
+        'name:"c"  attempt:1',
+        'name:"returns container id"',
+        '&ContainerMetadata{Name:for " failed,Attempt:0,}',
+    ],
+)
+def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
+    """Whatever a container is called, its id is found."""
+    messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
+
+    assert [TWICE] == found(tmp_path, messages)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "&PodSandboxMetadata{Name:p,Uid:u,Namespace:d,Attempt:0,}",
+        'name:"p"  uid:"u"  namespace:"d"',
+        'name:"p" uid:"u" namespace:"d" attempt:1',
+    ],
+)
+@pytest.mark.parametrize("call", ["RunPodSandbox", "RunPodsandbox"])
+def test_pods_are_named_in_two_ways(call: str, run: str, tmp_path: Path) -> None:
+    """A pod whose start was logged has no unknown containers."""
+    messages = (
+        BOOT,
+        f'{call} for {run} returns sandbox id "{P}"',
+        *failed("StartContainer", RUNS),
+        *went("RemovePodSandbox", P),
+        *failed("StartContainer", GONE),
+    )
+
+    assert [(8, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, messages)
+
+
+EXITS = (
+    "received exit event &TaskExit{ContainerID:%s,ID:%s,Pid:1,ExitStatus:0,ExitedAt:2023-09-06 07:44:42 +0000 UTC,}",
+    'received exit event container_id:"%s" id:"%s" pid:1 exit_status:137 exited_at:{seconds:1 nanos:2}',
+    'received exit event container_id:"%s"  id:"%s"  pid:1  exited_at:{seconds:1  nanos:2}',
+    'received container exit event container_id:"%s"  id:"%s"  pid:1  exit_status:137',
+    'TaskExit event container_id:"%s" id:"%s" pid:1 exit_status:137',
+    "TaskExit event &TaskExit{ContainerID:%s,ID:%s,Pid:1,ExitStatus:0,}",
+    'TaskExit event {container_id:"%s"  id:"%s"  pid:1}',
+)
+
+
+@pytest.mark.parametrize("form", EXITS)
+def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
+    """The exit of a container that was never started is noticed, the exit of what ran in it is not its own."""
+    before = (BOOT, ran(), *created())
+
+    assert [(5, "exit", "", "no-process-no-exit")] == found(tmp_path, (*before, form % (C, C)))
+    assert [] == found(tmp_path, (*before, form % (C, "e" * 64)))
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        ('received exit event sandbox_id:"%s"  exit_status:137', "pod"),
+        ('received sandbox exit event container_id:"%s"  id:"%s"  exit_status:137', "pod"),
+        ('received sandbox container exit event sandbox_id:"%s"  exit_status:137', "pod"),
+        ('TaskExit event in podsandbox handler container_id:"%s" id:"%s" pid:1', "pod"),
+        ('TaskOOM event container_id:"%s"', "container"),
+        ("TaskOOM event &TaskOOM{ContainerID:%s,XXX_unrecognized:[],}", "container"),
+    ],
+)
+def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
+    """An exit of a pause process is one of its pod; an out-of-memory kill one of a container."""
+    recording = Log()
+    for line in log(BOOT, ran()).splitlines():
+        recording.observations(line)
+
+    (seen,) = recording.observations(log(form.replace("%s", P)))
+
+    assert (P, kind, "noticed") == (seen.entity, seen.of, seen.phase)
+
+
+def test_exits_of_unknown_entities_are_noted() -> None:
+    """Whether it was a container or a pod nobody knows."""
+    recording = Log()
+
+    assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))
+    assert 1 == recording.notes["exits of unknown containers or pods"]
