@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from judged import Found, content, judged, quickly, violations
+from judged import content, judged, quickly, violations
 
 from fsm.judging import judge
 from fsm.sources import Kind, kind_of
@@ -211,7 +211,6 @@ def failed(call: str, error: str, identity: str = C) -> tuple[str, str]:
 
 def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tuple[int, str, str, str]]:
     """Line, event, reply and clause of each violation."""
-    each: Found
     return [
         (each.line, each.event, each.reply, each.clause)
         for each in violations(judged(log(*messages, minutes=minutes), tmp_path))
@@ -221,7 +220,7 @@ def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tup
 ALIVE = (BOOT, ran(), *created(), *went("StartContainer"))
 """A container that runs; seven lines, counting the first of what follows."""
 TWICE = (8, "StartContainer", "ok", "start-only-created")
-AFTER_ALL = (8, "StartContainer", "ok", "absent-is-not-found")
+REMOVED = ("StartContainer", "ok", "absent-is-not-found")
 
 SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
     "a second start is found": ((*ALIVE, *went("StartContainer")), [TWICE]),
@@ -255,7 +254,7 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
     "a restart may have lost or found anything": ((*ALIVE, BOOT, *failed("StartContainer", GONE)), []),
     "a restart does not make a container start again": (
         (*ALIVE, *failed("StartContainer", RUNS), BOOT, *went("StartContainer")),
-        [],
+        [(11, *REMOVED)],
     ),
     "stopping a pod stops its containers": (
         (*ALIVE, *went("StopPodSandbox", P), *went("StartContainer")),
@@ -263,11 +262,11 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
     ),
     "removing a pod removes its containers": (
         (*ALIVE, *went("RemovePodSandbox", P), *went("StartContainer")),
-        [(10, "StartContainer", "ok", "absent-is-not-found")],
+        [(10, *REMOVED)],
     ),
     "removing a pod by a shortened id removes them too": (
         (*ALIVE, *went("RemovePodSandbox", P[:13]), *went("StartContainer")),
-        [(10, "StartContainer", "ok", "absent-is-not-found")],
+        [(10, *REMOVED)],
     ),
     "a container of no known pod may have been in any of them": (
         (BOOT, *failed("StartContainer", RUNS), *went("RemovePodSandbox", P), *failed("StopContainer", GONE)),
@@ -345,7 +344,7 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
         (
             *ALIVE,
             f'StopContainer for "{C}"',
-            '-- time="T" level=error msg="StopContainer for \\"%s\\" failed" error="rpc error: code = Unk' % C,
+            f'-- time="T" level=error msg="StopContainer for \\"{C}\\" failed" error="rpc error: code = Unk',
         ),
         [],
     ),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
-    rb"panic: |fatal error: "
+    rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
 """What a line must hold to matter; most do not."""
 

@@ -24,7 +24,7 @@ from fsm.judging import judge
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 LIFE = ("create", "start", "exec-sync", "status", "update-resources", "stop", "stop", "status", "remove", "stop")
 SHOWN = {
@@ -144,7 +144,7 @@ def checked(path: Path) -> None:
     assert with_transitions(path) == 0
 
 
-def best(path: Path, contenders: dict[str, Callable[[Path], None]], rounds: int) -> dict[str, float]:
+def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: int) -> dict[str, float]:
     """The shortest time of each contender, in seconds, taken in turns."""
     times = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):
