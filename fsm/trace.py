@@ -24,7 +24,8 @@ lost
 answered
     A reply to a call whose request nobody recorded; it acted at some instant before.
 noticed
-    A signal whose effect may not have happened yet.
+    A signal that can happen now, with or without its effect; where it may act
+    later, the trace does not show it.
 maybe
     A signal that may have happened.
 gap
