@@ -124,9 +124,9 @@ def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 @cache
 def pieces(name: str) -> tuple[bytes, ...]:
-    """Parts of a recording, of some eighty lines each."""
+    """Parts of a recording, of some forty lines each."""
     lines = content(name).splitlines(keepends=True)
-    return tuple(b"".join(lines[first : first + 80]) for first in range(0, len(lines), 80))
+    return tuple(b"".join(lines[first : first + 40]) for first in range(0, len(lines), 40))
 
 
 def flipped(data: bytes, chosen: random.Random) -> bytes:
