@@ -140,7 +140,8 @@ def flipped(data: bytes, chosen: random.Random) -> bytes:
 def mixed(data: bytes, chosen: random.Random) -> bytes:
     """Lines stand in another order; some are there twice, and some not at all."""
     lines = data.splitlines(keepends=True)
-    return b"".join(chosen.choices(lines, k=len(lines)))
+    kept = chosen.sample(lines, k=chosen.randrange(1, len(lines) + 1))
+    return b"".join([*kept, *chosen.choices(lines, k=3)])
 
 
 def displaced(data: bytes, chosen: random.Random) -> bytes:
