@@ -149,7 +149,7 @@ PLANTED = (
         recording=LOG,
         after=126,
         lines=went("StartContainer", RAN),
-        finds=reply(128, "StartContainer", "ok", "start-only-created", "MUST", "reply changed UNKNOWN"),
+        finds=reply(128, "StartContainer", "ok", "start-only-created", "MUST", "reply changed error"),
         drop=2,
     ),
     Edit(
@@ -157,7 +157,7 @@ PLANTED = (
         recording=LOG,
         after=103,
         lines=went("StartContainer", EXITED),
-        finds=reply(105, "StartContainer", "ok", "start-only-created", "MUST", "reply changed UNKNOWN"),
+        finds=reply(105, "StartContainer", "ok", "start-only-created", "MUST", "reply changed error"),
     ),
     Edit(
         name="a removed container starts",
@@ -179,7 +179,7 @@ PLANTED = (
         recording=LOG,
         after=126,
         lines=failed("StartContainer", RAN, WAS % "CREATED"),
-        finds=reply(128, "StartContainer", "UNKNOWN", "start-only-created", "MUST", "reply changed UNKNOWN"),
+        finds=reply(128, "StartContainer", "UNKNOWN", "start-only-created", "MUST", "reply changed error"),
         drop=2,
     ),
     Edit(

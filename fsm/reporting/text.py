@@ -193,7 +193,11 @@ class _Writer:
         profiles = sorted(set.intersection(*found)) if found else []
         if not profiles:
             return ""
-        own = [each for each in profiles if judged.version.startswith(f"{each.removeprefix('containerd-')}.")]
+        own = [
+            each
+            for each in profiles
+            if judged.version.removeprefix("v").startswith(f"{each.removeprefix('containerd-')}.")
+        ]
         number = self.report.number(judged)
         who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
         deviation = f"known {'deviation' if number == 1 else 'deviations'}"

@@ -50,7 +50,7 @@ _SEEN: Final = re.compile(
     r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
 )
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
-_CRASH: Final = re.compile(rb"(?:^|\]: )(?:panic|fatal error): ")
+_CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
 
 _LOGGED: Final = frozenset(
