@@ -41,6 +41,7 @@ class State:
     name: str
     about: str
     shows: str
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,7 @@ class Event:
     cells: Mapping[str, Cell]
     ends: Mapping[str, Moves] = field(default_factory=dict)
     rpc: str = ""
+    aliases: tuple[str, ...] = ()
     interrupts: bool = False
 
 

@@ -97,6 +97,7 @@ class WrittenEvent(Cells):
     kind: Kind = Field(description="call: somebody asks; signal: it happens; hidden: nobody sees it.")
     about: str = Field(description="What it is for, in a sentence.")
     rpc: str | None = Field(None, description="Its name on the wire.")
+    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
     level: Level | None = Field(None, description="Level of the cells that name no clause.")
     source: str | None = Field(None, description="Source of the cells that name no clause.")
     clause: Name | None = Field(None, description="The clause that the cells rest on.")
@@ -138,6 +139,7 @@ class WrittenState(_Written):
 
     about: str
     shows: str | None = Field(None, description="What an outside observer reads; the state's name if absent.")
+    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
 
 
 class Header(_Written):

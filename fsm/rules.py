@@ -159,6 +159,11 @@ _MEANING: Final[Mapping[str, Rule]] = {
         why="every cell is held in memory; no lifecycle that people can argue about is that large",
         example="2,000 events in 2,000 states",
     ),
+    "FSM121": Rule(
+        finds="an alias that is a name of another event, or of a state that shows something else",
+        why="a drawing may use any of the names, and must mean one thing by it",
+        example='[event.stop] aliases = ["Exit"], and [event.exit] too',
+    ),
 }
 
 _RECORDINGS: Final[Mapping[str, Rule]] = {

@@ -73,6 +73,8 @@ CASES = [
     ("FSM116", DOOR, "[profile.old.cell.never-stuck]", '[profile.old.cell.nothing]  # here\nevent = "push"\nabout = ""\n[profile.old.cell.never-stuck]', "'nothing' overrides no cell", "name those that differ"),
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "PushDoor"  # here', "events 'push' and 'remove' are both 'PushDoor' on the wire", "one name on the wire is one event"),
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "knock"  # here', "event 'remove' is 'knock' on the wire, which is another event", "rename one of them"),
+    ("FSM121", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "RemoveDoor"\naliases = ["knock"]  # here', "alias 'knock' of event 'remove' is a name of event 'knock'", "one name is one event"),
+    ("FSM121", DOOR, 'about = "Closed.", shows = "CLOSED" }', 'about = "Closed.", shows = "CLOSED", aliases = ["gone"] }  # here', "alias 'gone' of state 'shut' is a name of state 'gone'", "or several that show the same"),
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = ""  # here', "event 'remove' is '' on the wire", "leave rpc out"),
     ("FSM118", DOOR, 'silent = ["*"]', 'silent = ["*"]\ninterrupts = true  # here', "call 'knock' cannot interrupt calls", "only signals and hidden events do"),
     ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nlevel = "MAY"\nsource = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),

@@ -154,7 +154,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
     ((), "machine states event clause profile"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
-    (("states", "open"), "about shows"),
+    (("states", "open"), "about shows aliases"),
     (("event", "push", "ignores"), ""),
     (("event", "push", "moves", "*", 0, "reply"), ""),
     (("clause", "c"), "says level source link"),

@@ -41,6 +41,7 @@ def build(model: Model) -> Machine:
         problems.refuse()
     machine = _machine(problems)
     _check_rpcs(problems)
+    _check_aliases(problems, machine)
     profiles = {
         name: Overriding(problems=problems, machine=machine, name=name).profile(each)
         for name, each in written.profile.items()
@@ -80,7 +81,12 @@ def _states(problems: Problems) -> dict[str, State]:
         if each.shows == "":
             hint = f"leave shows out for '{name}', or say what is read"
             problems.say("FSM107", f"state '{name}' shows ''", hint, "states", name, "shows")
-        states[name] = State(name=name, about=each.about, shows=name if each.shows is None else each.shows)
+        states[name] = State(
+            name=name,
+            about=each.about,
+            shows=name if each.shows is None else each.shows,
+            aliases=tuple(each.aliases),
+        )
     return states
 
 
@@ -108,6 +114,7 @@ def _event(problems: Problems, name: str, written: WrittenEvent, clauses: Mappin
         cells=cells,
         ends=ends,
         rpc=written.rpc or "",
+        aliases=tuple(written.aliases),
         interrupts=written.interrupts,
     )
 
@@ -165,6 +172,25 @@ def _check_rpcs(problems: Problems) -> None:
             what = f"event '{name}' is {event.rpc!r} on the wire, which is another event"
             problems.say("FSM117", what, "rename one of them: a trace may use either name", *at)
         seen.setdefault(event.rpc, name)
+
+
+def _check_aliases(problems: Problems, machine: Machine) -> None:
+    """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
+    events: dict[str, str] = {}
+    for event in machine.events.values():
+        events |= {event.name: event.name, event.rpc or event.name: event.name}
+    for event in machine.events.values():
+        for index, alias in enumerate(event.aliases):
+            if events.setdefault(alias, event.name) != event.name:
+                what = f"alias '{alias}' of event '{event.name}' is a name of event '{events[alias]}'"
+                problems.say("FSM121", what, "one name is one event", "event", event.name, "aliases", index)
+    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
+    for state in machine.states.values():
+        for index, alias in enumerate(state.aliases):
+            if shown.setdefault(alias, state).shows != state.shows:
+                what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
+                hint = "one name is one state, or several that show the same"
+                problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
 def _check_clauses_used(problems: Problems) -> None:
