@@ -29,7 +29,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 """A state's name, or ``*`` for every state that the event does not mention."""
 
 
-def _shape(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
+def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
     """Which form of a union *value* takes: chosen by its TOML type, so errors name one form only."""
     match value:
         case str():
@@ -40,13 +40,13 @@ def _shape(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
             return "<table>"
 
 
-class _Written(BaseModel):
+class Form(BaseModel):
     """Strict, closed and frozen: an unknown word is a mistake, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class WrittenOutcome(_Written):
+class WrittenOutcome(Form):
     """One way in which an event may end in a state."""
 
     name: Name | None = Field(None, description="What distinguishes it from its alternatives.")
@@ -65,7 +65,7 @@ Outcomes: TypeAlias = Annotated[
     | Annotated[WrittenOutcome, Tag("<table>")]
     | Annotated[list[WrittenOutcome], Tag("<list>")],
     Discriminator(
-        _shape,
+        form_of,
         custom_error_type="form",
         custom_error_message="name a state, or give an outcome { to = … } or a list of them",
     ),
@@ -74,11 +74,11 @@ Outcomes: TypeAlias = Annotated[
 
 Refusal: TypeAlias = Annotated[
     Annotated[Code, Tag("<text>")] | Annotated[list[Code], Tag("<list>")],
-    Discriminator(_shape, custom_error_type="form", custom_error_message="name an error reply, or a list of them"),
+    Discriminator(form_of, custom_error_type="form", custom_error_message="name an error reply, or a list of them"),
 ]
 
 
-class Cells(_Written):
+class Cells(Form):
     """What an event does in which state: the six groups of cells."""
 
     moves: Mapping[StateKey, Outcomes] = Field(default={}, description="It acts: next state, reply, outputs.")
@@ -105,7 +105,7 @@ class WrittenEvent(Cells):
     interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
 
 
-class WrittenClause(_Written):
+class WrittenClause(Form):
     """One normative sentence: its wording (ours), its level and its source."""
 
     says: str
@@ -125,7 +125,7 @@ class WrittenOverride(Cells):
     link: str = ""
 
 
-class WrittenProfile(_Written):
+class WrittenProfile(Form):
     """What a real implementation does otherwise."""
 
     about: str
@@ -134,7 +134,7 @@ class WrittenProfile(_Written):
     cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")
 
 
-class WrittenState(_Written):
+class WrittenState(Form):
     """One state and what an observer reads in it."""
 
     about: str
@@ -142,7 +142,7 @@ class WrittenState(_Written):
     aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
 
 
-class Header(_Written):
+class Header(Form):
     """The machine as a whole."""
 
     name: Name
@@ -157,7 +157,7 @@ class Header(_Written):
     )
 
 
-class Written(_Written):
+class Written(Form):
     """A whole model file."""
 
     machine: Header

@@ -1,7 +1,8 @@
-"""The vocabulary of a model file as JSON Schema, for editors and for hints.
+"""The vocabulary of model and property files as JSON Schema, for editors and for hints.
 
-The words themselves stand in :mod:`fsm.model`; here they are put in the form
-that editors understand, and asked what may stand at a given place.
+The words themselves stand in :mod:`fsm.model` and :mod:`fsm.statement`; here
+they are put in the form that editors understand, and asked what may stand at
+a given place.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from fsm.model import Code, Name, Reply, StateKey, Written
+from fsm.model import Code, Form, Name, Reply, StateKey, Written
+from fsm.statement import Stated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,8 +30,17 @@ _PHRASES: Final[Mapping[str, str]] = {
 """What each pattern of the language stands for."""
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema, draft 2020-12, of a model file.
+_TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
+    Written: (
+        "model",
+        "An executable specification of a lifecycle: its states, and what each event does in each of them.",
+    ),
+    Stated: ("property", "What must hold of a lifecycle, with the source of each property."),
+}
+
+
+def schema(form: type[Form] = Written) -> dict[str, Any]:
+    """The JSON Schema, draft 2020-12, of a model file, or of a file of another *form*.
 
     A file may still name states that do not exist, and the like: that is for
     :func:`fsm.building.build` to find.
@@ -37,14 +48,15 @@ def schema() -> dict[str, Any]:
     >>> schema()["required"]
     ['machine', 'states', 'event']
     """
-    written = Written.model_json_schema()
+    name, about = _TITLES[form]
+    written = form.model_json_schema()
     definitions = {name: _tidy(node) for name, node in written.pop("$defs").items()}
     body = _tidy(written)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:container-fsm:model:1",
-        "title": "fsm model",
-        "description": "An executable specification of a lifecycle: its states, and what each event does in each of them.",
+        "$id": f"urn:container-fsm:{name}:1",
+        "title": f"fsm {name}",
+        "description": about,
         **{key: value for key, value in body.items() if key != "description"},
         "$defs": definitions,
     }

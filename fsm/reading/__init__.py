@@ -11,23 +11,31 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
 from fsm.errors import InputError, Problem
-from fsm.model import Written
+from fsm.model import Form, Written
 from fsm.reading.forms import misfits
 from fsm.reading.lines import Lines, locate
 from fsm.reading.toml import LARGEST, document
+from fsm.schema import Vocabulary, schema
+from fsm.statement import Stated
+
+F = TypeVar("F", bound=Form)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A model as written, and where each of its words stands."""
+class File(Generic[F]):
+    """A file as written, and where each of its words stands."""
 
     path: str
-    written: Written
+    written: F
     lines: Lines
+
+
+Model: TypeAlias = File[Written]
 
 
 def read(path: str | Path) -> Model:
@@ -35,16 +43,15 @@ def read(path: str | Path) -> Model:
 
     Raises :class:`InputError` with every mistake of form in the file.
     """
-    name = str(path)
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        hint = "give the path of a model file, or a name from 'fsm list'"
-        problem = Problem(path=name, line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
-        raise InputError([problem]) from error
-    return parse(data, path=name)
+    return parse(_bytes(path), path=str(path))
+
+
+def read_properties(path: str | Path) -> File[Stated]:
+    """The properties in the file at *path*.
+
+    Raises :class:`InputError` with every mistake of form in the file.
+    """
+    return parse_properties(_bytes(path), path=str(path))
 
 
 def parse(data: bytes, *, path: str) -> Model:
@@ -55,11 +62,32 @@ def parse(data: bytes, *, path: str) -> Model:
     fsm.errors.InputError: door.toml:1: is not TOML: invalid value (at end of document) [FSM004]
         see https://toml.io/en/v1.0.0
     """
+    return _parse(data, path, Written)
+
+
+def parse_properties(data: bytes, *, path: str) -> File[Stated]:
+    """The properties in *data*; *path* is only the name that problems carry."""
+    return _parse(data, path, Stated)
+
+
+def _bytes(path: str | Path) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        hint = "give the path of a model file, or a name from 'fsm list'"
+        problem = Problem(path=str(path), line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
+        raise InputError([problem]) from error
+
+
+def _parse(data: bytes, path: str, form: type[F]) -> File[F]:
     data = data.removeprefix(codecs.BOM_UTF8)
     content = document(data, path)
     lines = locate(data)
     try:
-        written = Written.model_validate(content)
+        written = form.model_validate(content)
     except ValidationError as error:
-        raise InputError(misfits(error.errors(include_url=False), content, path, lines)) from error
-    return Model(path=path, written=written, lines=lines)
+        vocabulary = Vocabulary(root=schema(form))
+        raise InputError(misfits(error.errors(include_url=False), content, path, lines, vocabulary)) from error
+    return File(path=path, written=written, lines=lines)

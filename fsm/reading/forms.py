@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fsm.errors import Problem, nearest
-from fsm.schema import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,17 +16,18 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from fsm.reading.lines import Keys, Lines
+    from fsm.schema import Vocabulary
 
 _LARGE: Final = 2**64
 
 
 def misfits(
-    errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines
+    errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
     """What pydantic found in *document*, one problem a place, by line."""
     places = [(error, *_where(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
-    describe = _Describe(path=path, lines=lines, vocabulary=Vocabulary())
+    describe = _Describe(path=path, lines=lines, vocabulary=vocabulary)
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
         # Where text or a list may stand pydantic tries both, and complains of

@@ -15,7 +15,7 @@ PACKAGE = Path(fsm.__file__).parent
 # its own row or after: engines do not know each other, nothing knows the command.
 LAYERS = (
     ("errors", "trace", "model"),
-    ("rules", "machine"),
+    ("statement", "rules", "machine"),
     ("verdict", "schema"),
     ("reading",),
     ("building", "table"),
