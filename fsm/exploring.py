@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fsm.table import Table, Way
 
@@ -71,8 +71,15 @@ class Graph:
         following: dict[int, list[int]] = {state: [] for state in self.depth}
         for step in self.transitions:
             following[step.source].append(step.target)
-        found = _components(following)
+        found = components(following)
         return tuple(tuple(self.table.states[state] for state in sorted(each)) for each in reversed(found))
+
+
+def steps(table: Table, state: int) -> Iterator[Transition]:
+    """Every step from *state*, in the model's order."""
+    for row in range(len(table.rows)):
+        for way in table.step(state, row) or ():
+            yield Transition(source=state, row=row, way=way)
 
 
 def explore(table: Table) -> Graph:
@@ -90,18 +97,16 @@ def explore(table: Table) -> Graph:
     queue = deque([table.initial])
     while queue:
         state = queue.popleft()
-        for row in range(len(table.rows)):
-            for way in table.step(state, row) or ():
-                step = Transition(source=state, row=row, way=way)
-                transitions.append(step)
-                if way.to not in depth:
-                    depth[way.to] = depth[state] + 1
-                    shortest[way.to] = step
-                    queue.append(way.to)
+        for step in steps(table, state):
+            transitions.append(step)
+            if step.target not in depth:
+                depth[step.target] = depth[state] + 1
+                shortest[step.target] = step
+                queue.append(step.target)
     return Graph(table=table, depth=depth, shortest=shortest, transitions=tuple(transitions))
 
 
-def _components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
+def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
     """Strongly connected components, each after all that it leads to (Tarjan, 1972), without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Where the shipped models lie, and how to get one by name."""
+"""Where the shipped models and properties lie, and how to get them by name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fsm.building import build
+from fsm.building.claims import specify
 from fsm.errors import InputError, Problem, nearest
-from fsm.reading import read
+from fsm.reading import read, read_properties, states_properties
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
+    from fsm.properties import Specification
 
 DISTRIBUTION = "container-fsm"
 
@@ -55,10 +57,53 @@ def load(name: str) -> Machine:
     >>> load("container-status").initial
     'absent'
     """
-    if name.endswith(".toml") or "/" in name:
+    if _is_path(name):
         return build(read(name))
     known = names()
     if name not in known:
         hint = f"{nearest(name, known, of='models')}; or give the path of a .toml file"
         raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a model", hint=hint)])
     return build(read(home() / "models" / f"{name}.toml"))
+
+
+def specification(name: str) -> Specification:
+    """What is stated of the machine called *name*, or in the property file of that path.
+
+    The path of a model file stands for the properties of the same file name
+    in the folder ``properties`` beside the model's.
+
+    Raises :class:`InputError` if there are none, or if they are not well formed.
+
+    >>> specification("container-status").machine.name
+    'container-status'
+    """
+    if not _is_path(name):
+        machine = load(name)
+        return _specified(home() / "properties" / f"{name}.toml", machine)
+    path = Path(name)
+    if states_properties(path):
+        return _specified(path, None)
+    machine = load(name)
+    return _specified(path.absolute().parent.parent / "properties" / path.name, machine)
+
+
+def _specified(path: Path, machine: Machine | None) -> Specification:
+    """The properties in the file at *path*, of *machine* or of the one that it names."""
+    if machine is not None and not path.is_file():
+        hint = f"write its properties in {path}, or give the path of a property file"
+        what = "has no properties"
+        raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
+    file = read_properties(path)
+
+    def find(name: str) -> Machine:
+        """The machine that the file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
+        if _is_path(name):
+            return load(str(path.parent / name))
+        near = path.absolute().parent.parent / "models" / f"{name}.toml"
+        return load(str(near)) if near.is_file() else load(name)
+
+    return specify(file, find)
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(".toml") or "/" in name

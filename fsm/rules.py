@@ -2,7 +2,7 @@
 
 Codes are stable and are never used again for another rule.  FSM0xx is the
 form of a model file (:mod:`fsm.reading`), FSM1xx its meaning
-(:mod:`fsm.building`), FSM2xx what is judged by it.
+(:mod:`fsm.building`), FSM2xx what is judged by it, FSM3xx what is claimed of it.
 """
 
 from __future__ import annotations
@@ -184,5 +184,38 @@ _RECORDINGS: Final[Mapping[str, Rule]] = {
     ),
 }
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS})
+_PROPERTIES: Final[Mapping[str, Rule]] = {
+    "FSM301": Rule(
+        finds="a property file without properties, or a property that makes no claim, or several",
+        why="a property is one sentence that is true or false",
+        example="[property.exited-is-final] without never",
+    ),
+    "FSM302": Rule(
+        finds="a word that does not go with the claim, or one that the claim lacks",
+        why="it would say nothing, and look as if it did",
+        example='always = "stays", until = "absent"',
+    ),
+    "FSM303": Rule(
+        finds="a condition that cannot be read, or that names what the machine does not have",
+        why="a condition that is never true makes every property hold",
+        example='never = "exitd then running"',
+    ),
+    "FSM304": Rule(
+        finds="a machine that cannot be found, or has nothing in common with the first",
+        why="there is nothing to compare",
+        example='refines = "cri-contaner"',
+    ),
+    "FSM305": Rule(
+        finds="a profile that the machine does not have",
+        why="the property would be expected to fail nowhere",
+        example='[property.stop-is-idempotent.fails."containerd-1.5"]',
+    ),
+    "FSM306": Rule(
+        finds="a model without a property file",
+        why="nothing is claimed of it, so nothing can be checked",
+        example="fsm check lonely.toml",
+    ),
+}
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES})
 """In the order of the codes."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fsm.machine import Cell
-    from fsm.model import WrittenEvent
+    from fsm.model import Written, WrittenEvent
     from fsm.reading import Model
 
 __all__ = ["LARGEST_TABLE", "build", "under"]
@@ -51,7 +51,7 @@ def build(model: Model) -> Machine:
     return replace(machine, profiles=profiles)
 
 
-def _machine(problems: Problems) -> Machine:
+def _machine(problems: Problems[Written]) -> Machine:
     """All but the profiles."""
     written, header = problems.model.written, problems.model.written.machine
     if header.initial not in written.states:
@@ -75,7 +75,7 @@ def _machine(problems: Problems) -> Machine:
     )
 
 
-def _states(problems: Problems) -> dict[str, State]:
+def _states(problems: Problems[Written]) -> dict[str, State]:
     states = {}
     for name, each in problems.model.written.states.items():
         if each.shows == "":
@@ -90,7 +90,7 @@ def _states(problems: Problems) -> dict[str, State]:
     return states
 
 
-def _event(problems: Problems, name: str, written: WrittenEvent, clauses: Mapping[str, Clause]) -> Event:
+def _event(problems: Problems[Written], name: str, written: WrittenEvent, clauses: Mapping[str, Clause]) -> Event:
     at = ("event", name)
     if written.interrupts and written.kind == "call":
         what = f"call '{name}' cannot interrupt calls"
@@ -131,7 +131,7 @@ def _total(groups: Groups) -> dict[str, Cell]:
 
 
 def _clauses(
-    problems: Problems, name: str, event: WrittenEvent, clauses: Mapping[str, Clause]
+    problems: Problems[Written], name: str, event: WrittenEvent, clauses: Mapping[str, Clause]
 ) -> Callable[[str], Clause]:
     """Which clause the event's cell in a state rests on."""
     written = problems.model.written
@@ -155,7 +155,7 @@ def _clauses(
 # -- the file as a whole -------------------------------------------------------
 
 
-def _check_rpcs(problems: Problems) -> None:
+def _check_rpcs(problems: Problems[Written]) -> None:
     """A trace may name an event by either of its names, so no two events share one."""
     events = problems.model.written.event
     seen: dict[str, str] = {}
@@ -174,7 +174,7 @@ def _check_rpcs(problems: Problems) -> None:
         seen.setdefault(event.rpc, name)
 
 
-def _check_aliases(problems: Problems, machine: Machine) -> None:
+def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
     events: dict[str, str] = {}
     for event in machine.events.values():
@@ -193,7 +193,7 @@ def _check_aliases(problems: Problems, machine: Machine) -> None:
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
-def _check_clauses_used(problems: Problems) -> None:
+def _check_clauses_used(problems: Problems[Written]) -> None:
     written = problems.model.written
     used = {event.clause for event in written.event.values()}
     used |= {clause for event in written.event.values() for clause in event.clauses.values()}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from fsm.building.problems import Problems
-    from fsm.model import Cells, Kind
+    from fsm.model import Cells, Kind, Written
 
 REST: Final = "*"
 """Every state that is not mentioned otherwise."""
@@ -42,7 +42,7 @@ class Groups:
     ``clause_of`` gives the clause that the cell of a state rests on.
     """
 
-    problems: Problems
+    problems: Problems[Written]
     name: str
     kind: Kind
     written: Cells
@@ -248,7 +248,7 @@ def begun(*groups: Mapping[str, Cell]) -> dict[str, int]:
 
 
 def check_ends(
-    problems: Problems,
+    problems: Problems[Written],
     name: str,
     *,
     begins: Mapping[str, int],

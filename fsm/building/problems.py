@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from fsm.errors import InputError, Problem, nearest
+from fsm.reading import F, File
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.reading import Model
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problems:
-    """What is wrong with *model*; the same mistake is said once."""
+class Problems(Generic[F]):
+    """What is wrong with the *model*, or another file; the same mistake is said once."""
 
-    model: Model
+    model: File[F]
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:

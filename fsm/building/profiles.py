@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fsm.building.problems import Problems
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
-    from fsm.model import WrittenOverride, WrittenProfile
+    from fsm.model import Written, WrittenOverride, WrittenProfile
 
 
 def under(machine: Machine, profile: str) -> Machine:
@@ -81,7 +81,7 @@ def _covers(ways: Iterable[Outcome], way: Outcome) -> bool:
 class Overriding:
     """Builds the profile *name* of *machine*, noting what is wrong with it."""
 
-    problems: Problems
+    problems: Problems[Written]
     machine: Machine
     name: str
 

@@ -54,6 +54,12 @@ def read_properties(path: str | Path) -> File[Stated]:
     return parse_properties(_bytes(path), path=str(path))
 
 
+def states_properties(path: str | Path) -> bool:
+    """Whether the TOML file at *path* is of properties, and not a model."""
+    content = document(_bytes(path).removeprefix(codecs.BOM_UTF8), str(path))
+    return "property" in content or isinstance(content.get("machine"), str)
+
+
 def parse(data: bytes, *, path: str) -> Model:
     """The model in *data*; *path* is only the name that problems carry.
 

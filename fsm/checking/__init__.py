@@ -1,0 +1,109 @@
+"""Whether a property holds of a machine: proved, refuted by a shortest counterexample, or not decided.
+
+Every claim is decided by exhausting what the machine can reach, and each kind
+by a module of its own: :mod:`~fsm.checking.safety`,
+:mod:`~fsm.checking.idempotence`, :mod:`~fsm.checking.liveness`,
+:mod:`~fsm.checking.inclusion`.  A search that would go beyond its limit says
+so and decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from fsm.building import under
+from fsm.checking.idempotence import check_idempotent
+from fsm.checking.inclusion import check_follows, check_refines
+from fsm.checking.liveness import check_leads_to
+from fsm.checking.safety import check_always, check_never, check_reachable
+from fsm.checking.searching import LIMIT, LimitError
+from fsm.evidence import Checked
+from fsm.exploring import explore
+from fsm.monitoring.belief import TooManyError
+from fsm.properties import (
+    Always,
+    Counts,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+)
+from fsm.table import tabulate
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from fsm.evidence import Conclusion
+    from fsm.machine import Machine
+    from fsm.properties import Claim, Property
+    from fsm.table import Table
+
+
+def check(stated: Property, table: Table, *, profile: str | None = None, limit: int = LIMIT) -> Checked:
+    """The conclusion on *stated* of *table*, the machine as *profile* has it.
+
+    *limit* bounds the states of each search.  Expected linear in the states
+    and transitions of the machine, times those of the claim.
+
+    >>> from fsm.library import load, specification
+    >>> from fsm.table import tabulate
+    >>> stated = specification("container-status").properties[0]
+    >>> type(check(stated, tabulate(load("container-status"))).conclusion).__name__
+    'Proved'
+    """
+    nothing = Counts(states=0, transitions=0, depth=0)
+    try:
+        conclusion, searched = _conclude(stated.claim, table, profile, limit)
+    except LimitError as error:
+        conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
+    except TooManyError:
+        conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), nothing
+    return Checked(
+        of=stated, profile=profile, conclusion=conclusion, expected=stated.expected(profile), searched=searched
+    )
+
+
+def counted(table: Table) -> Counts:
+    """The size of all that *table* can reach."""
+    graph = explore(table)
+    return Counts(
+        states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
+    )
+
+
+def _conclude(claim: Claim, table: Table, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
+    match claim:
+        case Idempotent():
+            return check_idempotent(claim, table, limit)
+        case Always():
+            return check_always(claim, table, limit)
+        case Never():
+            return check_never(claim, table, limit)
+        case Reachable():
+            return check_reachable(claim, table, limit)
+        case LeadsTo():
+            return check_leads_to(claim, table, limit)
+        case _:
+            return _compare(claim, table, profile, limit)
+
+
+def _compare(
+    claim: Follows | Refines | MatchesDiagram, table: Table, profile: str | None, limit: int
+) -> tuple[Conclusion, Counts]:
+    """The conclusion on a claim that speaks of something else beside the machine."""
+    match claim:
+        case Follows(other=other):
+            return check_follows(table, tabulate(_alike(other, profile)), limit)
+        case Refines(other=other, overlap=overlap):
+            return check_refines(table, tabulate(_alike(other, profile)), overlap, limit)
+        case MatchesDiagram():
+            return Unknown(why="drawings are not read yet"), Counts(states=0, transitions=0, depth=0)
+        case _:
+            assert_never(claim)
+
+
+def _alike(other: Machine, profile: str | None) -> Machine:
+    """*other* as *profile* has it, if it has such a profile."""
+    return under(other, profile) if profile in other.profiles and profile else other

@@ -1,0 +1,154 @@
+"""Steps of a machine as the instants that properties speak of, and whether a condition holds of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from fsm.evidence import Taken
+from fsm.exploring import steps
+from fsm.machine import ANY_ERROR
+from fsm.properties import All, Emits, Happens, In, Moves, Not, Replies, Some
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.properties import Condition
+    from fsm.table import Table, Way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """The state after it, and the step it belongs to; the first of a run belongs to none."""
+
+    state: int
+    source: int = -1
+    event: str = ""
+    reply: str = ""
+    output: str = ""
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first of a run."""
+        return self.source < 0
+
+
+Holds: TypeAlias = "Callable[[Instant], bool]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One outcome with one of its replies, as seen by properties."""
+
+    row: int
+    way: Way
+    taken: Taken
+    instants: tuple[Instant, ...]
+
+
+class Steps:
+    """The steps of *table* from each state, made when asked for.
+
+    ``error`` stands for every error code.  Where a property tells some of
+    them apart, they are the *codes* that a step may reply instead.
+    """
+
+    def __init__(self, table: Table, codes: Iterable[str] = ()) -> None:
+        self.table = table
+        self.codes = tuple(dict.fromkeys(codes))
+        self._from: dict[int, tuple[Step, ...]] = {}
+
+    def after(self, state: int) -> tuple[Step, ...]:
+        """Every step from *state*, in the model's order."""
+        found = self._from.get(state)
+        if found is None:
+            found = self._from[state] = tuple(
+                self.step(state, each.row, each.way, reply)
+                for each in steps(self.table, state)
+                for reply in self.replies(each.way)
+            )
+        return found
+
+    def replies(self, way: Way) -> tuple[str, ...]:
+        """The replies of *way*, one of which is given; the empty one if there is none."""
+        if not way.reply:
+            return ("",)
+        if ANY_ERROR not in way.reply:
+            return way.reply
+        return tuple(dict.fromkeys((*way.reply, *self.codes)))
+
+    def step(self, state: int, row: int, way: Way, reply: str) -> Step:
+        """The step from *state* by *way* of *row* that replies *reply*."""
+        table = self.table
+        event = table.rows[row].event.name
+        taken = Taken(
+            event=event,
+            source=table.states[state],
+            target=table.states[way.to],
+            outcome=way.name,
+            reply=reply,
+            emits=way.emits,
+            ends=table.rows[row].ends,
+        )
+        # The end of a call is not the event once more: it only replies.
+        happens = "" if table.rows[row].ends else event
+        instants = tuple(
+            Instant(state=way.to, source=state, event=happens, reply=f"{event} {reply}" if reply else "", output=output)
+            for output in way.emits or ("",)
+        )
+        return Step(row=row, way=way, taken=taken, instants=instants)
+
+    @cached_property
+    def beginning(self) -> Instant:
+        """The first instant of every run."""
+        return Instant(state=self.table.initial)
+
+
+def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
+    """Whether *condition* holds of an instant of *table*."""
+    match condition:
+        case Not(of=inner):
+            negated = holds(inner, table)
+            return lambda at: not negated(at)
+        case All(of=parts):
+            every = [holds(part, table) for part in parts]
+            return lambda at: all(part(at) for part in every)
+        case Some(of=parts):
+            some = [holds(part, table) for part in parts]
+            return lambda at: any(part(at) for part in some)
+        case _:
+            return _simple(condition, table)
+
+
+def _simple(condition: In | Emits | Happens | Replies | Moves, table: Table) -> Callable[[Instant], bool]:
+    match condition:
+        case In(states=names, before=before):
+            states = frozenset(index for index, name in enumerate(table.states) if name in names)
+            return (lambda at: at.source in states) if before else (lambda at: at.state in states)
+        case Emits(output=output):
+            return lambda at: at.output == output and not at.first
+        case Happens(event=event):
+            return lambda at: at.event == event
+        case Replies(event=event, reply=reply):
+            said, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
+            error = reply == ANY_ERROR
+            return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == said
+        case Moves():
+            return lambda at: not at.first and at.source != at.state
+        case _:
+            assert_never(condition)
+
+
+def codes(conditions: Iterable[Condition]) -> set[str]:
+    """The error codes that *conditions* tell apart."""
+    found: set[str] = set()
+    for condition in conditions:
+        match condition:
+            case Replies(reply=reply) if reply not in {"ok", ANY_ERROR}:
+                found.add(reply)
+            case Not(of=inner):
+                found |= codes([inner])
+            case All(of=parts) | Some(of=parts):
+                found |= codes(parts)
+    return found

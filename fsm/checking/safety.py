@@ -1,0 +1,162 @@
+"""What is always so, what never happens, what can happen: searches of a machine beside a small automaton.
+
+The automaton remembers how many conditions of a sequence have held, one after
+the other; ``until`` makes it forget.  Taking each at the first instant at
+which it holds loses no run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.checking.instants import Steps, codes, holds
+from fsm.checking.searching import Edge, search
+from fsm.evidence import Proved, Refuted, Run, Unreached, Vacuous
+from fsm.exploring import explore
+from fsm.properties import All, Counts, Not, Said
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fsm.checking.instants import Instant
+    from fsm.checking.searching import Searched
+    from fsm.evidence import Conclusion
+    from fsm.properties import Always, Condition, Never, Reachable, Sequence
+    from fsm.table import Table
+
+Node = tuple[int, int]
+"""A state, and how many conditions of the sequence have held."""
+
+DONE = -1
+"""In place of that number: all of them have."""
+
+
+def check_never(claim: Never, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether no run goes through a sequence; the shortest that does is the counterexample."""
+    total = _total(())
+    best: Run | None = None
+    for sequence in claim.sequences:
+        run, counts = _run_through(sequence, claim.until, table, limit)
+        total = _total((total, counts))
+        if run is not None and (best is None or run.length < best.length):
+            best = run
+    if best is not None:
+        return Refuted(evidence=best), total
+    parts = [part for sequence in claim.sequences for part in _parts(sequence)]
+    return _unless_vacuous(table, parts), total
+
+
+def check_reachable(claim: Reachable, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether there is a run through each sequence; the shortest ones are the witnesses."""
+    total = _total(())
+    witnesses = []
+    for sequence in claim.sequences:
+        run, counts = _run_through(sequence, None, table, limit)
+        total = _total((total, counts))
+        if run is None:
+            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), total
+        witnesses.append(run)
+    return Proved(witnesses=tuple(witnesses)), total
+
+
+def check_always(claim: Always, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether every instant, or those of which ``when`` holds, meet each condition."""
+    total = _total(())
+    for said in claim.conditions:
+        breach: Condition = Not(of=said.means)
+        if claim.when is not None:
+            breach = All(of=(claim.when.means, breach))
+        run, counts = _run_through((Said(text=f"not ({said.text})", means=breach),), None, table, limit)
+        total = _total((total, counts))
+        if run is not None:
+            return Refuted(evidence=run), total
+    return _unless_vacuous(table, [claim.when] if claim.when else []), total
+
+
+def _run_through(sequence: Sequence, until: Said | None, table: Table, limit: int) -> tuple[Run | None, Counts]:
+    """The shortest run of *table* through *sequence*, if there is one."""
+    through = _through(sequence, until, table)
+    initial = table.states[table.initial]
+    start = through.advance(0, [through.steps.beginning])
+    if start == DONE:
+        return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
+    found: Searched[Node] = search((table.initial, start), through.following, limit=limit)
+    return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
+
+
+def _through(sequence: Sequence, until: Said | None, table: Table) -> _Through:
+    conditions = [each.means for each in sequence]
+    both = [*conditions, *([until.means] if until else [])]
+    return _Through(
+        steps=Steps(table, sorted(codes(both))),
+        conditions=tuple(holds(each, table) for each in conditions),
+        until=holds(until.means, table) if until else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Through:
+    """The automaton of one sequence beside the machine."""
+
+    steps: Steps
+    conditions: tuple[Callable[[Instant], bool], ...]
+    until: Callable[[Instant], bool] | None
+
+    def following(self, node: Node) -> Iterator[Edge[Node]]:
+        state, held = node
+        for step in self.steps.after(state):
+            now = self.advance(held, step.instants)
+            yield Edge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
+
+    def advance(self, held: int, instants: Iterable[Instant]) -> int:
+        """How many conditions have held after *instants* too."""
+        last = len(self.conditions) - 1
+        for at in instants:
+            if held == last and self.conditions[last](at):
+                return DONE
+            if self.until is not None and held and self.until(at):
+                held = 0
+            if held < last and self.conditions[held](at):
+                held += 1
+        return held
+
+
+# -- what was put to the test --------------------------------------------------
+
+
+def _parts(sequence: Sequence) -> list[Said]:
+    """What must be met somewhere for *sequence* to be more than empty words."""
+    if len(sequence) > 1:
+        return list(sequence)
+    [said] = sequence
+    if not isinstance(said.means, All):
+        return []
+    return [Said(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
+
+
+def _unless_vacuous(table: Table, needed: Iterable[Said | None]) -> Conclusion:
+    """Proved, unless one of *needed* is met nowhere."""
+    for said in needed:
+        if said is not None and not met(said.means, table):
+            return Vacuous(unmet=said.text)
+    return Proved()
+
+
+def met(condition: Condition, table: Table) -> bool:
+    """Whether *condition* holds of any instant that can be reached."""
+    steps = Steps(table, sorted(codes([condition])))
+    test = holds(condition, table)
+    return test(steps.beginning) or any(
+        test(at) for state in explore(table).depth for step in steps.after(state) for at in step.instants
+    )
+
+
+def _total(parts: Iterable[Counts]) -> Counts:
+    """The searches of one claim taken together: sizes add up, depth is the greatest."""
+    listed = list(parts)
+    return Counts(
+        states=sum(each.states for each in listed),
+        transitions=sum(each.transitions for each in listed),
+        depth=max((each.depth for each in listed), default=0),
+    )
