@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
+    from fsm.machine import Machine
     from fsm.properties import Counts, Failure, Property
     from fsm.trace import Phase
 
@@ -123,3 +124,22 @@ class Checked:
         if self.expected is None:
             return isinstance(self.conclusion, Refuted)
         return not isinstance(self.conclusion, Refuted) or self.conclusion.length != self.expected.length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """All that is claimed of a machine, as it is under one profile.
+
+    ``expected`` is the size that its reachable part should have, where that is stated.
+    """
+
+    machine: Machine
+    profile: str | None
+    counts: Counts
+    expected: Counts | None
+    checked: tuple[Checked, ...]
+
+    @property
+    def resized(self) -> bool:
+        """Whether the machine has another size than is stated: its meaning has changed."""
+        return self.expected not in {None, self.counts}

@@ -66,6 +66,11 @@ def load(name: str) -> Machine:
     return build(read(home() / "models" / f"{name}.toml"))
 
 
+def specified() -> tuple[str, ...]:
+    """The names of the shipped machines of which properties are stated, sorted."""
+    return tuple(sorted(path.stem for path in (home() / "properties").glob("*.toml")))
+
+
 def specification(name: str) -> Specification:
     """What is stated of the machine called *name*, or in the property file of that path.
 

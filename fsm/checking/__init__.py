@@ -17,10 +17,11 @@ from fsm.checking.inclusion import check_follows, check_refines
 from fsm.checking.liveness import check_leads_to
 from fsm.checking.safety import check_always, check_never, check_reachable
 from fsm.checking.searching import LIMIT, LimitError
-from fsm.evidence import Checked
+from fsm.evidence import Checked, Examined
 from fsm.exploring import explore
 from fsm.monitoring.belief import TooManyError
 from fsm.properties import (
+    NO_PROFILE,
     Always,
     Counts,
     Follows,
@@ -35,9 +36,11 @@ from fsm.table import tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from fsm.evidence import Conclusion
     from fsm.machine import Machine
-    from fsm.properties import Claim, Property
+    from fsm.properties import Claim, Property, Specification
     from fsm.table import Table
 
 
@@ -62,6 +65,35 @@ def check(stated: Property, table: Table, *, profile: str | None = None, limit: 
         conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), nothing
     return Checked(
         of=stated, profile=profile, conclusion=conclusion, expected=stated.expected(profile), searched=searched
+    )
+
+
+def examine(
+    specification: Specification,
+    profile: str | None = None,
+    *,
+    only: Collection[str] | None = None,
+    limit: int = LIMIT,
+    advanced: Callable[[], None] = lambda: None,
+) -> Examined:
+    """The conclusion on everything in *specification*, of the machine as *profile* has it.
+
+    *only* names the properties that are asked for; *advanced* is called after each.
+    """
+    own = specification.machine
+    machine = under(own, profile) if profile else own
+    table = tabulate(machine)
+    checked = []
+    for stated in specification.properties:
+        if only is None or stated.name in only:
+            checked.append(check(stated, table, profile=profile, limit=limit))
+            advanced()
+    return Examined(
+        machine=own,
+        profile=profile,
+        counts=counted(table),
+        expected=specification.expect.get(profile or NO_PROFILE),
+        checked=tuple(checked),
     )
 
 

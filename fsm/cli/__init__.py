@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
+    "check": "Prove or refute what is claimed of the models.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
     "simulate": "Write a trace that a model could have made.",

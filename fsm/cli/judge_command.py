@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import complete_models, complete_profiles, width
+from fsm.cli.options import complete_models, complete_profiles, style, width
 from fsm.errors import InputError
 from fsm.judging import judge
 from fsm.machine import LEVELS
@@ -107,7 +107,7 @@ def command(
         raise InputError(problems)
     report = Report(judged=tuple(judged), fail_on=fail_on)
     if form == "text":
-        click.echo(text(report, width=width(), style=_style, coverage=coverage), nl=False, color=ctx.color)
+        click.echo(text(report, width=width(), style=style, coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
         click.echo(_writer(form)(report).encode("utf-8", "replace"), nl=False)
@@ -117,10 +117,6 @@ def command(
 def _writer(form: str) -> Callable[[Report], str]:
     writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.reporting.{FORMATS[form]}"), form)
     return writer
-
-
-def _style(value: str, how: str) -> str:
-    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 
 @contextmanager

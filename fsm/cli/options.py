@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import click
+
 from fsm.errors import InputError
 from fsm.library import load, names
 
 if TYPE_CHECKING:
-    import click
     from click.shell_completion import CompletionItem as Item
 
 WIDEST = 100
@@ -18,6 +19,11 @@ WIDEST = 100
 def width() -> int:
     """Columns to write in: the terminal's, at most :data:`WIDEST`."""
     return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
+def style(value: str, how: str) -> str:
+    """*value* in the colour *how*, or ``bold``; what is red is bold too."""
+    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fsm.building import under
-from fsm.cli.options import complete_models, complete_profiles, width
+from fsm.cli.options import complete_models, complete_profiles, style, width
 from fsm.errors import nearest
 from fsm.exploring import explore
 from fsm.library import load
@@ -54,13 +54,9 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
         click.echo(model.json(machine, events=events, states=states), nl=False)
         return 0
     graph = None if event or state else explore(tabulate(machine))
-    written = model.text(machine, graph, events=events, states=states, width=width(), style=_style)
+    written = model.text(machine, graph, events=events, states=states, width=width(), style=style)
     click.echo(written, nl=False, color=ctx.color)
     return 0
-
-
-def _style(value: str, how: str) -> str:
-    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how)
 
 
 def _choices(word: str, known: Iterable[str], of: str) -> str:

@@ -1,0 +1,117 @@
+"""``fsm check``: what is claimed of the models, proved or refuted."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.checking import examine
+from fsm.checking.searching import LIMIT
+from fsm.cli.options import complete_models, complete_profiles, style, width
+from fsm.errors import nearest
+from fsm.library import specification, specified
+from fsm.reporting import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.evidence import Examined
+    from fsm.properties import Specification
+
+
+@click.command("check")
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.option(
+    "--profile",
+    "-p",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
+)
+@click.option("--property", "-P", "only", multiple=True, metavar="NAME", help="Only this property; may be repeated.")
+@click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=LIMIT,
+    show_default=True,
+    help="States of one search; beyond it the answer is unknown.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    profiles: tuple[str, ...],
+    only: tuple[str, ...],
+    form: str,
+    *,
+    runs: bool,
+    limit: int,
+) -> int:
+    """Prove or refute what is claimed of the models.
+
+    MODEL is a name from 'fsm list', FILE a property file or a model file;
+    all shipped models if there is none. Every property is decided by going
+    through all that the machine can reach, and a failure comes with a
+    shortest run that shows it. A property that is known to fail must fail,
+    in as many steps as are stated: that is a fact like any other.
+
+    \b
+    holds    it is proved            known    it fails, as is stated
+    FAILS    a run breaks it         MENDED   it holds, and was known to fail
+    vacuous  it holds of nothing     unknown  a limit stopped the search
+
+    \b
+    fsm check
+    fsm check container-status --profile containerd-1.6 --runs
+    fsm check properties/door.toml --property push-is-idempotent
+    """
+    found = [specification(name) for name in dict.fromkeys(names or specified())]
+    _known(found, profiles, only)
+    work = [
+        (each, profile)
+        for each in found
+        for profile in (None, *each.machine.profiles)
+        if not profiles or (profile or "none") in profiles
+    ]
+    examined: list[Examined] = []
+    size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
+    with _progress(size) as advanced:
+        for each, profile in work:
+            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced))
+    examined = [each for each in examined if each.checked]
+    if form == "json":
+        click.echo(checked.json(examined), nl=False)
+    else:
+        click.echo(checked.text(examined, width=width(), style=style, runs=runs), nl=False, color=ctx.color)
+    return checked.answer(examined).value
+
+
+def _known(found: list[Specification], profiles: tuple[str, ...], only: tuple[str, ...]) -> None:
+    """Refuse names of profiles and properties that none of them has."""
+    have = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
+    for profile in profiles:
+        if profile not in have:
+            raise click.BadParameter(f"'{profile}': {nearest(profile, have, of='profiles')}", param_hint="--profile")
+    stated = dict.fromkeys(one.name for each in found for one in each.properties)
+    for name in only:
+        if name not in stated:
+            raise click.BadParameter(f"'{name}': {nearest(name, stated, of='properties')}", param_hint="--property")
+
+
+@contextmanager
+def _progress(size: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, over the properties; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    with click.progressbar(length=size, label="checking", file=sys.stderr) as bar:
+        yield lambda: bar.update(1)
