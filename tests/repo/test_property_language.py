@@ -1,0 +1,103 @@
+"""``docs/property-language.md`` says what the language is: its example is proved, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fsm.building import build
+from fsm.building.claims import KINDS, specify
+from fsm.building.conditions import WORDS
+from fsm.checking import examine
+from fsm.evidence import Proved
+from fsm.reading import parse, parse_properties
+from fsm.rules import RULES
+from fsm.schema import schema
+from fsm.statement import Stated
+
+if TYPE_CHECKING:
+    from fsm.properties import Specification
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+TEXT = (DOCS / "property-language.md").read_text(encoding="utf-8")
+TABLES = {
+    "the file": None,
+    "expect, [under]": "WrittenCounts",
+    "[property.NAME]": "WrittenProperty",
+    "[property.NAME.fails.PROFILE]": "WrittenFailure",
+}
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The rows of the table under *heading*, without its first two lines."""
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def _example(text: str) -> bytes:
+    (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return str(example).encode()
+
+
+def _specification() -> Specification:
+    model = build(parse(_example((DOCS / "model-language.md").read_text(encoding="utf-8")), path="job.toml"))
+    assert model.name == "job"
+    return specify(parse_properties(_example(TEXT), path="properties/job.toml"), lambda _: model)
+
+
+@pytest.mark.parametrize("profile", [None, "jobs-2"])
+def test_the_example_is_proved(profile: str | None) -> None:
+    """But for what it expects to fail, and the sizes are those that it states."""
+    examined = examine(_specification(), profile)
+
+    assert not examined.resized
+    assert examined.expected
+    for each in examined.checked:
+        assert not each.surprising, each
+        assert each.expected or isinstance(each.conclusion, Proved), each
+    assert [each.of.name for each in examined.checked if each.expected] == (["forget-is-idempotent"] if profile else [])
+
+
+def test_every_claim_is_described() -> None:
+    """With the words that go with it."""
+    assert {claim.strip("`"): set(re.findall(r"`([a-z-]+)`", words)) for claim, _, words in _rows("Claims")} == {
+        kind: set(words) for kind, words in KINDS.items()
+    }
+
+
+def test_every_condition_is_described() -> None:
+    """Each word of the little language stands in its section."""
+    section = TEXT.split("\n## Instants and conditions\n")[1].split("\n## ")[0]
+    for word in (*WORDS, "nothing"):
+        assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_words_are_those_of_the_schema(table: str) -> None:
+    """And those in bold are those that a file must have."""
+    name = TABLES[table]
+    definition: dict[str, Any] = schema(Stated)["$defs"][name] if name else schema(Stated)
+    found: dict[str, dict[str, bool]] = {}
+    where = ""
+    for place, words, _ in _rows("Words"):
+        where = place.replace("`", "") or where
+        found.setdefault(where, {}).update(
+            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([a-z-]+)`", words)}
+        )
+
+    assert set(found) == set(TABLES)
+    assert {word: word in definition.get("required", []) for word in definition["properties"]} == found[table]
+
+
+def test_the_codes_are_those_of_the_rules() -> None:
+    """In the same words, in the same order."""
+    assert [[code, rule.finds] for code, rule in RULES.items() if code > "FSM3"] == _rows("What can be wrong")
+
+
+def test_the_page_is_short() -> None:
+    """Who writes a property file reads all of it."""
+    assert len(TEXT.splitlines()) <= 170
