@@ -163,6 +163,8 @@ BOOT = "starting containerd"
 MULTIPLE = 'rpc error: code = Unknown desc = an error occurred when try to find container "c": Multiple IDs found with provided prefix: c'
 GONE = f'rpc error: code = NotFound desc = an error occurred when try to find container "{C}": not found'
 RUNS = f'rpc error: code = Unknown desc = failed to set starting state for container "{C}": container is in CONTAINER_RUNNING state'
+LOST = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+BROKEN = "rpc error: code = Unknown desc = ttrpc: closed"
 
 
 def log(*messages: str, minutes: int = 0) -> bytes:
@@ -280,11 +282,58 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
         (BOOT, *failed("StartContainer", RUNS), *went("RemovePodSandbox", P), *failed("StartContainer", GONE)),
         [],
     ),
+    "unless a pod that nobody has named was removed": (
+        (BOOT, *failed("StartContainer", RUNS), *went("RemovePodSandbox", P[:3]), *failed("StartContainer", GONE)),
+        [],
+    ),
+    "or its removal is in progress": (
+        (BOOT, f'RemovePodSandbox for "{P[:3]}"', *failed("StartContainer", RUNS), *failed("StartContainer", GONE)),
+        [],
+    ),
+    "or began before the pod was named": (
+        (
+            BOOT,
+            f'RemovePodSandbox for "{P[:3]}"',
+            *failed("StopPodSandbox", BROKEN, P),
+            *failed("StartContainer", RUNS),
+            f'RemovePodSandbox "{P[:3]}" returns successfully',
+            *failed("StartContainer", GONE),
+        ),
+        [],
+    ),
+    "which is over once it has been answered": (
+        (
+            BOOT,
+            *went("RemovePodSandbox", P[:3]),
+            *failed("StartContainer", RUNS),
+            *failed("StartContainer", GONE),
+        ),
+        [(7, "StartContainer", "NOT_FOUND", "start-only-created")],
+    ),
+    "a call that reached nobody is over": (
+        (
+            BOOT,
+            *failed("StartContainer", RUNS),
+            *failed("RemoveContainer", MULTIPLE, C[:3]),
+            *failed("StartContainer", RUNS),
+            *failed("StartContainer", GONE),
+        ),
+        [(9, "StartContainer", "NOT_FOUND", "start-only-created")],
+    ),
     "unless its removal is in progress, though the container was seen later": (
         (BOOT, f'RemovePodSandbox for "{P}"', *failed("StartContainer", RUNS), *failed("StartContainer", GONE)),
         [],
     ),
     "unless its removal began before the log": ((*failed("StartContainer", RUNS), *failed("StartContainer", GONE)), []),
+    "and whatever calls on pods ended since": (
+        (
+            *failed("StartContainer", RUNS),
+            *went("StopPodSandbox", P),
+            *failed("StartContainer", RUNS),
+            *failed("StartContainer", GONE),
+        ),
+        [],
+    ),
     "a container created while its pod is removed may be left": (
         (
             BOOT,
@@ -370,11 +419,36 @@ def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
     """After ten minutes no call is in progress any more that began before the log."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
-    early = ("Start snapshots syncer", *vanished)
-    late = (f'StopPodSandbox for "{P}"', "later", *vanished)
+    early = (*went("StopPodSandbox", P), *vanished)
+    late = (*went("StopPodSandbox", P), "later", *vanished)
+    asked = (f'StopPodSandbox for "{P}"', "later", *vanished)
 
     assert [] == found(tmp_path, early)
-    assert [(5, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, late, minutes=11)
+    assert [(6, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, late, minutes=11)
+    assert [] == found(tmp_path, asked, minutes=11), "while a call is in progress nothing has ended"
+    assert [(5, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, asked, minutes=21)
+
+
+def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path) -> None:
+    """They may act later, as they may in a log that has lasted longer."""
+    removal = f'RemovePodSandbox for "{P}"'
+    runs = failed("StartContainer", RUNS)
+    vanished = (*runs, "later", *runs, *failed("StartContainer", GONE))
+
+    assert [] == found(tmp_path, (removal, *vanished), minutes=21)
+    assert [(6, "StartContainer", "NOT_FOUND", "start-only-created")] == found(tmp_path, vanished, minutes=21)
+
+
+def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
+    """Once a reply without a request has stirred doubts, the calls in progress are doubted to their end."""
+    stirred = (
+        f'StartContainer for "{C}"',
+        f'UpdateContainerResources for "{C}" returns successfully',
+        f'StartContainer for "{C}" failed ! {RUNS}',
+        *failed("StartContainer", GONE),
+    )
+
+    assert [] == found(tmp_path, stirred)
 
 
 @pytest.mark.parametrize(

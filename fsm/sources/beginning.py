@@ -27,7 +27,7 @@ _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls on one entity that are in progress and recorded; ``mixed`` once there were several."""
+    """The calls on one entity that are in progress and recorded; ``mixed`` once one of them was to be forgotten."""
 
     names: list[str] = field(default_factory=list)
     mixed: bool = False
@@ -55,17 +55,23 @@ class Beginning:
         alone = not calls.mixed and calls.names == [seen.event]
         if seen.event in calls.names:
             calls.names.remove(seen.event)
-        calls.mixed = calls.mixed and bool(calls.names)
+        calls.mixed = bool(calls.names)
         if alone:
             return [*before, seen]
         judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
         return [_forgotten(seen), *judged, *_underway(seen)]
 
+    def quiet(self) -> bool:
+        """Whether no call is in progress on anybody doubted, as far as is recorded."""
+        return not any(calls.names for calls in self._calls.values())
+
     def over(self) -> list[Observation]:
-        """The last of these calls has ended; what they did nobody knows."""
-        doubted = list(self._calls)
+        """The last of the unrecorded calls has ended; what they did nobody knows.  Recorded ones go on."""
+        found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self._calls]
+        for (of, entity), calls in self._calls.items():
+            found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]
         self._calls.clear()
-        return [Observation(entity=entity, of=of, phase="gap") for of, entity in doubted]
+        return found
 
 
 def _forgotten(seen: Observation) -> Observation:

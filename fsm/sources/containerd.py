@@ -130,7 +130,9 @@ class Log:
         if now is None:
             return ()
         self._began = self._began or now
-        return self._joiner.begun() if now - self._began > _LONG else ()
+        past = now - self._began
+        over = past > _LONG and (self._joiner.quiet() or past > 2 * _LONG)
+        return self._joiner.begun() if over else ()
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """What is not containerd's may still be journald's word on what is missing."""
@@ -210,7 +212,9 @@ class Log:
             phase = "answered"
         if self._asked[name, identity] == 0:
             del self._asked[name, identity]
-        if (phase == "answered" and not reply) or met_nobody(text):
+        if met_nobody(text):
+            reply = text = ""
+        if phase == "answered" and not reply:
             return ()
         where = met(text, pod=name in POD_CALLS)
         return self._joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)

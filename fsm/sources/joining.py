@@ -129,13 +129,15 @@ class Joiner:
         if not identity:
             return []
         meant, certain = self._meant(identity, of)
+        vague = self._vague(Observation(entity=identity, of=of, event=call, phase=phase, at=at), meant)
         if certain:
-            return self._of(
-                Observation(entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
+            seen = Observation(
+                entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at
             )
-        # An id that may stand for several: its reply is judged by itself, and
-        # whether the call was on one of them nobody knows.
-        found: list[Observation] = []
+            return [*vague, *self._of(seen)]
+        # An id that may stand for several, or for nobody known: its reply is
+        # judged by itself, and whether the call was on one of them nobody knows.
+        found = vague
         if phase in {"reply", "answered"} and reply:
             self._anonymous += 1
             name = f"{identity} ({self._anonymous})"
@@ -148,6 +150,12 @@ class Joiner:
             for each in meant:
                 found += self._of(Observation(entity=each, of=of, event=call, phase=phase, at=at))
         return found
+
+    def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
+        """What *seen* may mean for containers if it is of a pod that nobody named in full."""
+        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self._reached):
+            return []
+        return [*self._before(seen), *self._after(seen)]
 
     def _of(self, seen: Observation) -> list[Observation]:
         """*seen*, and what it means for the containers of the pod that it is about."""
@@ -167,6 +175,10 @@ class Joiner:
         """Whether all containers of *pod* are known, if only because it was removed."""
         return pod in self._whole or pod in self._removed[POD]
 
+    def _doubtful(self, pod: str) -> bool:
+        """Whether *pod* and its containers may be older than the recording, and calls in progress that are not in it."""
+        return self.beginning is not None and not self._closed(pod)
+
     def _certain(self, seen: Observation, pod: str) -> list[Observation]:
         """*seen*, unless its entity may be older than the recording: then what is certain of it."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
@@ -182,7 +194,7 @@ class Joiner:
         found: list[Observation] = []
         if seen.of == CONTAINER and seen.entity not in strangers:
             for pod in self._reached:
-                if not self._closed(pod) or pod in self._leaks:
+                if pod in self._leaks or (self.beginning is None and not self._closed(pod)):
                     found += self._joins(seen.entity, pod, at=seen.at)
         self._stranger(seen.entity, seen.of)
         return found
@@ -241,7 +253,7 @@ class Joiner:
         else:
             self._stranger(container, CONTAINER)
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
-        if self.beginning is not None and not self._closed(pod):
+        if self._doubtful(pod):
             return seen
         seen += self._joins(container, pod, at=at)
         for call in self._overlapped.get(pod, ()):
@@ -267,11 +279,24 @@ class Joiner:
         self._overlapped.clear()
         return [Observation(event="load", at=at)]
 
+    def quiet(self) -> bool:
+        """Whether no call is in progress on anybody who may be older than the recording."""
+        return all(map(self._closed, self._reached)) and (self.beginning is None or self.beginning.quiet())
+
     def begun(self) -> list[Observation]:
         """No call is in progress any more whose request was not recorded."""
         found = self.beginning.over() if self.beginning is not None else []
         self.beginning = None
+        for pod, calls in self._reached.items():
+            if not self._closed(pod):
+                for reached in calls:
+                    reached.perhaps = self._reach(pod)
+                    found += _inner(reached.call, reached.perhaps, "request", at=None)
         return found
+
+    def _reach(self, pod: str) -> tuple[str, ...]:
+        """The containers that are in *pod*, or may be."""
+        return (*self._containers.get(pod, ()), *self._candidates(pod))
 
     def _forget(self, container: str) -> None:
         self._gone(container, CONTAINER)
@@ -285,10 +310,9 @@ class Joiner:
         if seen.event not in _INNER or seen.phase != "request":
             return []
         pod = seen.entity
-        if self.beginning is not None and not self._closed(pod):
-            return []
-        mine = tuple(self._containers.get(pod, ()))
-        others = self._candidates(pod)
+        doubtful = self._doubtful(pod)
+        mine = () if doubtful else tuple(self._containers.get(pod, ()))
+        others = () if doubtful else self._candidates(pod)
         self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
@@ -305,8 +329,7 @@ class Joiner:
         if reached is None:
             # Its request was not recorded, or named a pod that was not known yet.
             reached = _Reached(call=seen.event, certain=(), perhaps=())
-            others = self._candidates(pod)
-            reach = (*self._containers.get(pod, ()), *others)
+            reach = () if self._doubtful(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
             calls.remove(reached)
