@@ -1,10 +1,10 @@
 """The little language in which properties speak of instants: ``was running and stop replies error``.
 
 ======================  =====================================================
-``running``             the state is *running* (after the step)
+``running``             the state is *running* (after the step); also ``is running``
 ``was running``         it was *running* before the step
 ``shows RUNNING``       it is a state that shows *RUNNING*; ``showed`` before
-``start``               an event *start* happens; a call acts, or begins
+``start``               *start* happens, a call acts or begins; also ``start happens``
 ``start replies ok``    a call of *start* has this reply; ``error``: any error
 ``emits X``             output *X* is emitted; ``emits nothing``
 ``moves``, ``stays``    the state changes, or does not
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.properties import Condition, Sequence
 
-WORDS: Final = ("was", "shows", "showed", "emits", "replies", "moves", "stays", "not", "and", "or", "then")
+WORDS: Final = ("is", "was", "shows", "showed", "emits", "happens", "replies", "moves", "stays", "not", "and", "or", "then")
 """What a name in a condition cannot be."""
 
 NOTHING: Final = "nothing"
@@ -147,8 +147,8 @@ class _Parser:
                 return Moves()
             case "stays":
                 return Not(of=Moves())
-            case "was":
-                return In(states=frozenset({self._state(self._word("a state"))}), before=True)
+            case "is" | "was":
+                return In(states=frozenset({self._state(self._word("a state"))}), before=word == "was")
             case "shows" | "showed":
                 return In(states=self._showing(self._word("what is shown")), before=word == "showed")
             case "emits":
@@ -172,8 +172,11 @@ class _Parser:
         event = next((each.name for each in machine.events.values() if word in {each.name, each.rpc}), "")
         if event and self.take("replies"):
             return Replies(event=event, reply=self._reply(event))
+        if event and self.take("happens"):
+            return Happens(event=event)
         if event and word in machine.states:
-            raise ConditionError(f"'{word}' is an event and a state", "rename one of them in the model")
+            hint = f"say 'is {word}' of the state, '{word} happens' of the event"
+            raise ConditionError(f"'{word}' is a state and an event", hint)
         if event:
             return Happens(event=event)
         if word in machine.states:

@@ -6,11 +6,16 @@ it.  Calls are seen by their request and their reply and may overlap; signals
 are seen if both have them; the state is seen at any time by what it shows.
 Everything else is nobody's business: the machine does it in private, and the
 other may do likewise.
+
+Of two beliefs about the other machine, with the machine itself in the same
+situation, the one that allows less is enough to look at: what the other one
+does not allow, it does not allow either (antichains: De Wulf, Doyen,
+Henzinger and Raskin, 2006).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsm.checking.instants import Steps
@@ -18,6 +23,7 @@ from fsm.checking.searching import Edge, search
 from fsm.evidence import Proved, Refuted, Run, Taken, Unexplained, Vacuous
 from fsm.machine import ANY_ERROR
 from fsm.monitoring.belief import Dynamics
+from fsm.monitoring.possibility import within
 from fsm.trace import Observation, key
 
 if TYPE_CHECKING:
@@ -125,6 +131,7 @@ class _Believing:
     _known: list[Possibilities] = field(default_factory=list)
     _number: dict[Possibilities, int] = field(default_factory=dict)
     _after: dict[tuple[int, Observation], int] = field(default_factory=dict)
+    _compared: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     @property
     def initial(self) -> int:
@@ -143,6 +150,21 @@ class _Believing:
             self.refused = tuple(sorted({each.state for each in self._known[belief]}))
         return found
 
+    def least(self, belief: int, beside: list[int]) -> int:
+        """*belief*, or one of *beside* that allows no more than it does; *beside* keeps those that allow least."""
+        for known in beside:
+            if known == belief or self._within(known, belief):
+                return known
+        beside[:] = [known for known in beside if not self._within(belief, known)]
+        beside.append(belief)
+        return belief
+
+    def _within(self, less: int, more: int) -> bool:
+        known = self._compared.get((less, more))
+        if known is None:
+            known = self._compared[less, more] = within(self._known[less], self._known[more])
+        return known
+
     def _numbered(self, possibilities: Possibilities) -> int:
         number = self._number.get(possibilities)
         if number is None:
@@ -158,8 +180,19 @@ class _Product:
     table: Table
     believing: _Believing
     overlap: int
+    met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*, towards what allows least of what was met so far."""
+        for edge in self._steps(node):
+            to = edge.to
+            if edge.found or to.belief < 0:
+                yield edge
+                continue
+            least = self.believing.least(to.belief, self.met.setdefault((to.state, to.calls), []))
+            yield edge if least == to.belief else replace(edge, to=to._replace(belief=least))
+
+    def _steps(self, node: Node) -> Iterator[Edge[Node]]:
         yield self._sight(node)
         alone = self.overlap == 0 and bool(node.calls)
         if not alone:

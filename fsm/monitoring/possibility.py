@@ -63,9 +63,7 @@ class Best:
 
     def add(self, new: Possibility) -> bool:
         """Take *new*; whether it says anything that was not known."""
-        waited = tuple((call.row, call.stage) for call in new.pending if call.stage > LOST)
-        shape = (new.state, waited, new.queue, new.deviations)
-        met = (_late(new), *(call.met for call in new.pending if call.stage > LOST))
+        shape, met = _split(new)
         known = self._met.setdefault(shape, [])
         if any(_covers(other, met) for other in known):
             return False
@@ -79,6 +77,22 @@ class Best:
     def all(self) -> Possibilities:
         """What is left."""
         return frozenset(each for whole in self._whole.values() for each in whole)
+
+
+def within(less: Possibilities, more: Possibilities) -> bool:
+    """Whether whatever is legal after *less* is legal after *more*, since some of *more* covers each of *less*."""
+    known: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+    for each in more:
+        shape, met = _split(each)
+        known.setdefault(shape, []).append(met)
+    return all(any(_covers(other, met) for other in known.get(shape, ())) for shape, met in map(_split, less))
+
+
+def _split(each: Possibility) -> tuple[tuple[object, ...], tuple[int, ...]]:
+    """What must be the same in two possibilities for one to cover the other, and what may be more."""
+    waited = tuple((call.row, call.stage) for call in each.pending if call.stage > LOST)
+    shape = (each.state, waited, each.queue, each.deviations)
+    return shape, (_late(each), *(call.met for call in each.pending if call.stage > LOST))
 
 
 def _late(each: Possibility) -> int:
