@@ -44,6 +44,13 @@ class Emits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmitsOnly:
+    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so."""
+
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Happens:
     """The step is of ``event``: a call acts or begins, something else happens."""
 
@@ -84,7 +91,7 @@ class Some:
     of: tuple[Condition, ...]
 
 
-Condition: TypeAlias = In | Emits | Happens | Replies | Moves | Not | All | Some
+Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | Not | All | Some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from fsm.properties import (
     Always,
     Condition,
     Emits,
+    EmitsOnly,
     Fair,
     Happens,
     Idempotent,
@@ -52,6 +53,7 @@ class At(NamedTuple):
     reply: str = ""
     output: str = ""
     outcome: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 class Step(NamedTuple):
@@ -87,12 +89,14 @@ def true(condition: Condition, at: At) -> bool:
     return _of_states(condition, at)
 
 
-def _of_states(condition: In | Emits | Moves, at: At) -> bool:
+def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:
     match condition:
         case In():
             return (at.before if condition.before else at.after) in condition.states
         case Emits():
             return bool(at.before) and at.output == condition.output
+        case EmitsOnly():
+            return bool(at.before) and at.outputs == condition.outputs
         case Moves():
             return bool(at.before) and at.before != at.after
 
@@ -105,7 +109,8 @@ def steps(machine: Machine, state: str) -> Iterator[Step]:
                 replies = way.replies | ({"BUSY", "GONE"} if "error" in way.replies else set())
                 for reply in sorted(replies) or [""]:
                     instants = tuple(
-                        At(state, way.to, event, ends, reply, output, way.outcome) for output in way.emits or ("",)
+                        At(state, way.to, event, ends, reply, output, way.outcome, way.emits)
+                        for output in way.emits or ("",)
                     )
                     yield Step(event, ends, way, reply, instants)
 

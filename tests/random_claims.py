@@ -89,11 +89,17 @@ def _atom(chance: random.Random, machine: Machine) -> str:
         case 4 if event.kind == "call":
             return f"{event.name} replies {chance.choice(('ok', 'error', 'BUSY', 'GONE'))}"
         case 5:
-            return f"emits {chance.choice(('nothing', *outputs(machine)))}"
+            return f"emits {_emitted(chance, outputs(machine))}"
         case 6:
             return chance.choice(("moves", "stays"))
         case _:
             return f"{event.name} happens"
+
+
+def _emitted(chance: random.Random, known: tuple[str, ...]) -> str:
+    if known and chance.random() < 0.5:
+        return f"only {', '.join(chance.choices(known, k=chance.choice((1, 1, 2))))}"
+    return chance.choice(("nothing", *known))
 
 
 def _fair(chance: random.Random, machine: Machine) -> str:

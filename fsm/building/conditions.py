@@ -7,6 +7,7 @@
 ``start``               *start* happens, a call acts or begins; also ``start happens``
 ``start replies ok``    a call of *start* has this reply; ``error``: any error
 ``emits X``             output *X* is emitted; ``emits nothing``
+``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
 ``moves``, ``stays``    the state changes, or does not
 ``not`` ``and`` ``or``  binding in this order; parentheses as usual
 ``then``                between conditions: at some later instant
@@ -20,13 +21,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import nearest
-from fsm.properties import All, Emits, Happens, In, Moves, Not, Replies, Said, Some
+from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, Some
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.properties import Condition, Sequence
 
-WORDS: Final = ("is", "was", "shows", "showed", "emits", "happens", "replies", "moves", "stays", "not", "and", "or", "then")
+WORDS: Final = (
+    "is",
+    "was",
+    "shows",
+    "showed",
+    "emits",
+    "only",
+    "happens",
+    "replies",
+    "moves",
+    "stays",
+    "not",
+    "and",
+    "or",
+    "then",
+)
 """What a name in a condition cannot be."""
 
 NOTHING: Final = "nothing"
@@ -34,7 +50,7 @@ NOTHING: Final = "nothing"
 DEEPEST: Final = 50
 """Parentheses and ``not`` within one another."""
 
-_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([()]))")
+_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
 
 
 class ConditionError(Exception):
@@ -152,12 +168,20 @@ class _Parser:
             case "shows" | "showed":
                 return In(states=self._showing(self._word("what is shown")), before=word == "showed")
             case "emits":
-                return Emits(output=self._output(self._word("an output")))
-            case _ if word in WORDS or word == ")":
+                return self._emits()
+            case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(
                     f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
                 )
         return self._named(word)
+
+    def _emits(self) -> Condition:
+        if not self.take("only"):
+            return Emits(output=self._output(self._word("an output")))
+        found = [self._output(self._word("an output"))]
+        while self.take(","):
+            found.append(self._output(self._word("an output")))
+        return EmitsOnly(outputs=tuple(each for each in found if each))
 
     def _word(self, expected: str) -> str:
         word = self.peek()
