@@ -71,6 +71,13 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SilentOn:
+    """The machine says nothing of ``event`` in the state after the step."""
+
+    event: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
     """The condition does not hold."""
 
@@ -91,7 +98,7 @@ class Some:
     of: tuple[Condition, ...]
 
 
-Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | Not | All | Some
+Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | Not | All | Some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@
 ``emits X``             output *X* is emitted; ``emits nothing``
 ``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
 ``moves``, ``stays``    the state changes, or does not
+``silent on start``     of *start* in this state the machine says nothing
+``silent on start``     of *start* in this state the machine says nothing
 ``not`` ``and`` ``or``  binding in this order; parentheses as usual
 ``then``                between conditions: at some later instant
 ======================  =====================================================
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import nearest
-from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, Some
+from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn, Some
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -38,6 +40,8 @@ WORDS: Final = (
     "replies",
     "moves",
     "stays",
+    "silent",
+    "on",
     "not",
     "and",
     "or",
@@ -169,6 +173,8 @@ class _Parser:
                 return In(states=self._showing(self._word("what is shown")), before=word == "showed")
             case "emits":
                 return self._emits()
+            case "silent":
+                return self._silent()
             case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(
                     f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
@@ -183,6 +189,19 @@ class _Parser:
             found.append(self._output(self._word("an output")))
         return EmitsOnly(outputs=tuple(each for each in found if each))
 
+    def _silent(self) -> Condition:
+        if not self.take("on"):
+            raise ConditionError(f"{self.text!r} lacks 'on' behind 'silent'", "say of which event: silent on …")
+        word = self._word("an event")
+        event = self._event(word)
+        if not event:
+            raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
+        return SilentOn(event=event)
+
+    def _event(self, word: str) -> str:
+        """The name of the event that *word* names, here or on the wire; empty if there is none."""
+        return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
+
     def _word(self, expected: str) -> str:
         word = self.peek()
         if not word:
@@ -193,7 +212,7 @@ class _Parser:
     def _named(self, word: str) -> Condition:
         """A state or an event."""
         machine = self.machine
-        event = next((each.name for each in machine.events.values() if word in {each.name, each.rpc}), "")
+        event = self._event(word)
         if event and self.take("replies"):
             return Replies(event=event, reply=self._reply(event))
         if event and self.take("happens"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from fsm.evidence import Taken
 from fsm.exploring import steps
 from fsm.machine import ANY_ERROR
-from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Some
+from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -129,7 +129,9 @@ def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
             return _simple(condition, table)
 
 
-def _simple(condition: In | Emits | EmitsOnly | Happens | Replies | Moves, table: Table) -> Callable[[Instant], bool]:
+def _simple(
+    condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn, table: Table
+) -> Callable[[Instant], bool]:
     match condition:
         case In(states=names, before=before):
             states = frozenset(index for index, name in enumerate(table.states) if name in names)
@@ -146,6 +148,10 @@ def _simple(condition: In | Emits | EmitsOnly | Happens | Replies | Moves, table
             return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == said
         case Moves():
             return lambda at: not at.first and at.source != at.state
+        case SilentOn(event=event):
+            row = table.row[event]
+            silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
+            return lambda at: at.state in silent
         case _:
             assert_never(condition)
 
