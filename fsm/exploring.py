@@ -89,7 +89,7 @@ def explore(table: Table) -> Graph:
     >>> from fsm.table import tabulate
     >>> graph = explore(tabulate(load("container-status")))
     >>> graph.path("exited")
-    ('create/created', 'load/exited')
+    ('create/created', 'start/begins', 'restart/exited')
     """
     depth = {table.initial: 0}
     shortest: dict[int, Transition] = {}

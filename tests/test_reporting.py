@@ -418,7 +418,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
     lines = text(report(met), width=80).splitlines()
 
     assert len(lines) <= 12
-    assert "more, see --coverage" in " ".join(lines)
+    assert "more, see --coverage" in " ".join(" ".join(lines).split())
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(real: Report) -> None:

@@ -88,7 +88,7 @@ _DOUBTFUL: Final = 64
 
 _LONG: Final = timedelta(microseconds=WINDOW // 1000)
 
-SEEN: Final = frozenset({"load"})
+SEEN: Final = frozenset({"restart"})
 """The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
 
 

@@ -277,7 +277,7 @@ class Joiner:
         self._reached.clear()
         self._creating.clear()
         self._overlapped.clear()
-        return [Observation(event="load", at=at)]
+        return [Observation(event="restart", at=at)]
 
     def quiet(self) -> bool:
         """Whether no call is in progress on anybody who may be older than the recording."""
