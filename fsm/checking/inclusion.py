@@ -145,6 +145,9 @@ class _Believing:
         found = self._after.get((belief, seen))
         if found is None:
             left = self.dynamics.observed(self._known[belief], key(seen)).possibilities
+            # Which deviations of a profile a possibility rests on is nobody's question here:
+            # kept, they would tell apart what is otherwise the same.
+            left = frozenset(each._replace(deviations=()) for each in left)
             found = self._after[belief, seen] = self._numbered(left) if left else -1
         if found < 0:
             self.refused = tuple(sorted({each.state for each in self._known[belief]}))
