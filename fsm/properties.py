@@ -44,6 +44,13 @@ class Emits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmitsOnly:
+    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so."""
+
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Happens:
     """The step is of ``event``: a call acts or begins, something else happens."""
 
@@ -61,6 +68,13 @@ class Replies:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
     """The state changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentOn:
+    """The machine says nothing of ``event`` in the state after the step."""
+
+    event: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +98,7 @@ class Some:
     of: tuple[Condition, ...]
 
 
-Condition: TypeAlias = In | Emits | Happens | Replies | Moves | Not | All | Some
+Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | Not | All | Some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

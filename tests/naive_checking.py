@@ -18,6 +18,7 @@ from fsm.properties import (
     Always,
     Condition,
     Emits,
+    EmitsOnly,
     Fair,
     Happens,
     Idempotent,
@@ -30,6 +31,7 @@ from fsm.properties import (
     Reachable,
     Replies,
     Said,
+    SilentOn,
     Some,
 )
 
@@ -52,6 +54,7 @@ class At(NamedTuple):
     reply: str = ""
     output: str = ""
     outcome: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 class Step(NamedTuple):
@@ -70,15 +73,17 @@ Node: TypeAlias = tuple[str, bool]
 Link: TypeAlias = tuple[Node, Step, Node]
 
 
-def true(condition: Condition, at: At) -> bool:
+def true(condition: Condition, at: At, machine: Machine) -> bool:
     """Whether *condition* holds of the instant *at*."""
     match condition:
         case Not():
-            return not true(condition.of, at)
+            return not true(condition.of, at, machine)
         case All():
-            return all(true(each, at) for each in condition.of)
+            return all(true(each, at, machine) for each in condition.of)
         case Some():
-            return any(true(each, at) for each in condition.of)
+            return any(true(each, at, machine) for each in condition.of)
+        case SilentOn():
+            return naive.ways(machine, at.after, condition.event) is None
         case Happens():
             return at.event == condition.event and not at.ends
         case Replies():
@@ -87,12 +92,14 @@ def true(condition: Condition, at: At) -> bool:
     return _of_states(condition, at)
 
 
-def _of_states(condition: In | Emits | Moves, at: At) -> bool:
+def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:
     match condition:
         case In():
             return (at.before if condition.before else at.after) in condition.states
         case Emits():
             return bool(at.before) and at.output == condition.output
+        case EmitsOnly():
+            return bool(at.before) and at.outputs == condition.outputs
         case Moves():
             return bool(at.before) and at.before != at.after
 
@@ -105,7 +112,8 @@ def steps(machine: Machine, state: str) -> Iterator[Step]:
                 replies = way.replies | ({"BUSY", "GONE"} if "error" in way.replies else set())
                 for reply in sorted(replies) or [""]:
                     instants = tuple(
-                        At(state, way.to, event, ends, reply, output, way.outcome) for output in way.emits or ("",)
+                        At(state, way.to, event, ends, reply, output, way.outcome, way.emits)
+                        for output in way.emits or ("",)
                     )
                     yield Step(event, ends, way, reply, instants)
 
@@ -139,7 +147,7 @@ def shortest(machine: Machine, stated: Property) -> int | None:
 def _through(machine: Machine, sequence: tuple[Said, ...], until: Said | None) -> int | None:
     """Steps of the shortest run through *sequence*: each condition is met at an instant of its choice."""
     first = At("", machine.initial)
-    now = {(machine.initial, matched) for matched in _matched({0}, first, sequence, until)}
+    now = {(machine.initial, matched) for matched in _matched({0}, first, machine, sequence, until)}
     seen = set(now)
     length = 0
     while now:
@@ -151,26 +159,26 @@ def _through(machine: Machine, sequence: tuple[Said, ...], until: Said | None) -
             for step in steps(machine, state):
                 held = {matched}
                 for at in step.instants:
-                    held = _matched(held, at, sequence, until)
+                    held = _matched(held, at, machine, sequence, until)
                 following |= {(step.way.to, each) for each in held}
         now = following - seen
         seen |= now
     return None
 
 
-def _matched(held: set[int], at: At, sequence: tuple[Said, ...], until: Said | None) -> set[int]:
+def _matched(held: set[int], at: At, machine: Machine, sequence: tuple[Said, ...], until: Said | None) -> set[int]:
     """How many conditions may have been matched after *at* too, if *held* many may have been before."""
     found = set()
-    forget = until is not None and true(until.means, at)
+    forget = until is not None and true(until.means, at, machine)
     for matched in held:
         if matched == len(sequence):
             found.add(matched)
             continue
-        hit = true(sequence[matched].means, at)
+        hit = true(sequence[matched].means, at, machine)
         if hit and matched == len(sequence) - 1:
             found.add(len(sequence))
         if forget:
-            found |= {0, 1} if true(sequence[0].means, at) else {0}
+            found |= {0, 1} if true(sequence[0].means, at, machine) else {0}
             continue
         found |= {matched, matched + 1} if hit else {matched}
     return found
@@ -192,7 +200,7 @@ def _twice(machine: Machine, claim: Idempotent) -> int | None:
         for first, last in _whole(machine, state, claim.event):
             if last is None or last.reply != "ok":
                 continue
-            if claim.once is not None and not true(claim.once.means, last.instants[-1]):
+            if claim.once is not None and not true(claim.once.means, last.instants[-1], machine):
                 continue
             between = last.way.to
             for second, end in _whole(machine, between, claim.event):
@@ -241,7 +249,7 @@ def _graph(machine: Machine, claim: LeadsTo) -> tuple[list[Node], list[Link]]:
     def arrives(node: Node, state: str, instants: tuple[At, ...]) -> Node:
         due = node[1]
         for at in instants:
-            due = (due or true(claim.source.means, at)) and not true(claim.target.means, at)
+            due = (due or true(claim.source.means, at, machine)) and not true(claim.target.means, at, machine)
         return state, due
 
     nodes = [arrives(("", False), machine.initial, (At("", machine.initial),))]

@@ -80,7 +80,7 @@ def _condition(chance: random.Random, machine: Machine, depth: int) -> str:
 def _atom(chance: random.Random, machine: Machine) -> str:
     states, events = list(machine.states), list(machine.events.values())
     event = chance.choice(events)
-    match chance.randrange(8):
+    match chance.randrange(9):
         case 0 | 1 | 2:
             return f"{chance.choice(('is', 'is', 'was'))} {chance.choice(states)}"
         case 3:
@@ -89,11 +89,19 @@ def _atom(chance: random.Random, machine: Machine) -> str:
         case 4 if event.kind == "call":
             return f"{event.name} replies {chance.choice(('ok', 'error', 'BUSY', 'GONE'))}"
         case 5:
-            return f"emits {chance.choice(('nothing', *outputs(machine)))}"
+            return f"emits {_emitted(chance, outputs(machine))}"
+        case 7:
+            return f"silent on {event.name}"
         case 6:
             return chance.choice(("moves", "stays"))
         case _:
             return f"{event.name} happens"
+
+
+def _emitted(chance: random.Random, known: tuple[str, ...]) -> str:
+    if known and chance.random() < 0.5:
+        return f"only {', '.join(chance.choices(known, k=chance.choice((1, 1, 2))))}"
+    return chance.choice(("nothing", *known))
 
 
 def _fair(chance: random.Random, machine: Machine) -> str:

@@ -7,7 +7,10 @@
 ``start``               *start* happens, a call acts or begins; also ``start happens``
 ``start replies ok``    a call of *start* has this reply; ``error``: any error
 ``emits X``             output *X* is emitted; ``emits nothing``
+``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
 ``moves``, ``stays``    the state changes, or does not
+``silent on start``     of *start* in this state the machine says nothing
+``silent on start``     of *start* in this state the machine says nothing
 ``not`` ``and`` ``or``  binding in this order; parentheses as usual
 ``then``                between conditions: at some later instant
 ======================  =====================================================
@@ -20,13 +23,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import nearest
-from fsm.properties import All, Emits, Happens, In, Moves, Not, Replies, Said, Some
+from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn, Some
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.properties import Condition, Sequence
 
-WORDS: Final = ("is", "was", "shows", "showed", "emits", "happens", "replies", "moves", "stays", "not", "and", "or", "then")
+WORDS: Final = (
+    "is",
+    "was",
+    "shows",
+    "showed",
+    "emits",
+    "only",
+    "happens",
+    "replies",
+    "moves",
+    "stays",
+    "silent",
+    "on",
+    "not",
+    "and",
+    "or",
+    "then",
+)
 """What a name in a condition cannot be."""
 
 NOTHING: Final = "nothing"
@@ -34,7 +54,7 @@ NOTHING: Final = "nothing"
 DEEPEST: Final = 50
 """Parentheses and ``not`` within one another."""
 
-_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([()]))")
+_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
 
 
 class ConditionError(Exception):
@@ -152,12 +172,35 @@ class _Parser:
             case "shows" | "showed":
                 return In(states=self._showing(self._word("what is shown")), before=word == "showed")
             case "emits":
-                return Emits(output=self._output(self._word("an output")))
-            case _ if word in WORDS or word == ")":
+                return self._emits()
+            case "silent":
+                return self._silent()
+            case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(
                     f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
                 )
         return self._named(word)
+
+    def _emits(self) -> Condition:
+        if not self.take("only"):
+            return Emits(output=self._output(self._word("an output")))
+        found = [self._output(self._word("an output"))]
+        while self.take(","):
+            found.append(self._output(self._word("an output")))
+        return EmitsOnly(outputs=tuple(each for each in found if each))
+
+    def _silent(self) -> Condition:
+        if not self.take("on"):
+            raise ConditionError(f"{self.text!r} lacks 'on' behind 'silent'", "say of which event: silent on …")
+        word = self._word("an event")
+        event = self._event(word)
+        if not event:
+            raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
+        return SilentOn(event=event)
+
+    def _event(self, word: str) -> str:
+        """The name of the event that *word* names, here or on the wire; empty if there is none."""
+        return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
 
     def _word(self, expected: str) -> str:
         word = self.peek()
@@ -169,7 +212,7 @@ class _Parser:
     def _named(self, word: str) -> Condition:
         """A state or an event."""
         machine = self.machine
-        event = next((each.name for each in machine.events.values() if word in {each.name, each.rpc}), "")
+        event = self._event(word)
         if event and self.take("replies"):
             return Replies(event=event, reply=self._reply(event))
         if event and self.take("happens"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from fsm.evidence import Taken
 from fsm.exploring import steps
 from fsm.machine import ANY_ERROR
-from fsm.properties import All, Emits, Happens, In, Moves, Not, Replies, Some
+from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,6 +27,7 @@ class Instant:
     event: str = ""
     reply: str = ""
     output: str = ""
+    outputs: tuple[str, ...] = ()
 
     @property
     def first(self) -> bool:
@@ -94,7 +95,14 @@ class Steps:
         # The end of a call is not the event once more: it only replies.
         happens = "" if table.rows[row].ends else event
         instants = tuple(
-            Instant(state=way.to, source=state, event=happens, reply=f"{event} {reply}" if reply else "", output=output)
+            Instant(
+                state=way.to,
+                source=state,
+                event=happens,
+                reply=f"{event} {reply}" if reply else "",
+                output=output,
+                outputs=way.emits,
+            )
             for output in way.emits or ("",)
         )
         return Step(row=row, way=way, taken=taken, instants=instants)
@@ -121,13 +129,17 @@ def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
             return _simple(condition, table)
 
 
-def _simple(condition: In | Emits | Happens | Replies | Moves, table: Table) -> Callable[[Instant], bool]:
+def _simple(
+    condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn, table: Table
+) -> Callable[[Instant], bool]:
     match condition:
         case In(states=names, before=before):
             states = frozenset(index for index, name in enumerate(table.states) if name in names)
             return (lambda at: at.source in states) if before else (lambda at: at.state in states)
         case Emits(output=output):
             return lambda at: at.output == output and not at.first
+        case EmitsOnly(outputs=outputs):
+            return lambda at: at.outputs == outputs and not at.first
         case Happens(event=event):
             return lambda at: at.event == event
         case Replies(event=event, reply=reply):
@@ -136,6 +148,10 @@ def _simple(condition: In | Emits | Happens | Replies | Moves, table: Table) -> 
             return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == said
         case Moves():
             return lambda at: not at.first and at.source != at.state
+        case SilentOn(event=event):
+            row = table.row[event]
+            silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
+            return lambda at: at.state in silent
         case _:
             assert_never(condition)
 
