@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from fsm.building import under
 from fsm.checking.idempotence import check_idempotent
 from fsm.checking.inclusion import check_follows, check_refines
+from fsm.checking.instants import Stepping
 from fsm.checking.liveness import check_leads_to
 from fsm.checking.safety import check_always, check_never, check_reachable
 from fsm.checking.searching import LIMIT, LimitError
@@ -44,10 +45,11 @@ if TYPE_CHECKING:
     from fsm.table import Table
 
 
-def check(stated: Property, table: Table, *, profile: str | None = None, limit: int = LIMIT) -> Checked:
-    """The conclusion on *stated* of *table*, the machine as *profile* has it.
+def check(stated: Property, machine: Table | Stepping, *, profile: str | None = None, limit: int = LIMIT) -> Checked:
+    """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
-    *limit* bounds the states of each search.  Expected linear in the states
+    Who checks many properties of one machine passes its steps, which are
+    made once. *limit* bounds the states of each search.  Expected linear in the states
     and transitions of the machine, times those of the claim.
 
     >>> from fsm.library import load, specification
@@ -58,7 +60,8 @@ def check(stated: Property, table: Table, *, profile: str | None = None, limit: 
     """
     nothing = Counts(states=0, transitions=0, depth=0)
     try:
-        conclusion, searched = _conclude(stated.claim, table, profile, limit)
+        stepping = machine if isinstance(machine, Stepping) else Stepping(machine)
+        conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
     except LimitError as error:
         conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
     except TooManyError:
@@ -83,10 +86,11 @@ def examine(
     own = specification.machine
     machine = under(own, profile) if profile else own
     table = tabulate(machine)
+    stepping = Stepping(table)
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
-            checked.append(check(stated, table, profile=profile, limit=limit))
+            checked.append(check(stated, stepping, profile=profile, limit=limit))
             advanced()
     return Examined(
         machine=own,
@@ -105,20 +109,20 @@ def counted(table: Table) -> Counts:
     )
 
 
-def _conclude(claim: Claim, table: Table, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
+def _conclude(claim: Claim, stepping: Stepping, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
     match claim:
         case Idempotent():
-            return check_idempotent(claim, table, limit)
+            return check_idempotent(claim, stepping, limit)
         case Always():
-            return check_always(claim, table, limit)
+            return check_always(claim, stepping, limit)
         case Never():
-            return check_never(claim, table, limit)
+            return check_never(claim, stepping, limit)
         case Reachable():
-            return check_reachable(claim, table, limit)
+            return check_reachable(claim, stepping, limit)
         case LeadsTo():
-            return check_leads_to(claim, table, limit)
+            return check_leads_to(claim, stepping, limit)
         case _:
-            return _compare(claim, table, profile, limit)
+            return _compare(claim, stepping.table, profile, limit)
 
 
 def _compare(

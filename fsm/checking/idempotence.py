@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checking.instants import Steps, codes, holds
+from fsm.checking.instants import holds
 from fsm.checking.searching import Edge, search
 from fsm.evidence import Proved, Refuted, Run, Taken, Vacuous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.checking.instants import Instant, Step
+    from fsm.checking.instants import Instant, Step, Stepping, Steps
     from fsm.checking.searching import Searched
     from fsm.evidence import Conclusion
     from fsm.properties import Counts, Idempotent
-    from fsm.table import Table
 
 UNSPECIFIED = "unspecified"
 """The outcome of a call of which the specification says nothing."""
@@ -31,13 +30,14 @@ class Node(NamedTuple):
     between: int = -1
 
 
-def check_idempotent(claim: Idempotent, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether a second call of the event, right after one that replied ok, replies ok and changes nothing.
 
     From every state that can be reached in which no call is in progress.
     """
+    table = stepping.table
     twice = _Twice(
-        steps=Steps(table, sorted(codes([claim.once.means])) if claim.once else ()),
+        steps=stepping.steps([claim.once.means] if claim.once else []),
         row=table.row[claim.event],
         once=holds(claim.once.means, table) if claim.once else None,
         busy=frozenset(way.to for way in table.ways if way.begins),

@@ -48,6 +48,29 @@ class Step:
     instants: tuple[Instant, ...]
 
 
+class Stepping:
+    """The steps of *table*, by the codes that a property tells apart.
+
+    A machine that is *like* another but for one *state* has the other's
+    steps everywhere else: mutants come by the thousand.
+    """
+
+    def __init__(self, table: Table, *, like: Stepping | None = None, but: int = -1) -> None:
+        self.table = table
+        self._like = like
+        self._but = but
+        self._by_codes: dict[tuple[str, ...], Steps] = {}
+
+    def steps(self, conditions: Iterable[Condition] = ()) -> Steps:
+        """The steps as *conditions* see them."""
+        told = tuple(sorted(codes(conditions)))
+        found = self._by_codes.get(told)
+        if found is None:
+            like = self._like.steps(conditions) if self._like else None
+            found = self._by_codes[told] = Steps(self.table, told, like=like, but=self._but)
+        return found
+
+
 class Steps:
     """The steps of *table* from each state, made when asked for.
 
@@ -55,10 +78,12 @@ class Steps:
     them apart, they are the *codes* that a step may reply instead.
     """
 
-    def __init__(self, table: Table, codes: Iterable[str] = ()) -> None:
+    def __init__(self, table: Table, codes: tuple[str, ...] = (), *, like: Steps | None = None, but: int = -1) -> None:
         self.table = table
-        self.codes = tuple(dict.fromkeys(codes))
+        self.codes = codes
         self._from: dict[int, tuple[Step, ...]] = {}
+        if like is not None:
+            self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}
 
     def after(self, state: int) -> tuple[Step, ...]:
         """Every step from *state*, in the model's order."""

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checking.instants import Steps, codes, holds
+from fsm.checking.instants import holds
 from fsm.checking.searching import LimitError, way
 from fsm.evidence import Proved, Refuted, Run, Vacuous
 from fsm.exploring import components
@@ -23,10 +23,10 @@ from fsm.properties import Counts
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from fsm.checking.instants import Instant, Step
+    from fsm.checking.instants import Instant, Step, Stepping
     from fsm.evidence import Conclusion, Taken
     from fsm.properties import Fair, LeadsTo
-    from fsm.table import Table, Way
+    from fsm.table import Way
 
 
 class Node(NamedTuple):
@@ -44,9 +44,9 @@ class _Link:
     to: Node
 
 
-def check_leads_to(claim: LeadsTo, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+def check_leads_to(claim: LeadsTo, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the target comes after each source, in every fair run."""
-    waiting = _Waiting(claim, table)
+    waiting = _Waiting(claim, stepping)
     waiting.explore(limit)
     counts = Counts(
         states=len(waiting.depth), transitions=waiting.transitions, depth=max(waiting.depth.values(), default=0)
@@ -61,12 +61,12 @@ def check_leads_to(claim: LeadsTo, table: Table, limit: int) -> tuple[Conclusion
 class _Waiting:
     """The machine beside one bit: whether the target is due."""
 
-    def __init__(self, claim: LeadsTo, table: Table) -> None:
-        self.table = table
+    def __init__(self, claim: LeadsTo, stepping: Stepping) -> None:
+        self.table = table = stepping.table
         self.fair = claim.fair
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
-        self.steps = Steps(table, sorted(codes([claim.source.means, claim.target.means])))
+        self.steps = stepping.steps([claim.source.means, claim.target.means])
         self.depth: dict[Node, int] = {}
         self.before: dict[Node, tuple[Node, Taken]] = {}
         self.links: dict[Node, list[_Link]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.checking.instants import Steps, codes, holds
+from fsm.checking.instants import holds
 from fsm.checking.searching import Edge, search
 from fsm.evidence import Proved, Refuted, Run, Unreached, Vacuous
 from fsm.exploring import explore
@@ -19,11 +19,10 @@ from fsm.properties import All, Counts, Not, Said
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from fsm.checking.instants import Instant
+    from fsm.checking.instants import Instant, Stepping, Steps
     from fsm.checking.searching import Searched
     from fsm.evidence import Conclusion
     from fsm.properties import Always, Condition, Never, Reachable, Sequence
-    from fsm.table import Table
 
 Node = tuple[int, int]
 """A state, and how many conditions of the sequence have held."""
@@ -32,27 +31,27 @@ DONE = -1
 """In place of that number: all of them have."""
 
 
-def check_never(claim: Never, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+def check_never(claim: Never, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
     total = _total(())
     best: Run | None = None
     for sequence in claim.sequences:
-        run, counts = _run_through(sequence, claim.until, table, limit)
+        run, counts = _run_through(sequence, claim.until, stepping, limit)
         total = _total((total, counts))
         if run is not None and (best is None or run.length < best.length):
             best = run
     if best is not None:
         return Refuted(evidence=best), total
     parts = [part for sequence in claim.sequences for part in _parts(sequence)]
-    return _unless_vacuous(table, parts), total
+    return _unless_vacuous(stepping, parts), total
 
 
-def check_reachable(claim: Reachable, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+def check_reachable(claim: Reachable, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether there is a run through each sequence; the shortest ones are the witnesses."""
     total = _total(())
     witnesses = []
     for sequence in claim.sequences:
-        run, counts = _run_through(sequence, None, table, limit)
+        run, counts = _run_through(sequence, None, stepping, limit)
         total = _total((total, counts))
         if run is None:
             return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), total
@@ -60,23 +59,23 @@ def check_reachable(claim: Reachable, table: Table, limit: int) -> tuple[Conclus
     return Proved(witnesses=tuple(witnesses)), total
 
 
-def check_always(claim: Always, table: Table, limit: int) -> tuple[Conclusion, Counts]:
+def check_always(claim: Always, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether every instant, or those of which ``when`` holds, meet each condition."""
     total = _total(())
     for said in claim.conditions:
         breach: Condition = Not(of=said.means)
         if claim.when is not None:
             breach = All(of=(claim.when.means, breach))
-        run, counts = _run_through((Said(text=f"not ({said.text})", means=breach),), None, table, limit)
+        run, counts = _run_through((Said(text=f"not ({said.text})", means=breach),), None, stepping, limit)
         total = _total((total, counts))
         if run is not None:
             return Refuted(evidence=run), total
-    return _unless_vacuous(table, [claim.when] if claim.when else []), total
+    return _unless_vacuous(stepping, [claim.when] if claim.when else []), total
 
 
-def _run_through(sequence: Sequence, until: Said | None, table: Table, limit: int) -> tuple[Run | None, Counts]:
-    """The shortest run of *table* through *sequence*, if there is one."""
-    through = _through(sequence, until, table)
+def _run_through(sequence: Sequence, until: Said | None, stepping: Stepping, limit: int) -> tuple[Run | None, Counts]:
+    """The shortest run through *sequence*, if there is one."""
+    through, table = _through(sequence, until, stepping), stepping.table
     initial = table.states[table.initial]
     start = through.advance(0, [through.steps.beginning])
     if start == DONE:
@@ -85,11 +84,11 @@ def _run_through(sequence: Sequence, until: Said | None, table: Table, limit: in
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
 
 
-def _through(sequence: Sequence, until: Said | None, table: Table) -> _Through:
+def _through(sequence: Sequence, until: Said | None, stepping: Stepping) -> _Through:
+    table = stepping.table
     conditions = [each.means for each in sequence]
-    both = [*conditions, *([until.means] if until else [])]
     return _Through(
-        steps=Steps(table, sorted(codes(both))),
+        steps=stepping.steps([*conditions, *([until.means] if until else [])]),
         conditions=tuple(holds(each, table) for each in conditions),
         until=holds(until.means, table) if until else None,
     )
@@ -135,20 +134,20 @@ def _parts(sequence: Sequence) -> list[Said]:
     return [Said(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
 
 
-def _unless_vacuous(table: Table, needed: Iterable[Said | None]) -> Conclusion:
+def _unless_vacuous(stepping: Stepping, needed: Iterable[Said | None]) -> Conclusion:
     """Proved, unless one of *needed* is met nowhere."""
     for said in needed:
-        if said is not None and not met(said.means, table):
+        if said is not None and not met(said.means, stepping):
             return Vacuous(unmet=said.text)
     return Proved()
 
 
-def met(condition: Condition, table: Table) -> bool:
+def met(condition: Condition, stepping: Stepping) -> bool:
     """Whether *condition* holds of any instant that can be reached."""
-    steps = Steps(table, sorted(codes([condition])))
-    test = holds(condition, table)
+    steps = stepping.steps([condition])
+    test = holds(condition, stepping.table)
     return test(steps.beginning) or any(
-        test(at) for state in explore(table).depth for step in steps.after(state) for at in step.instants
+        test(at) for state in explore(stepping.table).depth for step in steps.after(state) for at in step.instants
     )
 
 

@@ -21,7 +21,7 @@ LAYERS = (
     ("reading",),
     ("building", "table"),
     ("library", "exploring", "simulating", "monitoring"),
-    ("checking", "sources"),
+    ("bisimulating", "checking", "sources"),
     ("judging",),
     ("reporting",),
     ("cli",),
