@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
+    "mutate": "Find out which mistakes in a model its properties would notice.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
     "simulate": "Write a trace that a model could have made.",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from fsm.checking import examine
 from fsm.checking.searching import LIMIT
-from fsm.cli.options import complete_models, complete_profiles, style, width
+from fsm.cli.options import complete_models, complete_profiles, progress, style, width
 from fsm.errors import nearest
 from fsm.library import specification, specified
 from fsm.reporting import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from fsm.evidence import Examined
     from fsm.properties import Specification
 
@@ -84,7 +80,7 @@ def command(
     ]
     examined: list[Examined] = []
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
-    with _progress(size) as advanced:
+    with progress("checking", size) as advanced:
         for each, profile in work:
             examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced))
     examined = [each for each in examined if each.checked]
@@ -105,13 +101,3 @@ def _known(found: list[Specification], profiles: tuple[str, ...], only: tuple[st
     for name in only:
         if name not in stated:
             raise click.BadParameter(f"'{name}': {nearest(name, stated, of='properties')}", param_hint="--property")
-
-
-@contextmanager
-def _progress(size: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, over the properties; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    with click.progressbar(length=size, label="checking", file=sys.stderr) as bar:
-        yield lambda: bar.update(1)

@@ -22,7 +22,7 @@ LAYERS = (
     ("building", "table"),
     ("library", "exploring", "simulating", "monitoring"),
     ("bisimulating", "checking", "sources"),
-    ("judging",),
+    ("judging", "mutating"),
     ("reporting",),
     ("cli",),
     ("__init__", "__main__"),

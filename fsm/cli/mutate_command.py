@@ -1,0 +1,72 @@
+"""``fsm mutate``: which mistakes in a model its properties would notice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.cli.options import complete_models, progress, style, width
+from fsm.errors import nearest
+from fsm.library import specification, specified
+from fsm.mutating import fates, mutants
+from fsm.reporting import mutants as report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.properties import Specification
+
+
+@click.command("mutate")
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.option("--property", "-P", "only", multiple=True, metavar="NAME", help="Only by this property; may be repeated.")
+@click.option(
+    "--list",
+    "listed",
+    type=click.Choice(["survivors", "equivalent", "all"]),
+    default="survivors",
+    show_default=True,
+    help="The mutants to tell one by one; survivors always are.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+@click.pass_context
+def command(ctx: click.Context, names: tuple[str, ...], only: tuple[str, ...], listed: str, form: str) -> int:
+    """Find out which mistakes in a model its properties would notice.
+
+    MODEL is a name from 'fsm list', FILE a property file or a model file;
+    all shipped models if there is none. A mutant is the model with one cell
+    changed: another target or reply, another kind of cell, an output dropped,
+    added or swapped, an alternative dropped. A property kills it if it no
+    longer comes out as stated. One that no property kills either cannot be
+    told from the model, or survives: something is not stated.
+
+    Properties that compare with another machine are asked only about mutants
+    that the others let pass. The exit code is 1 if any survives.
+
+    \b
+    fsm mutate cri-pod
+    fsm mutate container-status --property stop-is-idempotent --list all
+    """
+    found = [specification(name) for name in dict.fromkeys(names or specified())]
+    stated = dict.fromkeys(one.name for each in found for one in each.properties)
+    for name in only:
+        if name not in stated:
+            raise click.BadParameter(f"'{name}': {nearest(name, stated, of='properties')}", param_hint="--property")
+    size = sum(1 for each in found for _ in mutants(each.machine))
+    with progress("mutating", size) as advanced:
+        mutated = tuple(_mutated(each, only, advanced) for each in found)
+    if form == "json":
+        click.echo(report.json(mutated), nl=False)
+    else:
+        click.echo(report.text(mutated, width=width(), style=style, listed=listed), nl=False, color=ctx.color)
+    return report.answer(mutated).value
+
+
+def _mutated(specification: Specification, only: tuple[str, ...], advanced: Callable[[], None]) -> report.Mutated:
+    asked = tuple(each for each in specification.properties if not only or each.name in only)
+    return report.Mutated(
+        specification=specification, fates=tuple(fates(specification.machine, asked, advanced=advanced))
+    )
