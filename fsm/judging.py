@@ -60,7 +60,7 @@ def judge(
             machine,
             file=name,
             profile=profile if profile in machine.profiles else None,
-            seen=_seen(machine, recording),
+            seen=_shown(machine, recording),
             fresh=fresh or recording.fresh,
             outputs=recording.outputs,
         )
@@ -100,10 +100,10 @@ def _check_profile(machines: Sequence[Machine], profile: str | None) -> None:
     raise InputError([Problem(path=of, line=0, code="FSM203", what=f"no profile '{profile}'", hint=hint)])
 
 
-def _seen(machine: Machine, recording: Recording) -> frozenset[str] | None:
-    if recording.unseen:
-        return frozenset(machine.events) - frozenset(recording.unseen)
-    return recording.seen
+def _shown(machine: Machine, recording: Recording) -> frozenset[str] | None:
+    if recording.hidden:
+        return frozenset(machine.events) - frozenset(recording.hidden)
+    return recording.shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

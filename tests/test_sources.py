@@ -14,8 +14,10 @@ from judged import content, judged, quickly, violations
 
 from fsm.judging import judge
 from fsm.sources import Kind, kind_of
+from fsm.sources.calls import Calls
 from fsm.sources.containerd import Log
 from fsm.sources.entries import entry
+from fsm.sources.texts import met, split
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -146,6 +148,10 @@ def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
         (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', Kind.EVENTS),
         (b'time="2026" level=info msg="StopContainer for c1"', Kind.LOG),
         (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', Kind.LOG),
+        (b'{"event":"x","level":"info","msg":"received","time":"2026"}', Kind.LOG),
+        (b'{"op":"prepare","level":"info","msg":"snapshot","time":"2026"}', Kind.LOG),
+        (b'{"entity":"c1","phase":"init","level":"info","msg":"m","time":"2026"}', Kind.LOG),
+        (b'{"trace":1,"level":"debug","msg":"m","time":"2026"}', Kind.LOG),
     ],
 )
 def test_a_line_tells_what_it_is_a_line_of(line: bytes, kind: Kind) -> None:
@@ -531,6 +537,96 @@ def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
     (seen,) = recording.observations(log(form.replace("%s", P)))
 
     assert (P, kind, "noticed") == (seen.entity, seen.of, seen.phase)
+
+
+@pytest.mark.parametrize(
+    ("messages", "restarts"),
+    [
+        ((BOOT,), 1),
+        ((BOOT, "Start recovering state"), 1),
+        (("Start recovering state",), 1),
+        ((BOOT, BOOT, "Start recovering state"), 2),
+        (("-- -- Reboot --", BOOT, "Start recovering state"), 1),
+        (("-- -- Boot 0123456789abcdef --", "Start recovering state", BOOT), 2),
+        ((BOOT, "Start recovering state", "-- -- Reboot --", BOOT, BOOT), 3),
+    ],
+)
+def test_restarts_are_counted_once(messages: tuple[str, ...], restarts: int) -> None:
+    """Journald tells of the node's, containerd of its own, which every one of the node's brings."""
+    recording = Log()
+    seen = [each for line in log(*messages).splitlines() for each in recording.observations(line)]
+
+    assert (restarts, restarts) == (recording.notes["restarts"], sum(each.event == "restart" for each in seen))
+
+
+LATE = f'failed to kill container "{C}"'
+ERRORS = {
+    "rpc error: code = DeadlineExceeded desc = context deadline exceeded": ("DEADLINE_EXCEEDED", "", ""),
+    "rpc error: code = Canceled desc = context canceled": ("CANCELED", "", ""),
+    f"rpc error: code = Unknown desc = {LATE}: context canceled": ("CANCELED", "", ""),
+    f"{LATE}: context deadline exceeded: unknown": ("DEADLINE_EXCEEDED", "", ""),
+    f"{LATE}: context canceled: unknown: and then its removal failed": ("CANCELED", "", ""),
+    "failed to create containerd task: failed to start shim: context deadline exceeded: exit status 1: unknown": (
+        "DEADLINE_EXCEEDED",
+        "",
+        "",
+    ),
+    "rpc error: code = NotFound desc = context canceled": ("NOT_FOUND", "", ""),
+    "container is not running": ("UNKNOWN", "", ""),
+    "container is in CONTAINER_EXITED state": ("UNKNOWN", "CONTAINER_EXITED", ""),
+    "failed to exec in container: container is in CONTAINER_CREATED state: failed precondition": (
+        "UNKNOWN",
+        "CONTAINER_CREATED",
+        "",
+    ),
+    f'failed to set starting state for container "{C}": container is in CONTAINER_RUNNING state: unknown': (
+        "UNKNOWN",
+        "CONTAINER_RUNNING",
+        "",
+    ),
+    f'failed to set removing state for container "{C}": container is in starting state, can\'t be removed': (
+        "UNKNOWN",
+        "",
+        "",
+    ),
+    GONE: ("NOT_FOUND", "absent", ""),
+    f'failed to exec in container: failed to find container "{C}" in store: not found: unknown': (
+        "UNKNOWN",
+        "absent",
+        "",
+    ),
+    f"rpc error: code = NotFound desc = failed to exec in container: failed to load task: no running task found: task {C} not found: not found": (
+        "NOT_FOUND",
+        "",
+        "",
+    ),
+    f'rpc error: code = NotFound desc = an error occurred when try to find sandbox "{P}": not found': (
+        "NOT_FOUND",
+        "",
+        "absent",
+    ),
+    f'failed to find sandbox id "{P}": not found: unknown': ("UNKNOWN", "", "absent"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_errors_tell_a_code_and_a_state(error: str) -> None:
+    """Whatever was wrapped around them, before and behind."""
+    code, text = split(error)
+
+    assert ERRORS[error] == (code, met(text, pod=False), met(text, pod=True))
+
+
+@pytest.mark.parametrize(
+    ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
+)
+def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
+    """The code is lost on the way to the client, the text is not."""
+    recording = Calls()
+    call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
+
+    assert [] == list(recording.observations(json.dumps(call).encode(), 1))
+    assert ["request", phase] == [seen.phase for _, seen in recording.rest()]
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:

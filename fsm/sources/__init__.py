@@ -45,16 +45,17 @@ class Batch(NamedTuple):
 class Recording:
     """An opened file: its kind, what it shows, and its observations as they are read.
 
-    ``machines`` are those it is judged by unless others are asked for.
-    ``seen`` are the signals it shows, ``None`` meaning all.  ``version``
-    gives, once all is read, the version of containerd that wrote the log.
+    ``machines`` are those it is judged by unless others are asked for.  It
+    shows the signals ``shown``, ``None`` meaning all, and not those ``hidden``.
+    ``version`` gives, once all is read, the version of containerd that wrote
+    the log.
     """
 
     name: str
     kind: Kind
     machines: tuple[str, ...]
-    seen: frozenset[str] | None
-    unseen: tuple[str, ...]
+    shown: frozenset[str] | None
+    hidden: tuple[str, ...]
     fresh: bool
     outputs: bool
     batches: Iterator[Batch]
@@ -82,17 +83,19 @@ def kind_of(line: bytes) -> Kind:
     >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
     <Kind.CALLS: 'CRI calls'>
     """
+    if entry(line) is not None:  # first of all: containerd's own fields may have any name, "event" and "op" too
+        return Kind.LOG
     try:
         found = _SNIFFER.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        found = _Sniffed()
+        return Kind.NOTHING
     if found.trace is not None or found.entity is not None or found.phase is not None:
         return Kind.TRACE
     if found.op is not None:
         return Kind.CALLS
     if found.event is not None:
         return Kind.TRACE if found.ts is None else Kind.EVENTS
-    return Kind.NOTHING if entry(line) is None else Kind.LOG
+    return Kind.NOTHING
 
 
 def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
@@ -115,9 +118,13 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     log = containerd.Log(notes=notes)
     match kind:
         case Kind.CALLS:
-            batches, machines, seen = _calls(calls.Calls(notes=notes), rest()), ("cri-container", "cri-pod"), calls.SEEN
+            batches, machines, shown = (
+                _calls(calls.Calls(notes=notes), rest()),
+                ("cri-container", "cri-pod"),
+                calls.SHOWN,
+            )
         case Kind.EVENTS:
-            batches, machines, seen = _events(nri.Events(notes=notes), rest()), ("nri-container", "nri-pod"), nri.SEEN
+            batches, machines, shown = _events(nri.Events(notes=notes), rest()), ("nri-container", "nri-pod"), nri.SHOWN
         case Kind.TRACE:
             machine = (title.machine,) if title and title.machine else ()
             trace = observations.Trace(notes=notes)
@@ -125,8 +132,8 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
                 name=name,
                 kind=kind,
                 machines=machine,
-                seen=None,
-                unseen=title.unseen if title else (),
+                shown=None,
+                hidden=title.unseen if title else (),
                 fresh=bool(title and title.fresh),
                 outputs=False,
                 batches=_trace(trace, rest(), skip=title is not None),
@@ -134,13 +141,13 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
                 version=str,
             )
         case _:
-            batches, machines, seen = _log(log, rest()), ("container-status", "pod-sandbox"), containerd.SEEN
+            batches, machines, shown = _log(log, rest()), ("container-status", "pod-sandbox"), containerd.SHOWN
     return Recording(
         name=name,
         kind=kind,
         machines=machines,
-        seen=seen,
-        unseen=(),
+        shown=shown,
+        hidden=(),
         fresh=False,
         outputs=kind is Kind.EVENTS,
         batches=batches,

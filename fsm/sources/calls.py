@@ -19,14 +19,14 @@ import msgspec
 
 from fsm.sources.joining import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.sources.ordering import Ordering
-from fsm.sources.texts import met, met_nobody
+from fsm.sources.texts import meant, met, met_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fsm.trace import Observation, Phase
 
-SEEN: Final[frozenset[str]] = frozenset()
+SHOWN: Final[frozenset[str]] = frozenset()
 """A client sees no signals."""
 
 LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
@@ -126,9 +126,10 @@ class Calls:
             return self._joiner.ran(call.id, at=call.end) if ok and call.id else ()
         creates = call.op == "CreateContainer"
         identity = call.pod if creates else call.id
-        phase: Phase = "lost" if call.code in LOST else "reply"
+        code = meant(call.code, call.detail)
+        phase: Phase = "lost" if code in LOST else "reply"
         state = call.state or met(call.detail, pod=call.op in POD_CALLS)
-        reply = "ok" if ok else call.code
+        reply = "ok" if ok else code
         seen = self._joiner.observations(
             call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
         )

@@ -88,7 +88,7 @@ _DOUBTFUL: Final = 64
 
 _LONG: Final = timedelta(microseconds=WINDOW // 1000)
 
-SEEN: Final = frozenset({"restart"})
+SHOWN: Final = frozenset({"restart"})
 """The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
 
 
@@ -101,6 +101,7 @@ class Log:
     _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
     _began: datetime | None = None
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _rebooted: bool = False
     _booting: bool = False
     _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
 
@@ -142,6 +143,7 @@ class Log:
             self._began = None
             return (Observation(phase="gap"),)
         if _BOOT.match(line):
+            self._rebooted = True
             return self._restarted("")
         if _CRASH.search(line):
             self.notes["crashes"] += 1
@@ -180,12 +182,11 @@ class Log:
         """Lines about the daemon as a whole."""
         if found.message == "starting containerd":
             self.version = found.version
-            self._booting = True
-            return self._restarted(found.at)
+            told, self._rebooted, self._booting = self._rebooted, False, True
+            return () if told else self._restarted(found.at)
         if found.message == "Start recovering state":
-            again = not self._booting
-            self._booting = False
-            return self._restarted(found.at) if again else ()
+            told, self._rebooted, self._booting = self._rebooted or self._booting, False, False
+            return () if told else self._restarted(found.at)
         return None
 
     def _restarted(self, at: str) -> Sequence[Observation]:

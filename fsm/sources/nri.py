@@ -20,7 +20,7 @@ from fsm.trace import Observation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SEEN: Final = frozenset({"sync-created", "sync-running", "sync-stopped", "sync-gone"})
+SHOWN: Final = frozenset({"sync-created", "sync-running", "sync-stopped", "sync-gone"})
 """The signals that a plugin takes part in; a recording of one plugin assumes that there is no other."""
 
 _CONTAINER_EVENTS: Final = (

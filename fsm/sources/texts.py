@@ -6,19 +6,18 @@ import re
 from typing import Final
 
 _GRPC: Final = re.compile(r"^rpc error: code = (\w+) desc = (.*)", re.DOTALL)
-_STATE: Final = re.compile(r"\bcontainer is in (CONTAINER_[A-Z]+) state$")
+_STATE: Final = re.compile(r"\bcontainer is in (CONTAINER_[A-Z]+) state\b")
 _NO_CONTAINER: Final = re.compile(
     r"^(?:failed to exec in container: )?(?:an error occurred when try to find container|failed to find container|"
-    r"could not find container)\b.*not found$"
+    r"could not find container)\b.*\bnot found\b"
 )
 _NO_POD: Final = re.compile(
-    r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*not found$"
+    r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*\bnot found\b"
 )
 _NOBODY: Final = re.compile(
     r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
 )
-_CANCELED: Final = re.compile(r"context canceled$")
-_TOO_LATE: Final = re.compile(r"context deadline exceeded$")
+_ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 ABSENT: Final = "absent"
 
@@ -33,13 +32,19 @@ def split(error: str) -> tuple[str, str]:
     """
     found = _GRPC.match(error)
     name, text = (found[1], found[2]) if found else ("Unknown", error)
-    code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
-    # A handler that wraps the error of its context keeps the text and loses the code.
-    if code == "UNKNOWN" and _TOO_LATE.search(text):
-        code = "DEADLINE_EXCEEDED"
-    elif code == "UNKNOWN" and _CANCELED.search(text):
-        code = "CANCELED"
-    return code, text
+    return meant(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(), text), text
+
+
+def meant(code: str, text: str) -> str:
+    """*code*, or the one that was lost: who wraps the error of a context keeps its text only.
+
+    >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
+    'CANCELED'
+    """
+    ended = _ENDED.search(text) if code == "UNKNOWN" else None
+    if ended is None:
+        return code
+    return "CANCELED" if ended[1] == "canceled" else "DEADLINE_EXCEEDED"
 
 
 def met(text: str, *, pod: bool) -> str:
