@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+WRONG_INPUT: Final = 2
+"""The exit code of a command whose input cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ def judge(
     """
     recording = open_recording(name, advanced)
     machines = [load(each) for each in models or _defaults(recording)]
-    _check_profile(machines, profile)
+    _check_profile(machines, profile, name)
     monitors = [
         Monitor(
             machine,
@@ -91,13 +91,13 @@ def _defaults(recording: Recording) -> tuple[str, ...]:
     raise InputError([problem])
 
 
-def _check_profile(machines: Sequence[Machine], profile: str | None) -> None:
+def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
     if profile is None or any(profile in machine.profiles for machine in machines):
         return
     known = dict.fromkeys(name for machine in machines for name in machine.profiles)
     of = " and ".join(machine.name for machine in machines)
     hint = nearest(profile, known, of="profiles")
-    raise InputError([Problem(path=of, line=0, code="FSM203", what=f"no profile '{profile}'", hint=hint)])
+    raise InputError([Problem(path=file, line=0, code="FSM203", what=f"no profile '{profile}' of {of}", hint=hint)])
 
 
 def _shown(machine: Machine, recording: Recording) -> frozenset[str] | None:

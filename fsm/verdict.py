@@ -90,9 +90,13 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """Something seen is not; ``findings`` is never empty."""
+    """Something seen is not; ``findings`` is never empty.
+
+    ``untold`` says why more could not be told, where that is so.
+    """
 
     findings: tuple[Finding, ...]
+    untold: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from fsm.cli import COMMANDS
 from fsm.library import home, load, names
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["judge", "--format", "txt", HOLDING], "'txt' is not one of 'text', 'json', 'junit', 'sarif', 'github'"),
         (["judge", "--fail-on", "must", HOLDING], "'must' is not one of 'MUST', 'SHOULD', 'MAY', 'observed'"),
         (["judge", "--no-such", HOLDING], "No such option '--no-such'"),
-        (["jugde", HOLDING], "no command 'jugde': did you mean 'judge'? commands: judge, list, show, "),
+        (["jugde", HOLDING], "no command 'jugde': did you mean 'judge'? commands: judge, check, "),
         (["show", "container-stats"], "did you mean 'container-status'?"),
         (["show", "cri-pod", "--event", "stopp"], "did you mean 'stop'?"),
         (["show", "cri-pod", "--state", "readdy"], "did you mean 'ready'?"),
@@ -213,6 +215,25 @@ def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
 
     assert 2 == ran.returncode
     assert ["a.log", "b.log"] == re.findall(r"^(\S+): cannot be opened", ran.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path: Path) -> None:
+    """They are judged, the wrong one is told, and the exit code is that of a wrong input."""
+    ran = fsm("judge", "--format", form, "gone.log", FAILING, str(tmp_path), HOLDING, cwd=tmp_path)
+
+    assert 2 == ran.returncode
+    assert "NOT_FOUND" in ran.stdout
+    assert ["gone.log", str(tmp_path)] == re.findall(r"^(\S+): cannot be opened: .*FSM201", ran.stderr, re.MULTILINE)
+
+
+def test_a_log_of_the_runtime_alone() -> None:
+    """No container was judged, and none is said to hold."""
+    ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
+
+    assert (3, "") == (ran.returncode, ran.stderr)
+    assert "container-status unknown, the trace tells of no container\n" in ran.stdout
+    assert "1 line read, 1 restart\n" in ran.stdout
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
@@ -472,9 +493,9 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     [
         (
             ["--help"],
-            "judge list show simulate schema --version Exit codes: 0 holds, 1 2 3 Completion: zsh_source journalctl",
+            "judge check list show simulate schema --version Exit codes: 0 holds, 1 2 3 Completion: zsh_source journalctl",
         ),
-        (["-h"], "judge list show simulate schema"),
+        (["-h"], " ".join(COMMANDS)),
         (
             ["judge", "--help"],
             (
@@ -509,7 +530,7 @@ def test_without_a_command() -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("fsm ", ["judge", "list", "show", "simulate", "schema"]),
+        ("fsm ", list(COMMANDS)),
         ("fsm s", ["show", "simulate", "schema"]),
         ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1"]),
         ("fsm judge --model cri-", ["cri-container", "cri-pod"]),
@@ -589,7 +610,6 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
     """It is valid itself, and so is each model by it."""
-    tomllib = pytest.importorskip("tomllib")
     schema = json.loads(fsm("schema").stdout)
 
     Draft202012Validator.check_schema(schema)

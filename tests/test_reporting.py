@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
+from fsm.errors import Problem
 from fsm.judging import Judged, judge
 from fsm.library import load
 from fsm.machine import Clause, Deviation
@@ -86,6 +87,7 @@ STOP = Violation(
     edits=(Edit(repair=Repair.REPLY, instead="ok"), Edit(repair=Repair.EXTRA)),
     resembles=(DEVIATION,),
 )
+MISSING = Problem(path="gone.log", line=0, code="FSM201", what="cannot be opened: no such file", hint="give a path")
 
 
 def found(*violations: Violation, count: int = 1) -> Finding:
@@ -103,7 +105,7 @@ def judgement(verdict: Verdict, *tolerated: Deviated) -> Judgement:
         verdict=verdict,
         tolerated=tolerated,
         covered=Covered(machine=MACHINE.name, cells=cells),
-        entities=2,
+        entities=0 if isinstance(verdict, Unknown) else 2,
         observations=0 if isinstance(verdict, Unknown) else 12,
         notes={},
     )
@@ -165,6 +167,14 @@ SITUATIONS: dict[str, Report] = {
     "unknown": report(judgement(Unknown(why="nothing in the trace concerns this machine"))),
     "one machine unknown": report(judgement(Holds()), judgement(Unknown(why="nothing"))),
     "two files": Report(judged=named("a.log").judged + report(judgement(Unknown(why="nothing")), name="b.log").judged),
+    "a surprise, and more untold": report(
+        judgement(
+            Fails(findings=(found(replace(STOP, clause=replace(CLAUSE, level="observed"))),), untold="too many calls")
+        )
+    ),
+    "a violation, and more untold": report(judgement(Fails(findings=(found(STOP),), untold="too many calls"))),
+    "a file that cannot be read": replace(report(judgement(Holds())), problems=(MISSING,)),
+    "no file that can be read": Report(judged=(), problems=(MISSING, replace(MISSING, path=f"{HOSTILE}\udcff"))),
     "hostile": holding(HOSTILE, HOSTILE),
     "no edit, no state": report(judgement(Fails(findings=(found(replace(STOP, edits=(), before=(), permitted=())),)))),
     **{f"file {name!a}": named(name) for name in NAMES},
@@ -508,13 +518,15 @@ def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
 
 def test_json_has_the_documented_keys() -> None:
     """Every key is there in every report: scripts need no ``if``."""
-    document = json.loads(as_json(named("a.log")))
+    document = json.loads(as_json(replace(named("a.log"), problems=(MISSING,))))
+    (problem,) = document["problems"]
     (recording,) = document["recordings"]
     (machine,) = recording["machines"]
     (finding,) = machine["findings"]
     (tolerated,) = machine["tolerated"]
     keys: list[tuple[dict[str, Any], str]] = [
-        (document, "verdict fail_on recordings"),
+        (document, "verdict fail_on recordings problems"),
+        (problem, "file line code what hint"),
         (recording, "file kind containerd verdict notes machines"),
         (machine, "machine verdict why entities observations notes findings tolerated cells"),
         (finding, "kind what count entities clause first"),
@@ -570,6 +582,9 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
         ("unknown", ["warning"]),
         ("one machine unknown", ["notice"]),
         ("two files", ["error", "notice", "warning"]),
+        ("a surprise, and more untold", ["warning", "warning"]),
+        ("a violation, and more untold", ["error"]),
+        ("a file that cannot be read", ["error"]),
         ("many found", ["error"] * 100 + ["warning"] * 100),
     ],
 )
@@ -594,6 +609,59 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
     assert ["container-status unknown, nothing in the trace concerns this machine"] == [
         each["message"]["text"] for each in invocation["toolExecutionNotifications"]
     ]
+
+
+def test_what_could_not_be_read_is_told_in_every_format() -> None:
+    """Whoever reads the report alone must not take it for all of it."""
+    partly = SITUATIONS["a file that cannot be read"]
+    (invocation,) = json.loads(sarif(partly))["runs"][0]["invocations"]
+    (error,) = ET.fromstring(junit(partly)).iter("error")  # noqa: S314  (ours)
+
+    assert 2 == partly.code()
+    assert (2, False) == (invocation["exitCode"], invocation["executionSuccessful"])
+    assert ["cannot be opened: no such file [FSM201]"] == [
+        each["message"]["text"] for each in invocation["toolExecutionNotifications"]
+    ]
+    assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
+    assert ("FSM201", "cannot be opened: no such file: give a path") == (error.attrib["type"], error.attrib["message"])
+    assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(partly)
+    assert ["holds    containerd.log", "wrong    gone.log: cannot be opened: no such file"] == (
+        text(partly).splitlines()[-2:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("situation", "why", "skipped"),
+    [
+        ("unknown", "nothing in the trace concerns this machine", True),
+        ("a surprise, and more untold", "too many calls", True),
+        ("a violation, and more untold", "too many calls", True),
+        ("nothing found", None, False),
+    ],
+)
+def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
+    """In every format, and as no pass of any clause."""
+    document = json.loads(as_json(SITUATIONS[situation]))
+    (invocation,) = json.loads(sarif(SITUATIONS[situation]))["runs"][0]["invocations"]
+    root = ET.fromstring(junit(SITUATIONS[situation]))  # noqa: S314  (ours)
+
+    assert why == document["recordings"][0]["machines"][0]["why"]
+    assert bool(why) == bool(invocation["toolExecutionNotifications"])
+    assert skipped == bool(list(root.iter("skipped")))
+    assert (why is not None and "violation" not in situation) == (
+        bool(why) and f"container-status unknown, {why}" in text(SITUATIONS[situation])
+    )
+
+
+def test_one_is_no_plural() -> None:
+    """Of what was read, and of what was met."""
+    (judged,) = report(judgement(Holds())).judged
+    notes = {"lines": 1, "restarts": 1, "crashes": 1, "foreign or damaged lines": 1, "calls that reached nobody": 2}
+    found = replace(judged, notes=notes)
+
+    assert "1 line read, 1 restart, 1 crash, 1 foreign or damaged line, 2 calls that reached nobody" in text(
+        Report(judged=(found,)), width=2_000
+    )
 
 
 def test_sarif_suppresses_what_the_profile_tolerates() -> None:
@@ -660,6 +728,10 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
         ("unknown", Answer.UNKNOWN),
         ("one machine unknown", Answer.HOLDS),
         ("two files", Answer.FAILS),
+        ("a surprise, and more untold", Answer.UNKNOWN),
+        ("a violation, and more untold", Answer.FAILS),
+        ("a file that cannot be read", Answer.UNKNOWN),
+        ("no file that can be read", Answer.UNKNOWN),
     ],
 )
 def test_not_knowing_is_no_pass(situation: str, answer: Answer) -> None:

@@ -115,7 +115,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
     assert [each for each in violations(judged(recording, tmp_path)) if each.line <= found.notes["lines"]][:-1] == (
         violations(found)[:-1]
     )
-    assert 1 == found.notes["compressed data damaged: read up to there"]
+    assert 1 == found.notes["breaks in the compressed data: the rest is missing"]
     assert violations(found)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.errors import InputError, nearest
+from fsm.errors import WRONG_INPUT, InputError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,6 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """The commands in the order of ``--help``, each with its line there."""
 
-WRONG_INPUT: Final = 2
 CANNOT_WRITE: Final = 74
 """As ``sysexits.h`` has it: the disk is full, and no verdict is told."""
 INTERRUPTED: Final = 130

@@ -8,8 +8,7 @@ import click
 
 from fsm.checking import examine
 from fsm.checking.searching import LIMIT
-from fsm.cli.options import complete_models, complete_profiles, progress, style, width
-from fsm.errors import nearest
+from fsm.cli.options import choices, complete_models, complete_profiles, progress, style, width
 from fsm.library import specification, specified
 from fsm.reporting import checked
 
@@ -96,8 +95,8 @@ def _known(found: list[Specification], profiles: tuple[str, ...], only: tuple[st
     have = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
     for profile in profiles:
         if profile not in have:
-            raise click.BadParameter(f"'{profile}': {nearest(profile, have, of='profiles')}", param_hint="--profile")
+            raise click.BadParameter(choices(profile, have, of="profiles"), param_hint="--profile")
     stated = dict.fromkeys(one.name for each in found for one in each.properties)
     for name in only:
         if name not in stated:
-            raise click.BadParameter(f"'{name}': {nearest(name, stated, of='properties')}", param_hint="--property")
+            raise click.BadParameter(choices(name, stated, of="properties"), param_hint="--property")

@@ -30,7 +30,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "data", "junit": "junit", "sarif": 
 
 @click.command(
     "judge",
-    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 the input is wrong, 3 nothing in it could be judged.",
+    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it cannot be told.",
 )
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
@@ -103,15 +103,17 @@ def command(
                 )
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
-    if problems:
+    if problems and not judged:
         raise InputError(problems)
-    report = Report(judged=tuple(judged), fail_on=fail_on)
+    report = Report(judged=tuple(judged), fail_on=fail_on, problems=tuple(problems))
     if form == "text":
         click.echo(text(report, width=width(), style=style, coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
         click.echo(_writer(form)(report).encode("utf-8", "replace"), nl=False)
-    return report.total().value
+    if problems:
+        click.echo(str(InputError(problems)), err=True)
+    return report.code()
 
 
 def _writer(form: str) -> Callable[[Report], str]:

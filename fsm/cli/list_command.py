@@ -7,6 +7,7 @@ import click
 from fsm.cli.options import width
 from fsm.library import load, names
 from fsm.reporting.data import dumped
+from fsm.reporting.words import plural
 
 
 @click.command("list")
@@ -43,7 +44,12 @@ def command(form: str) -> int:
     rows = []
     for each in machines:
         profiles = f" Profiles: {', '.join(each.profiles)}." if each.profiles else ""
-        rows.append((each.name, f"{each.title}: {len(each.states)} states, {len(each.events)} events.{profiles}"))
+        rows.append(
+            (
+                each.name,
+                f"{each.title}: {plural(len(each.states), 'state')}, {plural(len(each.events), 'event')}.{profiles}",
+            )
+        )
     formatter.write_dl(rows)
     click.echo(formatter.getvalue(), nl=False)
     return 0

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import complete_models, progress, style, width
-from fsm.errors import nearest
+from fsm.cli.options import choices, complete_models, progress, style, width
 from fsm.library import specification, specified
 from fsm.mutating import fates, mutants
 from fsm.reporting import mutants as report
@@ -54,7 +53,7 @@ def command(ctx: click.Context, names: tuple[str, ...], only: tuple[str, ...], l
     stated = dict.fromkeys(one.name for each in found for one in each.properties)
     for name in only:
         if name not in stated:
-            raise click.BadParameter(f"'{name}': {nearest(name, stated, of='properties')}", param_hint="--property")
+            raise click.BadParameter(choices(name, stated, of="properties"), param_hint="--property")
     size = sum(1 for each in found for _ in mutants(each.machine))
     with progress("mutating", size) as advanced:
         mutated = tuple(_mutated(each, only, advanced) for each in found)

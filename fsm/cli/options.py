@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.errors import InputError
+from fsm.building import under
+from fsm.errors import InputError, nearest
 from fsm.library import load, names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from click.shell_completion import CompletionItem as Item
+
+    from fsm.machine import Machine
 
 WIDEST = 100
 
@@ -38,6 +41,21 @@ def progress(label: str, size: int) -> Iterator[Callable[[], None]]:
         return
     with click.progressbar(length=size, label=label, file=sys.stderr) as bar:
         yield lambda: bar.update(1)
+
+
+def choices(word: str, known: Iterable[str], *, of: str) -> str:
+    """What is wrong with *word*, which is none of the *known* ones, and the way out."""
+    return f"'{word}': {nearest(word, known, of=of)}"
+
+
+def machine_under(name: str, profile: str | None) -> Machine:
+    """The machine of the model *name*, as *profile* has it if one is given."""
+    machine = load(name)
+    if profile is None:
+        return machine
+    if profile not in machine.profiles:
+        raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
+    return under(machine, profile)
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from fsm.building import under
-from fsm.cli.options import complete_models, complete_profiles, style, width
-from fsm.errors import nearest
+from fsm.cli.options import choices, complete_models, complete_profiles, machine_under, style, width
 from fsm.exploring import explore
-from fsm.library import load
 from fsm.reporting import model
 from fsm.table import tabulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @click.command("show")
@@ -39,16 +31,12 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
     fsm show container-status --event StopContainer --profile containerd-1.6
     fsm show pod-sandbox --state unknown
     """
-    machine = load(name)
-    if profile is not None:
-        if profile not in machine.profiles:
-            raise click.BadParameter(_choices(profile, machine.profiles, "profiles"), param_hint="--profile")
-        machine = under(machine, profile)
+    machine = machine_under(name, profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
-        raise click.BadParameter(_choices(str(event), machine.events, "events"), param_hint="--event")
+        raise click.BadParameter(choices(str(event), machine.events, of="events"), param_hint="--event")
     if state is not None and state not in machine.states:
-        raise click.BadParameter(_choices(state, machine.states, "states"), param_hint="--state")
+        raise click.BadParameter(choices(state, machine.states, of="states"), param_hint="--state")
     states = set(machine.states) if state is None else {state}
     if form == "json":
         click.echo(model.json(machine, events=events, states=states), nl=False)
@@ -57,7 +45,3 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
     written = model.text(machine, graph, events=events, states=states, width=width(), style=style)
     click.echo(written, nl=False, color=ctx.color)
     return 0
-
-
-def _choices(word: str, known: Iterable[str], of: str) -> str:
-    return f"'{word}'; {nearest(word, known, of=of)}"

@@ -8,10 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.building import under
-from fsm.cli.options import complete_models, complete_profiles
-from fsm.errors import nearest
-from fsm.library import load
+from fsm.cli.options import complete_models, complete_profiles, machine_under
 from fsm.simulating import simulate
 from fsm.table import tabulate
 
@@ -45,12 +42,7 @@ def command(model: str, seed: int, length: int, entities: int, overlap: int, pro
     \b
     fsm simulate container-status --length 1000 --overlap 2 | fsm judge -
     """
-    machine = load(model)
-    if profile is not None:
-        if profile not in machine.profiles:
-            hint = nearest(profile, machine.profiles, of="profiles")
-            raise click.BadParameter(f"'{profile}'; {hint}", param_hint="--profile")
-        machine = under(machine, profile)
+    machine = machine_under(model, profile)
     trace = simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):

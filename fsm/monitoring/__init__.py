@@ -138,6 +138,7 @@ class Monitor:
         self._covered: Counter[tuple[int, int]] = Counter()
         self._notes: Counter[str] = Counter()
         self._entities = 0
+        self._general = 0
         self._observations = 0
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int]) -> None:
@@ -178,18 +179,21 @@ class Monitor:
         )
 
     def _verdict(self) -> Verdict:
+        gave_up = self._notes["too many possibilities"] > 0
+        untold = "too many calls overlap to try every order of them" if gave_up else ""
         findings = self._folder.findings()
         if findings:
-            return Fails(findings=findings)
-        if self._observations == self._notes["unknown event"]:
+            return Fails(findings=findings, untold=untold)
+        if self._observations and not self._entities:
+            return Unknown(why=f"the trace tells of no {self.machine.entity}")
+        if self._observations - self._general <= self._notes["unknown event"]:
             return Unknown(why="nothing in the trace concerns this machine")
-        if self._notes["too many possibilities"]:
-            return Unknown(why="too many calls overlap to try every order of them")
-        return Holds()
+        return Unknown(why=untold) if untold else Holds()
 
     # -- one observation, with all that can happen -------------------------
 
     def _slowly(self, seen: Observation, line: int) -> None:
+        self._general += not seen.entity or seen.phase == "gap"
         if seen.phase == "gap":
             self._forget(seen.entity)
         elif seen.entity:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fsm.errors import WRONG_INPUT
 from fsm.machine import LEVELS
 from fsm.verdict import Fails, Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fsm.errors import Problem
     from fsm.judging import Judged
     from fsm.model import Level
     from fsm.verdict import Finding, Judgement
@@ -31,10 +33,14 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Judged recordings, and the weakest level of which a breach is a failure."""
+    """Judged recordings, and the weakest level of which a breach is a failure.
+
+    ``problems`` are those of recordings that could not be judged at all.
+    """
 
     judged: tuple[Judged, ...]
     fail_on: Level = "MUST"
+    problems: tuple[Problem, ...] = ()
 
     def fails(self, finding: Finding) -> bool:
         """Whether *finding* is a violation, and not a mere surprise."""
@@ -49,21 +55,27 @@ class Report:
     def answer(self, judgement: Judgement) -> Answer:
         """What one judgement comes to."""
         match judgement.verdict:
-            case Fails(findings=findings):
-                return Answer.FAILS if any(self.fails(each) for each in findings) else Answer.HOLDS
+            case Fails(findings=findings, untold=untold):
+                if any(self.fails(each) for each in findings):
+                    return Answer.FAILS
+                return Answer.UNKNOWN if untold else Answer.HOLDS
             case Unknown():
                 return Answer.UNKNOWN
             case Holds():
                 return Answer.HOLDS
 
     def of(self, judged: Judged) -> Answer:
-        """What one recording comes to: machines that it says nothing of do not count beside others."""
-        answers = [self.answer(each) for each in judged.judgements if each.observations or not _any(judged)]
-        return worst(answers)
+        """What one recording comes to: machines of whose entities it tells nothing do not count beside others."""
+        told = [each for each in judged.judgements if each.entities]
+        return worst([self.answer(each) for each in told or judged.judgements])
 
     def total(self) -> Answer:
         """What all of it comes to."""
-        return worst([self.of(each) for each in self.judged])
+        return worst([self.of(each) for each in self.judged] + [Answer.UNKNOWN for _ in self.problems])
+
+    def code(self) -> int:
+        """The exit code: a recording that cannot be judged outweighs whatever was found in others."""
+        return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
         """How many violations there are in one recording."""
@@ -76,8 +88,13 @@ class Report:
                 yield judged, judgement
 
 
-def _any(judged: Judged) -> bool:
-    return any(each.observations for each in judged.judgements)
+def why(judgement: Judgement) -> str:
+    """Why the machine could not answer, or not answer in full; empty where it could."""
+    match judgement.verdict:
+        case Unknown(why=reason) | Fails(untold=reason):
+            return reason
+        case Holds():
+            return ""
 
 
 def worst(answers: list[Answer]) -> Answer:

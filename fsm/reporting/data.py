@@ -8,10 +8,10 @@ from __future__ import annotations
 from json import dumps
 from typing import TYPE_CHECKING, TypeAlias
 
-from fsm.reporting import words
-from fsm.verdict import Unknown
+from fsm.reporting import why, words
 
 if TYPE_CHECKING:
+    from fsm.errors import Problem
     from fsm.judging import Judged
     from fsm.machine import Clause, Deviation
     from fsm.reporting import Report
@@ -26,6 +26,7 @@ def json(report: Report) -> str:
         "verdict": report.total().name.lower(),
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
+        "problems": [_problem(each) for each in report.problems],
     }
     return dumped(document)
 
@@ -52,6 +53,16 @@ def _recording(report: Report, judged: Judged) -> Json:
     }
 
 
+def _problem(problem: Problem) -> Json:
+    return {
+        "file": problem.path,
+        "line": problem.line or None,
+        "code": problem.code,
+        "what": problem.what,
+        "hint": problem.hint or None,
+    }
+
+
 def _judgement(report: Report, judgement: Judgement) -> Json:
     cells: dict[str, Json] = {}
     for (event, state), count in judgement.covered.cells.items():
@@ -61,7 +72,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
     return {
         "machine": judgement.machine.name,
         "verdict": report.answer(judgement).name.lower(),
-        "why": judgement.verdict.why if isinstance(judgement.verdict, Unknown) else None,
+        "why": why(judgement) or None,
         "entities": judgement.entities,
         "observations": judgement.observations,
         "notes": dict(judgement.notes),

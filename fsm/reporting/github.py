@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.reporting import Answer, words
-from fsm.verdict import Unknown
+from fsm.reporting import Answer, why, words
 
 if TYPE_CHECKING:
     from fsm.reporting import Report
@@ -15,7 +14,7 @@ def github(report: Report) -> str:
     """One command a cause, ending in a newline; a notice where there is none."""
     lines = []
     for judged, judgement in report.each():
-        verdict, machine = judgement.verdict, judgement.machine
+        machine = judgement.machine
         for finding in report.findings(judgement):
             first = finding.first[0]
             message = [
@@ -34,8 +33,12 @@ def github(report: Report) -> str:
             title = f"tolerated deviation {deviation.name} of {deviation.profile}"
             about = f"{deviation.about} ({words.often(each.count)})"
             lines.append(_command("notice", judged.name, each.first.line, title, about))
-        if isinstance(verdict, Unknown) and report.of(judged) is Answer.UNKNOWN:
-            lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", verdict.why))
+        if report.answer(judgement) is report.of(judged) is Answer.UNKNOWN:
+            lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))
+    lines += [
+        _command("error", each.path, max(each.line, 1), each.code, f"{each.what}\n{each.hint}")
+        for each in report.problems
+    ]
     if not lines:
         lines = [f"::notice title=fsm::{report.total().name.lower()}"]
     return "\n".join(lines) + "\n"

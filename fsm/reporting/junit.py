@@ -6,10 +6,9 @@ import re
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from fsm.reporting import Answer, words
-from fsm.verdict import Unknown
+from fsm.reporting import Answer, why, words
 
 if TYPE_CHECKING:
     from fsm.machine import Clause
@@ -24,8 +23,9 @@ def junit(report: Report) -> str:
     """The report as JUnit XML, ending in a newline.
 
     Every clause of the machine is a case.  Violations fail it, surprises and
-    tolerated deviations stand in its output; a recording that says nothing of
-    the machine skips them all.
+    tolerated deviations stand in its output; what could not be told of the
+    machine is skipped.  A recording that could not be judged at all is an
+    error.
     """
     document = JUnitXml("fsm judge")
     for judged, judgement in report.each():
@@ -36,6 +36,12 @@ def junit(report: Report) -> str:
         for clause in clauses:
             mine = [each for each in findings if each.first[0].clause == clause]
             suite.add_testcase(_case(report, clause, mine, judgement))
+        document.add_testsuite(suite)
+    for problem in report.problems:
+        case = TestCase(clean(words.file(problem.path)), classname="fsm")
+        case.result = [Error(clean(f"{problem.what}: {problem.hint}"), problem.code)]
+        suite = TestSuite(clean(words.file(problem.path)))
+        suite.add_testcase(case)
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]  # it says not what it returns
     out = BytesIO()
@@ -48,8 +54,8 @@ def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Ju
     violations = [each for each in findings if report.fails(each)]
     if violations:
         case.result = [_failure(violations, judgement)]
-    elif isinstance(judgement.verdict, Unknown):
-        case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {judgement.verdict.why}")]
+    elif reason := why(judgement):
+        case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {reason}")]
     said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
     said += [
         f"tolerated deviation {each.first.deviation.name} of {each.first.deviation.profile}: {words.often(each.count)}"

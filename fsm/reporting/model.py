@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 from fsm.reporting.data import Json, clause_data, deviation_data, dumped
+from fsm.reporting.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -48,9 +49,9 @@ def text(
 
 def _facts(machine: Machine, graph: Graph, width: int) -> Iterator[str]:
     facts = [
-        f"{len(machine.states)} states",
-        f"{len(machine.events)} events",
-        f"{len(graph.transitions)} transitions",
+        plural(len(machine.states), "state"),
+        plural(len(machine.events), "event"),
+        plural(len(graph.transitions), "transition"),
         f"depth {max(graph.depth.values())}",
         f"starts {machine.initial}",
     ]

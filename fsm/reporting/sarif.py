@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from fsm.reporting import words
+from fsm.reporting import why, words
 from fsm.reporting.data import Json, dumped
-from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from fsm.judging import Judged
     from fsm.machine import Clause
     from fsm.reporting import Report
     from fsm.verdict import Deviated, Finding, Judgement
@@ -27,10 +25,11 @@ def sarif(report: Report) -> str:
     results: list[Json] = []
     untold: list[Json] = []
     for judged, judgement in report.each():
-        if isinstance(judgement.verdict, Unknown):
-            untold.append(_untold(judged, judgement, judgement.verdict.why))
+        if reason := why(judgement):
+            untold.append(_untold("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
         results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
+    untold += [_untold("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
     return dumped(
         {
             "$schema": SCHEMA,
@@ -46,8 +45,8 @@ def sarif(report: Report) -> str:
                     },
                     "invocations": [
                         {
-                            "executionSuccessful": True,
-                            "exitCode": report.total().value,
+                            "executionSuccessful": not report.problems,
+                            "exitCode": report.code(),
                             "toolExecutionNotifications": untold,
                         }
                     ],
@@ -105,11 +104,11 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     return name
 
 
-def _untold(judged: Judged, judgement: Judgement, why: str) -> Json:
+def _untold(level: str, file: str, text: str) -> Json:
     return {
-        "level": "warning",
-        "message": {"text": f"{judgement.machine.name} unknown, {why}"},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(judged.name)}}}],
+        "level": level,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
     }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from fsm.reporting import Answer, words
+from fsm.reporting import Answer, why, words
 from fsm.sources import Kind
-from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +51,12 @@ class _Writer:
             if number:
                 yield ""
             yield from self._recording(judged)
-        if len(self.report.judged) > 1:
+        if len(self.report.judged) + len(self.report.problems) > 1:
             yield ""
             for judged in self.report.judged:
                 yield f"{self._answer(self.report.of(judged), 'unknown')}  {words.visible(words.file(judged.name))}"
+            for problem in self.report.problems:
+                yield f"{self.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
         kind = "no kind of recording that fsm knows" if judged.kind is Kind.NOTHING else judged.kind.value
@@ -127,7 +128,7 @@ class _Writer:
     def _summary(self, judged: Judged) -> Iterator[str]:
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
-        notes = [f"{count:,} {name}" for name, count in judged.notes.items() if name != "lines"]
+        notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
         yield from self._wrapped(", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes]))
         yield from self._wrapped(self._advice(judged))
         if judged.kind is Kind.NOTHING:
@@ -137,10 +138,10 @@ class _Writer:
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
-        why = f", {judgement.verdict.why}" if isinstance(judgement.verdict, Unknown) else ""
+        reason = f", {why(judgement)}" if answer is Answer.UNKNOWN else ""
         word = answer.name.lower()
-        yield from self._wrapped(f"{judgement.machine.name} {word}{why}", marked=word, how=_COLOURS[answer])
-        if not judgement.observations:
+        yield from self._wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
+        if not judgement.entities:
             return
         found = self.report.findings(judgement)
         counts = [

@@ -39,12 +39,26 @@ def visible(text: str) -> str:
 def plural(count: int, word: str) -> str:
     """*count* and *word*, in the plural where it should be.
 
-    >>> plural(1, "container"), plural(2, "container"), plural(2, "entity")
-    ('1 container', '2 containers', '2 entities')
+    >>> plural(1, "container"), plural(2, "container"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
+    ('1 container', '2 containers', '2 entities', '2 keys', '2 boxes')
     """
-    if count == 1:
-        return f"1 {word}"
-    return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+    return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
+
+
+def _many(word: str) -> str:
+    if re.search("[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
+
+
+def counted(count: int, names: str) -> str:
+    """*count* and *names*, of which the first in the plural becomes one where there is only one.
+
+    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "exits of unknown containers or pods")
+    ('2 foreign or damaged lines', '1 crash', '1 exit of unknown containers or pods')
+    """
+    one = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", names, count=1) if count == 1 else names
+    return f"{count:,} {one}"
 
 
 def either(names: Iterable[str]) -> str:

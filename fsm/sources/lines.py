@@ -115,7 +115,7 @@ class Lines:
                 inflate = zlib.decompressobj(wbits=_GZIP)
             elif not data:
                 data = self._read(file)
-        self.notes["compressed data damaged: read up to there"] += 1
+        self.notes["breaks in the compressed data: the rest is missing"] += 1
 
     def _read(self, file: IO[bytes]) -> bytes:
         try:
