@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -138,9 +139,9 @@ def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, 
     return Found(line, of, "reply", event, said, clause, level, edit)
 
 
-def output(line: int, event: str, clause: str, edit: str, of: str = "nri-container") -> Found:
+def output(line: int, event: str, clause: str, edit: str, level: str = "MUST", of: str = "plugin-container") -> Found:
     """An output that is not allowed."""
-    return Found(line, of, "output", event, "", clause, "observed", edit)
+    return Found(line, of, "output", event, "", clause, level, edit)
 
 
 PLANTED = (
@@ -305,41 +306,78 @@ PLANTED = (
         drop=1,
     ),
     Edit(
-        name="a stop is relayed twice",
+        name="a plugin is told of a creation twice",
         recording=PLUGIN,
-        after=14,
-        lines=('{"event": "StopContainer", "container": "635a3", "ts": 1}',),
-        finds=output(15, "StopContainer", "stop-is-relayed", ""),
+        after=8,
+        lines=('{"event": "CreateContainer", "container": "635a3", "ts": 1}',),
+        finds=output(9, "CreateContainer", "created-first", ""),
     ),
     Edit(
-        name="a removal is relayed twice",
+        name="a plugin is told of a start twice",
         recording=PLUGIN,
-        after=16,
-        lines=('{"event": "REMOVE_CONTAINER", "container": "635a3", "ts": 1}',),
-        finds=output(17, "RemoveContainer", "remove-is-relayed", ""),
+        after=12,
+        lines=('{"event": "START_CONTAINER", "container": "635a3", "ts": 1}',),
+        finds=output(13, "StartContainer", "started-once", ""),
     ),
     Edit(
-        name="a removal is relayed without a stop",
-        recording=PLUGIN,
-        after=25,
-        lines=(),
-        finds=output(26, "RemoveContainer", "remove-is-relayed", ""),
-        drop=1,
-    ),
-    Edit(
-        name="a removal is relayed without a creation",
+        name="a plugin is told of a start and not of the creation",
         recording=PLUGIN,
         after=4,
-        lines=(f'{{"event": "REMOVE_CONTAINER", "container": "{NEW}", "ts": 1}}',),
-        finds=output(5, "RemoveContainer", "remove-is-relayed", ""),
+        lines=(f'{{"event": "START_CONTAINER", "container": "{NEW}", "ts": 1}}',),
+        finds=output(5, "StartContainer", "started-once", ""),
         fresh=True,
     ),
     Edit(
-        name="a pod is removed twice",
+        name="a plugin is told after the fact of what it was not told before",
+        recording=PLUGIN,
+        after=8,
+        lines=('{"event": "POST_START_CONTAINER", "container": "635a3", "ts": 1}',),
+        finds=output(9, "PostStartContainer", "told-after-the-fact", "", "SHOULD"),
+    ),
+    Edit(
+        name="a plugin is told of a stop twice",
+        recording=PLUGIN,
+        after=14,
+        lines=('{"event": "StopContainer", "container": "635a3", "ts": 1}',),
+        finds=output(15, "StopContainer", "stopped-once", ""),
+    ),
+    Edit(
+        name="a plugin is told of a removal twice",
+        recording=PLUGIN,
+        after=16,
+        lines=('{"event": "REMOVE_CONTAINER", "container": "635a3", "ts": 1}',),
+        finds=output(17, "RemoveContainer", "removed-last", ""),
+    ),
+    Edit(
+        name="a plugin is told of a removal and not of the stop",
+        recording=PLUGIN,
+        after=25,
+        lines=(),
+        finds=output(26, "RemoveContainer", "removed-last", ""),
+        drop=1,
+    ),
+    Edit(
+        name="a plugin is told of a removal and not of the creation",
+        recording=PLUGIN,
+        after=4,
+        lines=(f'{{"event": "REMOVE_CONTAINER", "container": "{NEW}", "ts": 1}}',),
+        finds=output(5, "RemoveContainer", "removed-last", ""),
+        fresh=True,
+    ),
+    Edit(
+        name="a plugin is told of an update and not of the creation",
+        recording=PLUGIN,
+        after=4,
+        lines=(f'{{"event": "UpdateContainer", "container": "{NEW}", "ts": 1}}',),
+        finds=output(5, "UpdateContainer", "created-first", ""),
+        fresh=True,
+    ),
+    Edit(
+        name="a plugin is told of a pod's removal twice",
         recording=PLUGIN,
         after=17,
         lines=('{"event": "REMOVE_POD_SANDBOX", "pod": "b661f", "ts": 1}',),
-        finds=output(18, "RemovePodSandbox", "remove-is-relayed", "extra", of="nri-pod"),
+        finds=output(18, "RemovePodSandbox", "removed-last", "extra", of="plugin-pod"),
     ),
 )
 
@@ -362,6 +400,41 @@ def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
     (found,) = violations(judged(planted(edit), tmp_path, fresh=edit.fresh))
 
     assert edit.finds == found._replace(edit=found.edit if edit.finds.edit else "")
+
+
+@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize("with_profile", [False, True])
+def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
+    """Whatever order its callers keep to, containerd's NRI layer may have sent it."""
+    version = profile(name) if with_profile else None
+    found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
+
+    assert {Holds()} == {each.verdict for each in found.judgements}
+
+
+EITHER_WAY = {"PostStartContainer", "StopContainer"}
+"""A container that ends at once is told to have stopped before or after it is told to have started."""
+
+
+def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
+    """Whichever neighbours are swapped in what a plugin was told of a container, it is found."""
+    lines = content(PLUGIN).splitlines()
+    told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
+    missed = []
+    swapped = 0
+    for container in {each for each, _ in told if each}:
+        numbers = [number for each, number in told if each == container]
+        for one, other in pairwise(numbers):
+            names = {json.loads(lines[each])["event"].title().replace("_", "") for each in (one, other)}
+            names = {name if name.endswith("Container") else name.replace("container", "Container") for name in names}
+            changed = list(lines)
+            changed[one], changed[other] = changed[other], changed[one]
+            found = violations(judged(b"\n".join(changed), tmp_path))
+            swapped += 1
+            if not found and names != EITHER_WAY:
+                missed.append(names)
+    assert swapped > 10
+    assert [] == missed
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:

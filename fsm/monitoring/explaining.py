@@ -100,9 +100,14 @@ def _cause(scene: Scene) -> Cause:
 
 
 def _met(scene: Scene) -> tuple[int, ...]:
-    """The states in which the event may have acted, or that may have been shown."""
+    """The states in which the event may have acted, or that may have been shown.
+
+    Where another output than the one that was seen would have been next, the
+    entity is elsewhere only by what nobody saw.
+    """
     states = set()
-    for each in scene.before:
+    quiet = [each for each in scene.before if not each.queue]
+    for each in quiet or scene.before:
         mine = [call for call in each.pending if call.row == scene.row and call.stage >= ASKED]
         states |= {state for call in mine for state in numbers(call.met)} or {each.state}
     return tuple(sorted(states))

@@ -124,7 +124,11 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
                 calls.SHOWN,
             )
         case Kind.EVENTS:
-            batches, machines, shown = _events(nri.Events(notes=notes), rest()), ("nri-container", "nri-pod"), nri.SHOWN
+            batches, machines, shown = (
+                _events(nri.Events(notes=notes), rest()),
+                ("plugin-container", "plugin-pod"),
+                nri.SHOWN,
+            )
         case Kind.TRACE:
             machine = (title.machine,) if title and title.machine else ()
             trace = observations.Trace(notes=notes)
