@@ -235,7 +235,13 @@ def _waits_for_ever(machine: Machine, claim: LeadsTo) -> bool:
         raise OverflowError
     for size in range(1, len(waiting) + 1):
         for those in combinations(waiting, size):
-            inside = [link for link in links if link[0] in those and link[2] in those]
+            inside = [
+                (source, step, to)
+                for source, step, to in links
+                if source in those
+                and to in those
+                and not any(true(claim.target.means, at, machine) for at in step.instants)
+            ]
             if _round(those, inside) and all(_is_fair(machine, fair, those, inside) for fair in claim.fair):
                 return True
             if size == 1 and all(_is_fair(machine, fair, those, []) for fair in claim.fair):

@@ -8,7 +8,7 @@ import naive_checking
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import DOOR, JOB, counter, edited, machine_of
+from machines import DOOR, JOB, counter, counter_text, edited, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
@@ -86,6 +86,15 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
     run = run_of(concluded(machine, fails))
     if shown is not None:
         assert shown == told(run)
+
+
+@pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
+def test_a_step_may_bring_the_target_and_the_source_once_more(fair: str, verdict: type[Conclusion]) -> None:
+    """A *tick* that is followed by a *tock* has been answered, though another *tick* comes at once."""
+    text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
+    claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
+
+    assert isinstance(concluded(machine_of(text), claim), verdict)
 
 
 @pytest.mark.parametrize("states", [2, 5, 30])

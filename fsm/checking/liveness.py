@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """A step between nodes in which the target is due."""
+    """A step between nodes in which the target is due, and in which it does not come."""
 
     step: Step
     to: Node
@@ -84,7 +84,8 @@ class _Waiting:
             for step in self.steps.after(node.state):
                 self.transitions += 1
                 to = Node(step.way.to, self._due(due=node.due, instants=step.instants))
-                if node.due and to.due:
+                # A step of several outputs may meet the target, and then the source once more.
+                if node.due and to.due and not any(self.target(at) for at in step.instants):
                     links.append(_Link(step=step, to=to))
                 if to not in self.depth:
                     self.depth[to] = self.depth[node] + 1
