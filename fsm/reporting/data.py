@@ -137,7 +137,7 @@ def clause_data(clause: Clause) -> Json:
     }
 
 
-def deviation_data(deviation: Deviation) -> Json:
+def deviation_data(deviation: Deviation) -> dict[str, Json]:
     """*deviation* as data."""
     return {
         "name": deviation.name,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from fsm.exploring import Graph
-    from fsm.machine import Cell, Clause, Event, Machine, Outcome
+    from fsm.machine import Cell, Clause, Deviation, Event, Machine, Outcome, Override
 
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
@@ -130,7 +130,11 @@ def _wrapped(value: str, width: int, first: str, rest: str | None = None) -> Ite
 
 
 def json(machine: Machine, *, events: Collection[str], states: Collection[str]) -> str:
-    """The same as one JSON document, ending in a newline."""
+    """The same as one JSON document, ending in a newline.
+
+    With all events and states it holds all that the machine does, but for the
+    lines and the path of the file that it was read from.
+    """
     return dumped(
         {
             "name": machine.name,
@@ -141,17 +145,18 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
             "initial": machine.initial,
             "indefinite": list(machine.indefinite),
             "states": {
-                each.name: {"about": each.about, "shows": each.shows}
+                each.name: {"about": each.about, "shows": each.shows, "aliases": list(each.aliases)}
                 for each in machine.states.values()
                 if each.name in states
             },
             "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
+            "clauses": {name: clause_data(each) for name, each in machine.clauses.items()},
             "profiles": {
                 each.name: {
                     "about": each.about,
                     "since": each.since or None,
                     "until": each.until or None,
-                    "deviations": [deviation_data(one.deviation) for one in each.overrides if one.deviation],
+                    "overrides": [_override_data(one, states) for one in each.overrides if one.event in events],
                 }
                 for each in machine.profiles.values()
             },
@@ -164,10 +169,28 @@ def _event_data(event: Event, states: Collection[str]) -> Json:
         "kind": event.kind,
         "rpc": event.rpc or None,
         "about": event.about,
+        "aliases": list(event.aliases),
         "interrupts": event.interrupts,
         "cells": _cells_data(event.cells, states),
         "ends": _cells_data(event.ends, states),
     }
+
+
+def _override_data(override: Override, states: Collection[str]) -> Json:
+    return {
+        "name": override.name,
+        "event": override.event,
+        "about": override.about,
+        "deviation": _deviation(override.deviation),
+        "cells": _cells_data(override.cells, states),
+        "ends": _cells_data(override.ends, states),
+    }
+
+
+def _deviation(deviation: Deviation | None) -> Json:
+    if deviation is None:
+        return None
+    return {**deviation_data(deviation), "event": deviation.event, "clause": clause_data(deviation.clause)}
 
 
 def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:
@@ -189,7 +212,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
                         "reply": list(each.reply),
                         "emits": list(each.emits),
                         "about": each.about or None,
-                        "deviation": deviation_data(each.deviation) if each.deviation else None,
+                        "deviation": _deviation(each.deviation),
                     }
                     for each in outcomes
                 ]
