@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
     "simulate": "Write a trace that a model could have made.",
+    "export": "Write a model in the language of another tool: SPIN, Graphviz, JSON, SCXML.",
     "schema": "Print the JSON Schema of model and property files, for editors.",
 }
 """The commands in the order of ``--help``, each with its line there."""

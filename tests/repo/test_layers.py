@@ -21,7 +21,7 @@ LAYERS = (
     ("reading",),
     ("building", "table"),
     ("library", "exploring", "simulating", "monitoring"),
-    ("bisimulating", "checking", "sources"),
+    ("bisimulating", "checking", "exporting", "sources"),
     ("judging", "mutating"),
     ("reporting",),
     ("cli",),

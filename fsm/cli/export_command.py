@@ -1,0 +1,124 @@
+"""``fsm export``: a model, and what is claimed of it, in the languages of other tools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.building import under
+from fsm.cli.files import write
+from fsm.cli.options import complete_models, complete_profiles
+from fsm.errors import nearest
+from fsm.exporting.dot import dot
+from fsm.exporting.promela import promela
+from fsm.exporting.scxml import scxml
+from fsm.exporting.vocabulary import CannotExportError
+from fsm.library import load, specification
+from fsm.properties import Follows
+from fsm.reporting import model
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.properties import Property
+
+
+@click.command("export")
+@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
+@click.option(
+    "--to",
+    "-t",
+    "form",
+    type=click.Choice(["promela", "dot", "json", "scxml"]),
+    required=True,
+    help="The language: of the model checker SPIN, of Graphviz, plain data, or state charts of the W3C.",
+)
+@click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="Export the machine as this profile has it.",
+)
+@click.option(
+    "--property", "-P", "wanted", metavar="NAME", help="With promela: export this property of the machine too."
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; it is complete or not there. By default standard output.",
+)
+def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
+    """Write a model in the language of another tool.
+
+    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE
+    may be a property file too. What a text is good for, and which commands
+    to run, stands at its head.
+
+    \b
+    promela  for SPIN, which decides a property anew: a second opinion
+    dot      every outcome as an edge of a graph
+    json     all that the model says, as data
+    scxml    a state chart; each outcome is an event of its own
+
+    \b
+    fsm export container-status --to promela -o status.pml
+    fsm export container-status --to promela --property exited-is-final -o final.pml
+    fsm export my/door.toml --to scxml
+    """
+    machine, stated = _asked(name, form, wanted)
+    if profile is not None:
+        if profile not in machine.profiles:
+            hint = nearest(profile, machine.profiles, of="profiles")
+            raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
+        machine, stated = under(machine, profile), _under(stated, profile)
+    file = output.name if output else f"{machine.name}.pml"
+    try:
+        text = _text(form, machine, stated, file)
+    except CannotExportError as error:
+        raise click.UsageError(str(error)) from error
+    if output is None:
+        click.echo(text, nl=False)
+        return 0
+    try:
+        write(output, text)
+    except OSError as error:
+        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+    return 0
+
+
+def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
+    """The machine, and the property if one is *wanted*."""
+    if wanted is None:
+        return load(name), None
+    if form != "promela":
+        raise click.UsageError(f"--property says nothing with --to {form}: leave it out, or use --to promela")
+    found = specification(name)
+    named = {each.name: each for each in found.properties}
+    if wanted not in named:
+        hint = nearest(wanted, named, of="properties")
+        raise click.BadParameter(f"'{wanted}': {hint}", param_hint="--property")
+    return found.machine, named[wanted]
+
+
+def _under(stated: Property | None, profile: str) -> Property | None:
+    """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
+    claim = stated.claim if stated else None
+    if stated and isinstance(claim, Follows) and profile in claim.other.profiles:
+        return replace(stated, claim=replace(claim, other=under(claim.other, profile)))
+    return stated
+
+
+def _text(form: str, machine: Machine, stated: Property | None, file: str) -> str:
+    match form:
+        case "promela":
+            return promela(machine, stated, file=file)
+        case "dot":
+            return dot(machine)
+        case "scxml":
+            return scxml(machine)
+        case _:
+            return model.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))

@@ -1,0 +1,38 @@
+"""Files that commands write: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+ORDINARY = 0o666
+
+
+def write(path: Path, text: str) -> None:
+    """Put *text* into the file at *path*; whoever reads it meets the old content or the new.
+
+    It is written beside it first and then given its name, so that nothing is
+    left if the command is interrupted.  What is no ordinary file, such as a
+    pipe, is written to as it is.  Raises ``OSError``.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), path.stat().st_mode if path.exists() else ORDINARY & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The rights that new files do not get; it can only be asked by setting it."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

@@ -1,0 +1,34 @@
+"""Names as other languages allow them, each of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
+    """*names* to identifiers of letters, digits, ``_`` and *also* that begin with *prefix*; no two are alike.
+
+    None of them is in *taken*.
+
+    >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
+    {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        found[name] = distinct(prefix + name, (*taken, *found.values()), also=also)
+    return found
+
+
+def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
+    """*name* in letters, digits, ``_`` and *also*, with a number behind it if that is in *taken*."""
+    used = frozenset(taken)
+    plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
+    number = 1
+    while word in used:
+        number += 1
+        word = f"{plain}_{number}"
+    return word
