@@ -115,7 +115,7 @@ class WrittenClause(Form):
 
 
 class WrittenOverride(Cells):
-    """Cells of one event that a profile replaces."""
+    """Cells of one event in a profile: they replace those of the machine or, deviating, are added to them."""
 
     event: Name
     about: str = Field(description="What the profiled implementation does here.")

@@ -144,6 +144,8 @@ def output(line: int, event: str, clause: str, edit: str, level: str = "MUST", o
     return Found(line, of, "output", event, "", clause, level, edit)
 
 
+NOTHING = Found(0, "", "", "", "", "", "")
+
 PLANTED = (
     Edit(
         name="a running container starts",
@@ -400,6 +402,26 @@ def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
     (found,) = violations(judged(planted(edit), tmp_path, fresh=edit.fresh))
 
     assert edit.finds == found._replace(edit=found.edit if edit.finds.edit else "")
+
+
+NO_RECORD = "NotFound desc = get container info: container not found"
+
+
+@pytest.mark.parametrize(
+    ("after", "container", "tolerated"),
+    [(100, EXITED, "stop-without-record"), (123, RAN, "stop-of-created-without-record")],
+)
+def test_a_stop_that_finds_no_record_afterwards_is_known(
+    after: int, container: str, tolerated: str, tmp_path: Path
+) -> None:
+    """NOT_FOUND answers a stop that succeeded, if somebody has deleted the record: tolerated, and reported."""
+    edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
+
+    found = judged(planted(edit), tmp_path, profile=profile(LOG))
+
+    assert {Holds()} == {each.verdict for each in found.judgements}
+    assert [tolerated] == [each.first.deviation.name for of in found.judgements for each in of.tolerated]
+    assert ["NOT_FOUND"] == [each.reply for each in violations(judged(planted(edit), tmp_path))]
 
 
 @pytest.mark.parametrize("name", EVENTS)
