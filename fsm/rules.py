@@ -110,7 +110,7 @@ _MEANING: Final[Mapping[str, Rule]] = {
         example='{ begins = "opening", reply = "ok" }',
     ),
     "FSM111": Rule(
-        finds="a call that begins in a state and never ends there, or ends where it never begins",
+        finds="a call that begins in a state and has no end there, or has one where it is never in progress",
         why="it would hang for ever, or its end could never happen",
         example='moves = { shut = { begins = "opening" } }, without [event.push.ends] opening',
     ),
@@ -163,6 +163,11 @@ _MEANING: Final[Mapping[str, Rule]] = {
         finds="an alias that is a name of another event, or of a state that shows something else",
         why="a drawing may use any of the names, and must mean one thing by it",
         example='[event.stop] aliases = ["Exit"], and [event.exit] too',
+    ),
+    "FSM122": Rule(
+        finds="a call whose ends only begin again, so that it never ends",
+        why="whoever asked would wait for ever",
+        example='ends = { opening = { begins = "checking" }, checking = { begins = "opening" } }',
     ),
 }
 

@@ -12,6 +12,7 @@ import msgspec
 from hypothesis import strategies as st
 from machines import machine_of
 
+from fsm.errors import InputError
 from fsm.simulating import simulate
 from fsm.table import tabulate
 from fsm.trace import Observation
@@ -30,6 +31,8 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
+ELSEWHERE = "# elsewhere"
+"""Marks the end of a call in a state in which it does not begin, but may find itself."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
@@ -38,7 +41,11 @@ WIDEST = 3
 
 def random_machine(chance: random.Random, *, time: bool = True) -> Machine:
     """A machine, by *chance*; without *time* no call takes any."""
-    return machine_of(random_text(chance, time=time))
+    text = random_text(chance, time=time)
+    try:
+        return machine_of(text)
+    except InputError:  # nothing leads to where a call was to end
+        return machine_of("\n".join(line for line in text.split("\n") if not line.endswith(ELSEWHERE)))
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
@@ -89,8 +96,10 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
     for group, each in cells.items():
         opening, closing = "{}" if group in {"moves", "refuses"} else "[]"
         lines += [f"{group} = {opening} {', '.join(each)} {closing}"] if each else []
-    if ends:
-        lines.append(f"ends = {{ {', '.join(f'{state} = {text}' for state, text in ends.items())} }}")
+    lines += [f"ends.{state} = {text}" for state, text in ends.items()]
+    if ends and (others := [state for state in states if state not in ends]) and chance.random() < 0.5:
+        state = chance.choice(others)
+        lines.append(f"ends.{state} = {_outcomes(chance, kind, states, [], begins=False)} {ELSEWHERE}")
     return lines
 
 

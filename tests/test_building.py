@@ -57,10 +57,11 @@ CASES = [
     ("FSM109", DOOR, WARP, 'moves = { shut = { to = "ajar", stays = true } }  # here\ncannot = ["*"]', "has to = 'ajar' and stays = 'true' at once", "give the one state"),
     ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", reply = "ok" }, # here', "outcome of 'start' begins, and has 'reply' already", "say so where it ends"),
     ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", emits = ["x"] }, # here', "outcome of 'start' begins, and has 'emits' already", "say so where it ends"),
-    ("FSM111", JOB, CHECKING, f'{CHECKING}running = "ended"  # here\n', "event 'start' ends in 'running' and never begins there", 'add an outcome with begins = "running", or drop the end'),
+    ("FSM111", JOB, CHECKING, f'{CHECKING}running = "ended"  # here\n', "event 'start' ends in 'running', where it is never in progress", 'nothing leads there from starting or checking, where it begins: add an outcome with begins = "running", or drop the end'),
+    ("FSM111", JOB, CHECKING, f'{CHECKING}absent = "ended"  # here\n', "event 'start' ends in 'absent', where it is never in progress", "nothing leads there from starting or checking, where it begins"),
     ("FSM111", JOB, f"starting = [\n{CHECKS}", f'starting = [  # here\n{CHECKS}\n{{ name = "x", begins = "running" }},', "event 'start' begins in 'running' and never ends there", "say how it ends: ends = { running = … }"),
     ("FSM111", DOOR, JAMS, 'moves = { shut = { begins = "ajar" } }  # here', "event 'push' begins in 'ajar' and never ends there", "say how it ends"),
-    ("FSM111", DOOR, JAMS, 'moves = { shut = "shut" }\nends.ajar = "open"  # here', "event 'push' ends in 'ajar' and never begins there", "or drop the end"),
+    ("FSM111", DOOR, JAMS, 'moves = { shut = "shut" }\nends.ajar = "open"  # here', "event 'push' ends in 'ajar', where it is never in progress", 'it never begins: add an outcome with begins = "ajar", or drop the end'),
     ("FSM112", DOOR, WARP, 'moves = { shut = [] }  # here\ncannot = ["*"]', "event 'warp' has no outcome in 'shut'", "name at least one"),
     ("FSM112", DOOR, WARP, 'moves = { shut = [{ name = "x", to = "ajar" },\n{ to = "open" }] }  # here\ncannot = ["*"]', "alternative outcome of 'warp' in 'shut' has no name", 'name = "…"'),
     ("FSM112", JOB, '{ name = "failed", to = "waiting", reply = "error" },', '{ name = "failed", to = "waiting", reply = [] },  # here', "outcome of 'start' has no reply", "name one, or leave reply out for ok"),
@@ -75,6 +76,8 @@ CASES = [
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "knock"  # here', "event 'remove' is 'knock' on the wire, which is another event", "rename one of them"),
     ("FSM121", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "RemoveDoor"\naliases = ["knock"]  # here', "alias 'knock' of event 'remove' is a name of event 'knock'", "one name is one event"),
     ("FSM121", DOOR, 'about = "Closed.", shows = "CLOSED" }', 'about = "Closed.", shows = "CLOSED", aliases = ["gone"] }  # here', "alias 'gone' of state 'shut' is a name of state 'gone'", "or several that show the same"),
+    ("FSM122", JOB, f'starting = [\n{CHECKS}\n  {{ name = "failed", to = "waiting", reply = "error" }},\n]\n{CHECKING}', 'starting = { begins = "checking" }  # here\nchecking = { begins = "starting" }\n', "event 'start' never ends: from 'starting' and 'checking' it only begins again", "give one of them an outcome with to or stays"),
+    ("FSM122", JOB, CHECKING, 'checking = { begins = "running" }  # here\nrunning = { begins = "running" }\n', "event 'start' never ends: from 'checking' and 'running' it only begins again", "give one of them"),
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = ""  # here', "event 'remove' is '' on the wire", "leave rpc out"),
     ("FSM118", DOOR, 'silent = ["*"]', 'silent = ["*"]\ninterrupts = true  # here', "call 'knock' cannot interrupt calls", "only signals and hidden events do"),
     ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nlevel = "MAY"\nsource = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
@@ -347,6 +350,49 @@ def test_ends_may_be_narrowed() -> None:
 
     assert [("checking", True)] == [(way.to, way.begins) for way in ends["starting"].outcomes]
     assert [("running", False)] == [(way.to, way.begins) for way in ends["checking"].outcomes]
+
+
+SOMETHING_MOVES = """
+[event.shake]
+kind = "hidden"
+about = "It moves what is in progress, or the specification does not say."
+"""
+
+
+@pytest.mark.parametrize(
+    ("shake", "state"),
+    [
+        ('ignores = ["*"]', "ended"),  # where an exit leads
+        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # anywhere
+        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # where a second start leads, begun meanwhile
+    ],
+)
+def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
+    """Not only where it begins; without what moves it there, the end is a mistake."""
+    text = edited(JOB, CHECKING, f'{CHECKING}{state} = {{ stays = true, reply = "GONE" }}\n')
+    still = edited(text, EXIT, 'moves = { running = "ended" }')
+
+    assert () == problems_of(text + SOMETHING_MOVES + shake)
+    assert ["FSM111"] == [each.code for each in problems_of(still + SOMETHING_MOVES + 'ignores = ["*"]')]
+
+
+def test_a_call_can_end_under_each_profile() -> None:
+    """Also where the machine's own way out is what the profile leaves away."""
+    again = edited(
+        JOB, CHECKING, 'checking = [{ name = "again", begins = "starting" }, { name = "done", to = "running" }]\n'
+    )
+    narrowed = """
+[profile.never]
+about = "It checks, and checks again."
+
+[profile.never.cell.forever]
+event = "start"
+about = ""
+ends = { starting = { begins = "checking" }, checking = { begins = "starting" } }  # here
+"""
+
+    assert () == problems_of(again)
+    assert [("FSM122", line_of(again + narrowed))] == [(each.code, each.line) for each in problems_of(again + narrowed)]
 
 
 def test_deviations_from_one_cell_may_meet() -> None:

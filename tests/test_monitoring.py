@@ -10,7 +10,7 @@ import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import DOOR, counter, door, edited, job, machine_of
+from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from random_machines import LONGEST, machines, random_machine, random_seen, random_trace
 
 import fsm.monitoring
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 PHASES: dict[str, Phase] = {
     "?": "request", "=": "reply", "!": "lost", "+": "answered", "~": "noticed", "%": "maybe", "-": "gap",
 }  # fmt: skip
+
+
+STARTED = 'checking = { to = "running", emits = ["started"] }\n'
+"""How the job's start ends."""
 
 
 def seen(text: str) -> list[Observation]:
@@ -542,6 +546,23 @@ def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: 
 def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int | None) -> None:
     """After a crash nobody starts what was about to start."""
     assert violation == first_violation(job(), seen(trace), fresh=True)
+
+
+@pytest.mark.parametrize(
+    ("trace", "violation"),
+    [
+        ("make:ok start? @RUNNING exit start=GONE @ENDED", None),
+        ("make:ok start? @RUNNING exit start=ok @ENDED", None),  # it ended before the exit
+        ("make:ok start? @RUNNING exit start=WEIRD", 4),
+        ("make:ok start? @RUNNING start=GONE", 3),  # its exit was not seen
+    ],
+)
+def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
+    """Where that state has an end for it; where it has none, any reply fits."""
+    machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
+
+    assert violation == first_violation(machine, seen(trace), fresh=True)
+    assert first_violation(job(), seen("make:ok start? @RUNNING exit start=WEIRD"), fresh=True) is None
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fsm.building.cells import Groups, begun, check_ends
+from fsm.building.cells import Groups
+from fsm.building.ends import check_ends
 from fsm.building.problems import Problems
 from fsm.building.profiles import Overriding, under
 from fsm.machine import Clause, Event, Machine, Silent, State
@@ -40,6 +41,7 @@ def build(model: Model) -> Machine:
         problems.say("FSM120", what, "split the machine", "event")
         problems.refuse()
     machine = _machine(problems)
+    check_ends(problems, machine)
     _check_rpcs(problems)
     _check_aliases(problems, machine)
     profiles = {
@@ -105,8 +107,6 @@ def _event(problems: Problems[Written], name: str, written: WrittenEvent, clause
     )
     cells = _total(groups)
     ends = groups.ends()
-    begins = begun(cells, ends)
-    check_ends(problems, name, begins=begins, ends=ends, may_begin=begins, may_end=ends)
     return Event(
         name=name,
         kind=written.kind,

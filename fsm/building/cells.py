@@ -11,7 +11,7 @@ from fsm.machine import Cannot, Cell, Clause, Ignores, Moves, Outcome, Refuses, 
 from fsm.model import WrittenOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fsm.building.problems import Problems
     from fsm.model import Cells, Kind, Written
@@ -231,37 +231,3 @@ def _settled(ways: tuple[Outcome, ...], state: str) -> tuple[Outcome, ...]:
 
 def _listed(written: str | Sequence[str]) -> tuple[str, ...]:
     return (written,) if isinstance(written, str) else tuple(written)
-
-
-def begun(*groups: Mapping[str, Cell]) -> dict[str, int]:
-    """The states in which a call may be in progress, each with the line that begins it there.
-
-    >>> begun({})
-    {}
-    """
-    found: dict[str, int] = {}
-    for cell in (cell for cells in groups for cell in cells.values() if isinstance(cell, Moves)):
-        for way in cell.outcomes:
-            if way.begins:
-                found.setdefault(way.to, cell.line)
-    return found
-
-
-def check_ends(
-    problems: Problems[Written],
-    name: str,
-    *,
-    begins: Mapping[str, int],
-    ends: Mapping[str, Moves],
-    may_begin: Container[str],
-    may_end: Container[str],
-) -> None:
-    """Note where event *name* *begins* and never *may_end*, or *ends* and never *may_begin*."""
-    for state, line in begins.items():
-        if state not in may_end and state in problems.model.written.states:
-            what = f"event '{name}' begins in '{state}' and never ends there"
-            problems.say_at(line, "FSM111", what, f"say how it ends: ends = {{ {state} = … }}")
-    for state, end in ends.items():
-        if state not in may_begin:
-            what = f"event '{name}' ends in '{state}' and never begins there"
-            problems.say_at(end.line, "FSM111", what, f'add an outcome with begins = "{state}", or drop the end')

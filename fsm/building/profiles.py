@@ -6,11 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fsm.building.cells import Groups, begun, check_ends
+from fsm.building.cells import Groups
+from fsm.building.ends import check_ends
 from fsm.machine import ANY_ERROR, Deviation, Moves, Override, Profile, outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fsm.building.problems import Problems
     from fsm.machine import Cell, Clause, Event, Machine, Outcome
@@ -95,14 +96,16 @@ class Overriding:
                 at = ("profile", self.name, "cell", key, "event")
                 self.problems.unknown("FSM114", "unknown event", override.event, self.machine.events, *at)
         self._check_once(overrides)
-        self._check_ends(overrides)
-        return Profile(
+        made = Profile(
             name=self.name,
             about=written.about,
             since=written.since,
             until=written.until,
             overrides=tuple(overrides),
         )
+        # A call that begins can end, profiled as well.
+        check_ends(self.problems, under(replace(self.machine, profiles={self.name: made}), self.name))
+        return made
 
     def _override(self, key: str, written: WrittenOverride) -> Override:
         at = ("profile", self.name, "cell", key)
@@ -187,18 +190,3 @@ class Overriding:
                 self.problems.say_at(
                     several[-1][1], "FSM105", what, "keep the one that is meant; only deviations may meet"
                 )
-
-    def _check_ends(self, overrides: Sequence[Override]) -> None:
-        """A call that begins can end, profiled as well."""
-        for override in overrides:
-            event = self.machine.events[override.event]
-            everything: list[Event | Override] = [event, *(each for each in overrides if each.event == event.name)]
-            groups = [group for each in everything for group in (each.cells, each.ends)]
-            check_ends(
-                self.problems,
-                event.name,
-                begins=begun(override.cells, override.ends),
-                ends=override.ends,
-                may_begin=begun(*groups),
-                may_end={state for each in everything for state in each.ends},
-            )

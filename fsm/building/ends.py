@@ -1,0 +1,104 @@
+"""Whether calls that take time can end, and whether their ends can be met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.machine import Moves, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping
+
+    from fsm.building.problems import Problems
+    from fsm.machine import Cell, Event, Machine, Outcome
+    from fsm.model import Written
+
+
+def check_ends(problems: Problems[Written], machine: Machine) -> None:
+    """Note every call of *machine* that begins and cannot end, and every end that no call can come to."""
+    for event in machine.events.values():
+        begun = _begun(event)
+        for state, line in begun.items():
+            if state not in event.ends and state in machine.states:
+                what = f"event '{event.name}' begins in '{state}' and never ends there"
+                problems.say_at(line, "FSM111", what, f"say how it ends: ends = {{ {state} = … }}")
+        _check_met(problems, machine, event, begun)
+        _check_endless(problems, event)
+
+
+def _check_met(problems: Problems[Written], machine: Machine, event: Event, begun: Mapping[str, int]) -> None:
+    """Note the ends in states in which the call is never in progress."""
+    met: set[str] | None = None
+    for state, end in event.ends.items():
+        if state in begun:
+            continue
+        if met is None:
+            met = _met(machine, event, begun)
+        if state not in met:
+            what = f"event '{event.name}' ends in '{state}', where it is never in progress"
+            where = f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
+            hint = f'{where}: add an outcome with begins = "{state}", or drop the end'
+            problems.say_at(end.line, "FSM111", what, hint)
+
+
+def _check_endless(problems: Problems[Written], event: Event) -> None:
+    """Note the ends that only ever begin again."""
+    ending: set[str] = set()
+    while more := {
+        state
+        for state, end in event.ends.items()
+        if state not in ending and (not end.outcomes or any(_leaves(way, event, ending) for way in end.outcomes))
+    }:
+        ending |= more
+    endless = [state for state in event.ends if state not in ending]
+    if endless:
+        where = " and ".join(f"'{state}'" for state in endless)
+        what = f"event '{event.name}' never ends: from {where} it only begins again"
+        hint = "give one of them an outcome with to or stays"
+        problems.say_at(event.ends[endless[0]].line, "FSM122", what, hint)
+
+
+def _leaves(way: Outcome, event: Event, ending: Container[str]) -> bool:
+    """Whether a call that goes this *way* ends, or can yet; one that begins where no end is written is said elsewhere."""
+    return not way.begins or way.to in ending or way.to not in event.ends
+
+
+def _begun(event: Event) -> dict[str, int]:
+    """The states in which a call of *event* begins, each with the line that says so."""
+    found: dict[str, int] = {}
+    for cell in (*event.cells.values(), *event.ends.values()):
+        for way in cell.outcomes if isinstance(cell, Moves) else ():
+            if way.begins:
+                found.setdefault(way.to, cell.line)
+    return found
+
+
+def _met(machine: Machine, event: Event, begun: Iterable[str]) -> set[str]:
+    """The states in which a call of *event* that has begun may find itself, moved there by other events."""
+    alone = _reached(machine, event, begun, twice=False)
+    # Where a second call can begin meanwhile, its end moves the first one as well.
+    twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
+    return _reached(machine, event, begun, twice=True) if twice else alone
+
+
+def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
+    """All that events other than the end of one call of *event* lead to from where it has *begun*."""
+    found = {state for state in begun if state in machine.states}
+    todo = [*found]
+    while todo:
+        state = todo.pop()
+        for cell, other in _beside(machine, event, state, twice=twice):
+            ways = outcomes(cell, state, other.kind)
+            leads = set(machine.states) if ways is None else {way.to for way in ways if way.to in machine.states}
+            todo += leads - found
+            found |= leads
+    return found
+
+
+def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
+    """What may happen in *state* that leaves a call of *event* in progress."""
+    for other in machine.events.values():
+        if not other.interrupts:
+            yield other.cells[state], other
+            if state in other.ends and (other is not event or twice):
+                yield other.ends[state], other
