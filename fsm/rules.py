@@ -187,6 +187,11 @@ _RECORDINGS: Final[Mapping[str, Rule]] = {
         why="a misspelt profile would tolerate nothing, and not say so",
         example="fsm judge --profile containerd-1.5 containerd.log",
     ),
+    "FSM204": Rule(
+        finds="a recording that shows nobody of the kind that is asked for, or no counterexample",
+        why="there is no way to follow",
+        example="fsm draw cri-pod --highlight nri-events.jsonl",
+    ),
 }
 
 _PROPERTIES: Final[Mapping[str, Rule]] = {

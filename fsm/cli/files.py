@@ -9,21 +9,22 @@ from pathlib import Path
 ORDINARY = 0o666
 
 
-def write(path: Path, text: str) -> None:
-    """Put *text* into the file at *path*; whoever reads it meets the old content or the new.
+def write(path: Path, content: str | bytes) -> None:
+    """Put *content* into the file at *path*; whoever reads it meets the old content or the new.
 
     It is written beside it first and then given its name, so that nothing is
     left if the command is interrupted.  What is no ordinary file, such as a
     pipe, is written to as it is.  Raises ``OSError``.
     """
+    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
         return
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
             os.fchmod(file.fileno(), path.stat().st_mode if path.exists() else ORDINARY & ~_umask())
         Path(name).replace(path)
     except BaseException:

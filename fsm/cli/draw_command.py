@@ -1,0 +1,253 @@
+"""``fsm draw``: models as pictures and tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fsm.building import under
+from fsm.cli.files import write
+from fsm.cli.options import complete_models, complete_profiles
+from fsm.errors import InputError, Problem, nearest
+from fsm.judging import judge
+from fsm.library import load, names
+from fsm.rendering.dot import dot
+from fsm.rendering.image import HOW_TO_GET_DOT, NoDotError, png, svg
+from fsm.rendering.markdown import markdown
+from fsm.rendering.mermaid import mermaid
+from fsm.rendering.picture import Marks, picture
+from fsm.rendering.plantuml import plantuml
+from fsm.tracking import track
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from fsm.machine import Machine
+    from fsm.rendering.picture import Part, Picture
+
+WRONG_INPUT: Final = 2
+
+SUFFIXES: Final[Mapping[str, str]] = {
+    "svg": "svg",
+    "png": "png",
+    "dot": "dot",
+    "mermaid": "mmd",
+    "plantuml": "puml",
+    "markdown": "md",
+}
+"""The formats, each with the suffix of its files."""
+
+PARTS: Final[Mapping[str, str]] = {
+    "failures": "Moves that reply an error, also where something leads the same way without one.",
+    "stays": "Outcomes that lead nowhere else.",
+    "ignores": "What changes nothing.",
+    "refuses": "What is answered with an error.",
+    "silent": "What is not specified.",
+    "interrupts": "What interrupts everything, such as a restart.",
+}
+
+_WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
+    "svg": svg,
+    "png": png,
+    "dot": dot,
+    "mermaid": mermaid,
+    "plantuml": plantuml,
+}
+
+
+@click.command("draw")
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.option(
+    "--format",
+    "-f",
+    "forms",
+    multiple=True,
+    type=click.Choice(list(SUFFIXES)),
+    help="The format; may be repeated with --output. By default svg, or what the suffix of the output says.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
+)
+@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="As this profile has it.")
+@click.option("--event", "-e", "events", multiple=True, metavar="NAME", help="Only this event; may be repeated.")
+@click.option(
+    "--show",
+    "-s",
+    multiple=True,
+    type=click.Choice([*PARTS, "all"]),
+    help="Draw this too: "
+    + "; ".join(f"{part}: {about[0].lower()}{about[1:-1]}" for part, about in PARTS.items())
+    + ".",
+)
+@click.option(
+    "--highlight",
+    metavar="TRACE",
+    type=click.Path(),
+    help="Mark the way that a recording took, or the first counterexample in what 'fsm check --format json' wrote.",
+)
+@click.option("--entity", metavar="NAME", default="", help="With --highlight: whose way; by default the first one's.")
+@click.option(
+    "--coverage", multiple=True, metavar="TRACE", type=click.Path(), help="Shade by how often recordings met each cell."
+)
+def command(
+    models: tuple[str, ...],
+    forms: tuple[str, ...],
+    output: Path | None,
+    profile: str | None,
+    events: tuple[str, ...],
+    show: tuple[str, ...],
+    highlight: str | None,
+    entity: str,
+    coverage: tuple[str, ...],
+) -> int:
+    """Draw models, or write them as tables.
+
+    MODEL is a name from 'fsm list' or the path of a model file; with --output
+    and none given, all shipped models. Pictures show what moves a machine
+    on; the rest is named below them, or drawn if --show asks for it. Dashed
+    states have a call in progress; what ends in ✗ replies an error; what
+    stands behind / is emitted.
+
+    \b
+    fsm draw container-status > container-status.svg
+    fsm draw -o diagrams/ -f svg -f markdown
+    fsm draw cri-pod -f mermaid
+    fsm draw container-status --coverage containerd.log -o covered.svg
+    """
+    machines = [load(name) for name in models or (names() if output else ())]
+    forms = _forms(forms, output, machines)
+    parts: Collection[Part] = tuple(PARTS) if "all" in show else show  # type: ignore[arg-type,assignment]  # click knows them
+    missing = False
+    for machine in machines:
+        drawn = _under(machine, profile) if profile else machine
+        named = _events(drawn, events)
+        marks = _marks(drawn, highlight, entity, coverage, profile)
+        for form in forms:
+            if form == "markdown":
+                written: str | bytes | None = markdown(drawn, events=named, marks=marks)
+            else:
+                written = _drawn(form, picture(drawn, show=parts, events=named, marks=marks), several=len(forms) > 1)
+            if written is None:
+                missing = True
+            else:
+                _put(written, _path(output, machine, form))
+    return WRONG_INPUT if missing else 0
+
+
+def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine]) -> tuple[str, ...]:
+    """The formats asked for, or those that the output's suffix tells."""
+    if not machines:
+        raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
+    if output is None:
+        if len(machines) > 1 or len(forms) > 1:
+            raise click.UsageError("several pictures need --output FOLDER")
+        forms = forms or ("svg",)
+        if forms == ("png",) and sys.stdout.isatty():
+            raise click.UsageError("a terminal cannot show PNG: say --output FILE.png, or > FILE.png")
+        return forms
+    if _is_folder(output):
+        return forms or ("svg",)
+    if len(machines) > 1 or len(forms) > 1:
+        raise click.UsageError(f"'{output}' is one file: for several say --output {output.stem}/")
+    known = {f".{suffix}": form for form, suffix in SUFFIXES.items()}
+    if not forms and output.suffix not in known:
+        hint = nearest(output.suffix, known, of="suffixes")
+        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or say --format")
+    return forms or (known[output.suffix],)
+
+
+def _is_folder(output: Path) -> bool:
+    return output.is_dir() or not output.suffix
+
+
+def _path(output: Path | None, machine: Machine, form: str) -> Path | None:
+    if output is None or not _is_folder(output):
+        return output
+    return output / f"{machine.name}.{SUFFIXES[form]}"
+
+
+def _under(machine: Machine, profile: str) -> Machine:
+    if profile not in machine.profiles:
+        hint = nearest(profile, machine.profiles, of="profiles")
+        raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
+    return under(machine, profile)
+
+
+def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
+    known = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
+    for name in events:
+        if name not in known:
+            hint = nearest(name, machine.events, of="events")
+            raise click.BadParameter(f"'{name}': {hint}", param_hint="--event")
+    return {known[name] for name in events} or None
+
+
+def _drawn(form: str, drawing: Picture, *, several: bool) -> str | bytes | None:
+    """*drawing* in the format *form*; ``None`` if ``dot`` is missing and other formats are asked for too."""
+    try:
+        return _WRITERS[form](drawing)
+    except NoDotError:
+        what = f"{form} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}"
+        if not several:
+            raise click.UsageError(f"{what}; or say --format mermaid, plantuml, dot or markdown") from None
+        click.echo(f"{drawing.name}.{SUFFIXES[form]} is not written: {what}", err=True)
+        return None
+
+
+def _put(written: str | bytes, path: Path | None) -> None:
+    if path is None:
+        click.echo(written, nl=False)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, written)
+    except OSError as error:
+        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+
+
+# -- what a run and recordings add ---------------------------------------------
+
+
+def _marks(
+    machine: Machine, highlight: str | None, entity: str, coverage: tuple[str, ...], profile: str | None
+) -> Marks | None:
+    if highlight is not None and coverage:
+        raise click.UsageError("--highlight and --coverage are two pictures: ask for one at a time")
+    if highlight is not None:
+        return _counterexample(machine, highlight) or track(machine, highlight, entity)
+    if not coverage:
+        return None
+    counts: dict[tuple[str, str], int] = {}
+    for trace in coverage:
+        judged = judge(trace, models=(machine.path,), profile=profile)
+        for judgement in judged.judgements:
+            for cell, count in judgement.covered.cells.items():
+                counts[cell] = counts.get(cell, 0) + count
+    return Marks(counts=counts)
+
+
+def _counterexample(machine: Machine, path: str) -> Marks | None:
+    """The first counterexample about *machine* in a report of ``fsm check``; ``None`` if the file is none."""
+    try:
+        document: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        examined = [each for each in document["machines"] if each["machine"] == machine.name]
+        runs = [one["counterexample"] for each in examined for one in each["properties"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    for run in runs:
+        if run:
+            steps = [*run["steps"], *run["cycle"]]
+            return Marks(
+                steps=frozenset((step["event"] or "", step["source"], step["target"]) for step in steps),
+                states=frozenset({run["initial"], *(step["target"] for step in steps)}),
+            )
+    what = f"has no counterexample about {machine.name}"
+    problem = Problem(path=path, line=0, code="FSM204", what=what, hint="say 'fsm check --format json' of it first")
+    raise InputError([problem])

@@ -1,0 +1,76 @@
+"""A picture as SVG or PNG, made by Graphviz's program ``dot``."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import graphviz
+
+from fsm.rendering import dot
+from fsm.rendering.picture import Picture  # noqa: TC001  (documentation names it)
+
+HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew install graphviz"
+
+_SVG: Final = "http://www.w3.org/2000/svg"
+_LINK: Final = "http://www.w3.org/1999/xlink"
+
+_DARK: Final = {
+    dot.INK: "#e6edf3",
+    dot.DIM: "#9198a1",
+    dot.LINE: "#7d8590",
+    dot.FILL: "#161b22",
+    dot.RED: "#f0883e",
+    dot.MARK: "#58a6ff",
+    dot.BAD: "#f85149",
+    **dict(zip(dot.HEAT[1:], ("#0c2d6b", "#0d419d", "#1158c7", "#1f6feb"), strict=True)),
+}
+"""What each colour is on a dark page."""
+
+
+class NoDotError(Exception):
+    """Graphviz's program ``dot`` is not there."""
+
+
+def svg(picture: Picture) -> bytes:
+    """*picture* as SVG that suits light and dark pages.
+
+    Its attribute ``data-source`` is the digest of the text it was made from,
+    so that it can be seen whether it is up to date without ``dot``.
+    """
+    text = dot.dot(picture)
+    ET.register_namespace("", _SVG)
+    ET.register_namespace("xlink", _LINK)
+    root = ET.fromstring(_run(text, "svg"))  # noqa: S314  (dot wrote it)
+    for each in root.iter():
+        each.attrib.pop("id", None)
+    root.set("role", "img")
+    root.set("aria-label", picture.title)
+    root.set("data-source", digest(text))
+    style = ET.Element(f"{{{_SVG}}}style")
+    rules = "".join(
+        f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in _DARK.items()
+    )
+    style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{_DARK[dot.INK]}}}{rules}}}"
+    root.insert(0, style)
+    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def png(picture: Picture) -> bytes:
+    """*picture* as PNG on white, sharp enough for print."""
+    return _run(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144"), "png")
+
+
+def digest(text: str) -> str:
+    """What names the text that an image was made from."""
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _run(text: str, form: str) -> bytes:
+    try:
+        made: bytes = graphviz.Source(text).pipe(format=form)
+    except graphviz.ExecutableNotFound as error:
+        raise NoDotError from error
+    return made

@@ -1,0 +1,38 @@
+"""``diagrams/`` holds what ``fsm draw`` writes of the models, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fsm.library import load, names
+from fsm.rendering.dot import dot
+from fsm.rendering.image import digest
+from fsm.rendering.markdown import markdown
+from fsm.rendering.mermaid import mermaid
+from fsm.rendering.picture import picture
+from fsm.rendering.plantuml import plantuml
+
+DIAGRAMS = Path(__file__).resolve().parent.parent.parent / "diagrams"
+AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f markdown"
+
+
+@pytest.mark.parametrize("name", names())
+def test_is_up_to_date(name: str) -> None:
+    """Letter by letter; pictures by the digest of the text they were made from."""
+    machine = load(name)
+    drawing = picture(machine)
+    texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}
+    for suffix, text in texts.items():
+        assert (DIAGRAMS / f"{name}.{suffix}").read_text(encoding="utf-8") == text, AGAIN
+    made = re.findall(r'data-source="(.*?)"', (DIAGRAMS / f"{name}.svg").read_text(encoding="utf-8"))
+    assert made == [digest(texts["dot"])], AGAIN
+
+
+def test_there_is_nothing_else() -> None:
+    """No picture of a model that is gone."""
+    suffixes = ("svg", "dot", "mmd", "puml", "md")
+
+    assert {path.name for path in DIAGRAMS.iterdir()} == {f"{name}.{suffix}" for name in names() for suffix in suffixes}
