@@ -176,7 +176,11 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out."""
+    """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
+
+    Signals that both machines have are the same; what else ``other`` has, but
+    for what is hidden, does not happen.
+    """
 
     other: Machine
 

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fsm.model import Form, Level, Name, form_of
+from fsm.model import Form, Level, Name, StateKey, form_of
 
 Conditions: TypeAlias = Annotated[
     Annotated[str, Tag("<text>")] | Annotated[list[str], Tag("<list>")],
@@ -57,6 +57,11 @@ class WrittenProperty(Form):
     never: Conditions | None = Field(None, description="What holds at no instant, or happens in no run in that order.")
     until: str | None = Field(None, description="With never: what ends the memory of all before it.")
     reachable: Conditions | None = Field(None, description="What some run does.")
+    from_each: list[StateKey] = Field(
+        default=[],
+        alias="from-each",
+        description="With reachable: in a step from each of these states; '*' is every one.",
+    )
     leads_to: str | None = Field(None, alias="leads-to", description="What comes about sooner or later.")
     from_: str | None = Field(None, alias="from", description="With leads-to: the instant it is counted from.")
     fair: list[str] = Field(default=[], description="Events that do not wait forever while they can happen.")

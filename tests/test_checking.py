@@ -122,6 +122,17 @@ def test_what_is_reachable_has_witnesses() -> None:
     )
 
 
+def test_from_each_asks_for_a_step_from_each() -> None:
+    """And from all of them for ``*``; one that has none is enough to fail."""
+    machine = machine_of(DOOR)
+
+    assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
+    assert isinstance(concluded(machine, 'reachable = "remove"\nfrom-each = ["*"]'), Proved)
+    assert concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["*"]') == Refuted(
+        evidence=Unreached(text="was open and push replies STUCK")
+    )
+
+
 VACUOUS = [
     # What holds for want of anything that could break it.
     ('never = "gone then exit then absent"', "gone", edited(JOB, "ended    = {", 'gone = { about = "" }\nended    = {')),

@@ -113,6 +113,7 @@ CASES = [
     ("FSM303", 'never = "then open"  # here', "'then open' has 'then' where a condition should be", "see 'fsm check --help'"),
     ("FSM303", 'always = "open then gone"  # here', "speaks of several instants", "leave 'then' out here"),
     ("FSM303", f'never = "{"(" * 60}open"  # here', "nests too deep", "say it in several properties"),
+    ("FSM303", 'reachable = "push"\nfrom-each = ["opne"]  # here', "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", 'idempotent = "psuh"  # here', "unknown event 'psuh'", "did you mean 'push'?"),
     ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is no call", "only calls are repeated by somebody"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["slum"]  # here', "unknown event 'slum'", "did you mean 'slam'?"),

@@ -6,24 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fsm.building.cells import REST
 from fsm.building.conditions import ConditionError, condition, outputs, sequence
 from fsm.building.problems import Problems
 from fsm.errors import InputError, Problem
 from fsm.properties import (
     ANY_PROFILE,
     NO_PROFILE,
+    All,
     Always,
     Counts,
     Failure,
     Fair,
     Follows,
     Idempotent,
+    In,
     LeadsTo,
     MatchesDiagram,
     Never,
     Property,
     Reachable,
     Refines,
+    Said,
     Specification,
 )
 
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fsm.machine import Machine
-    from fsm.properties import Claim, Said, Sequence
+    from fsm.properties import Claim, Sequence
     from fsm.reading import File
     from fsm.statement import Stated, WrittenCounts, WrittenProperty
 
@@ -39,7 +43,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
     "idempotent": frozenset({"once"}),
     "always": frozenset({"when"}),
     "never": frozenset({"until"}),
-    "reachable": frozenset(),
+    "reachable": frozenset({"from-each"}),
     "leads-to": frozenset({"from", "fair", "strongly-fair"}),
     "follows": frozenset(),
     "refines": frozenset({"overlap"}),
@@ -150,7 +154,7 @@ class _Claiming:
             "idempotent": self._idempotent,
             "always": self._always,
             "never": self._never,
-            "reachable": lambda: Reachable(sequences=self._sequences(self.written.reachable, "reachable")),
+            "reachable": self._reachable,
             "leads-to": self._leads_to,
             "follows": self._follows,
             "refines": lambda: Refines(
@@ -179,6 +183,18 @@ class _Claiming:
     def _never(self) -> Never:
         sequences = self._sequences(self.written.never, "never")
         return Never(sequences=sequences, until=self._optional(self.written.until, "until"))
+
+    def _reachable(self) -> Reachable:
+        sequences = self._sequences(self.written.reachable, "reachable")
+        states: list[str] = []
+        for index, state in enumerate(self.written.from_each):
+            if state != REST and state not in self.machine.states:
+                at = ("property", self.name, "from-each", index)
+                self.problems.unknown("FSM303", "unknown state", state, self.machine.states, *at)
+            states += list(self.machine.states) if state == REST else [state]
+        if not states:
+            return Reachable(sequences=sequences)
+        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
 
     def _matches_diagram(self) -> MatchesDiagram:
         return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
@@ -250,6 +266,13 @@ class _Claiming:
             first: Problem = error.problems[0]
             self._say("FSM304", f"machine '{name}' {first.what}", first.hint, at)
             raise ConditionError(first.what, first.hint) from error
+
+
+def _from(state: str, sequence: Sequence) -> Sequence:
+    """*sequence*, its first instant in a step from *state*."""
+    first, *rest = sequence
+    before = In(states=frozenset({state}), before=True)
+    return (Said(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
 
 
 def _listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:

@@ -70,15 +70,26 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
 
 
 def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether the outputs of *table*, as events, are a run of *other*; those it does not know are left out."""
-    believing = _believing(table, other, hide=True)
+    """Whether the outputs of *table*, as events, are a run of *other*; those it does not know are left out.
+
+    Signals that both have are the same; what else *other* has, but for what
+    is hidden, does not happen.
+    """
+    believing = _believing(table, other, whole=True)
     steps = Steps(table)
+    shared = {
+        each.index: each.event.name
+        for each in table.rows
+        if each.event.kind == "signal"
+        and each.event.name in other.row
+        and other.rows[other.row[each.event.name]].event.kind == "signal"
+    }
 
     def following(node: Node) -> Iterator[Edge[Node]]:
         for step in steps.after(node.state):
             belief = node.belief
-            for output in step.way.emits:
-                belief = believing.after(belief, Observation(event=output)) if belief >= 0 else belief
+            for event in (*([shared[step.row]] if step.row in shared else []), *step.way.emits):
+                belief = believing.after(belief, Observation(event=event)) if belief >= 0 else belief
             yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
 
     found: Searched[Node] = search(Node(table.initial, (), believing.initial), following, limit=limit)
@@ -103,19 +114,18 @@ SIGHT = ""
 """The event of a step in which somebody reads the state."""
 
 
-def _believing(table: Table, other: Table, *, hide: bool = False) -> _Believing:
-    """What may be true of *other*; its signals that *table* has no name for, or all others, are not seen."""
+def _believing(table: Table, other: Table, *, whole: bool = False) -> _Believing:
+    """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
     names = dict(other.row)
     names |= {event.rpc: other.row[event.name] for event in other.machine.events.values() if event.rpc}
-    emitted = {output for way in table.ways for output in way.emits}
-    known = emitted if hide else {each for event in table.machine.events.values() for each in (event.name, event.rpc)}
+    known = {each for event in table.machine.events.values() for each in (event.name, event.rpc)}
     unseen = tuple(
         row.index
         for row in other.rows
         if not row.ends
         and (
             row.event.kind == "hidden"
-            or (row.event.kind == "signal" and not known.intersection({row.event.name, row.event.rpc}))
+            or (not whole and row.event.kind == "signal" and not known & {row.event.name, row.event.rpc})
         )
     )
     return _Believing(dynamics=Dynamics(table=other, unseen=unseen, names=names))

@@ -1,4 +1,4 @@
-"""The outputs of one machine as the events of another: sets of states that the other may be in, as bits.
+"""The outputs of one machine, and the signals it shares, as events of another: sets of states of that, as bits.
 
 That is a subset construction, done by shifting bits and not by
 :mod:`fsm.monitoring`; it knows no calls that take time.
@@ -35,11 +35,11 @@ def explained(words: Vocabulary, other: Machine) -> Explained:
             raise CannotExportError(
                 f"'{output}' is a call of '{other.name}' that takes time", "follow a machine of signals"
             )
-    emitted = {event.name for event in known.values()}
-    hidden = [
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
+    shared = [
         event
-        for event in other.events.values()
-        if event.kind == "hidden" or (event.kind == "signal" and event.name not in emitted)
+        for name, event in other.events.items()
+        if event.kind == "signal" and name in words.events and words.machine.events[name].kind == "signal"
     ]
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
     closed = {state: _mask(bits, _reached(other, hidden, state)) for state in other.states}
@@ -51,7 +51,8 @@ def explained(words: Vocabulary, other: Machine) -> Explained:
         return found
 
     leads = {output: tuple(lead(event, state) for state in other.states) for output, event in known.items()}
-    return Explained(words=words, initial=closed[other.initial], leads=leads)
+    hears = {event.name: tuple(lead(event, state) for state in other.states) for event in shared}
+    return Explained(words=words, initial=closed[other.initial], leads=leads, hears=hears)
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:

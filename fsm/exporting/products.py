@@ -187,27 +187,32 @@ class Explained:
     """The outputs as events of another machine: ``belief`` has a bit for each state that the other may be in.
 
     ``initial`` is where it begins; ``leads`` says for each output where it
-    leads from each state.  All are sets of states as bits, closed under what
+    leads from each state, ``hears`` the same for each signal that both have.
+    All are sets of states as bits, closed under what
     the other does unseen.
     """
 
     words: Vocabulary
     initial: int
     leads: dict[str, tuple[int, ...]]
+    hears: dict[str, tuple[int, ...]]
     cases: int = 1
     lasting: bool = False
 
     def declarations(self) -> Iterator[str]:
         """Where each output leads."""
-        for output, masks in self.leads.items():
+        after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
+        after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
+        for name, masks in after.items():
             parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
-            yield f"#define AFTER_{self.words.outputs[output]} ({' | '.join(parts) or '0'})"
+            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
         yield f"int belief = {self.initial};"
 
     def options(self, step: Step) -> Iterator[Option]:
         """The step, with ``belief`` taken on by each of its outputs that the other knows."""
-        known = [output for output in step.emits if output in self.leads]
-        beliefs = [f"belief = AFTER_{self.words.outputs[output]}" for output in known]
+        heard = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
+        heard += [self.words.outputs[output] for output in step.emits if output in self.leads]
+        beliefs = [f"belief = AFTER_{name}" for name in heard]
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *beliefs]))
 
     def others(self) -> Iterator[str]:
