@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ def judge(
     not well formed, or a profile that no machine has.
     """
     recording = open_recording(name, advanced)
-    machines = [load(each) for each in models or _defaults(recording)]
+    machines = [load(each) for each in models] or _defaults(recording)
     _check_profile(machines, profile, name)
     monitors = [
         Monitor(
@@ -78,9 +78,12 @@ def judge(
     )
 
 
-def _defaults(recording: Recording) -> tuple[str, ...]:
+def _defaults(recording: Recording) -> list[Machine]:
     if recording.machines:
-        return recording.machines
+        try:
+            return [load(each) for each in recording.machines]
+        except InputError as error:
+            raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
     problem = Problem(
         path=recording.name,
         line=0,
@@ -89,6 +92,13 @@ def _defaults(recording: Recording) -> tuple[str, ...]:
         hint='say --model NAME, or start it with a line {"trace": 1, "machine": "NAME"}',
     )
     raise InputError([problem])
+
+
+def _in_header(problem: Problem, file: str) -> Problem:
+    """*problem*, told of the trace that names a model which is not there."""
+    if problem.line:
+        return problem
+    return replace(problem, path=file, line=1, what=f"machine '{problem.path}' {problem.what}")
 
 
 def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:

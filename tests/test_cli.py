@@ -179,6 +179,8 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["judge"], "Missing argument 'TRACE...'"),
         (["judge", "no-such.log"], "no-such.log: cannot be opened: no such file or directory [FSM201]"),
         (["judge", "/"], "/: cannot be opened: is a directory [FSM201]"),
+        (["judge", ""], "'': cannot be opened: "),
+        (["judge", "n" * 300], "n: cannot be opened: file name too long [FSM201]"),
         (["judge", "/proc/self/mem"], "/proc/self/mem: cannot be read: "),
         (["judge", "-m", "containr-status", HOLDING], "did you mean 'container-status'?"),
         (["judge", "-m", "no-such.toml", HOLDING], "no-such.toml: cannot be opened: no such file or directory"),
@@ -315,6 +317,20 @@ def test_output_closed(command: str, code: int) -> None:
     ran = shell(f"fsm {command} >&-", FAILING)
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize(("command", "code"), [('judge "$1"', 1), ("judge no-such.log", 2), ("no-such", 2)])
+def test_errors_closed(command: str, code: int) -> None:
+    """There is nobody to tell what is wrong, but it is wrong all the same."""
+    assert code == shell(f"fsm {command} 2>&-", FAILING).returncode
+
+
+def test_input_closed() -> None:
+    """Nothing is not an empty recording."""
+    ran = shell("fsm judge - <&-")
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "-: cannot be read: standard input is closed [FSM201]" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ['judge "$1"', 'judge --format junit "$1"', "list", "simulate cri-pod"])

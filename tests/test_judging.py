@@ -46,6 +46,25 @@ def test_every_code_of_recordings_has_a_case() -> None:
     assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | {"FSM204"}
 
 
+@pytest.mark.parametrize(
+    ("machine", "what"),
+    [
+        ("cri-containr", "machine 'cri-containr' is not the name of a model"),
+        ("no/such.toml", "machine 'no/such.toml' cannot be opened: no such file or directory"),
+        ("x\0.toml", "machine 'x\0.toml' cannot be opened: embedded null byte"),
+    ],
+)
+def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
+    """Among many traces one must be found."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(json.dumps({"trace": 1, "machine": machine}) + "\n" + TRACE, encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        judge(str(trace))
+
+    assert [(str(trace), 1, what)] == [(each.path, each.line, each.what) for each in caught.value.problems]
+
+
 def test_a_header_names_the_machine(tmp_path: Path) -> None:
     """A trace that says which machine it is of needs no option."""
     trace = tmp_path / "trace.jsonl"

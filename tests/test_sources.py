@@ -17,6 +17,7 @@ from fsm.sources import Kind, kind_of
 from fsm.sources.calls import Calls
 from fsm.sources.containerd import Log
 from fsm.sources.entries import entry
+from fsm.sources.lines import LONGEST
 from fsm.sources.texts import met, split
 from fsm.verdict import Holds
 
@@ -117,6 +118,14 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
     )
     assert 1 == found.notes["breaks in the compressed data: the rest is missing"]
     assert violations(found)
+
+
+@pytest.mark.parametrize(("end", "lines"), [(b"", 1), (b"\n", 1), (b"\nx", 2), (b"\n\n", 2)])
+def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path) -> None:
+    """However it ends, and whatever follows."""
+    found = judged(b"x" * (3 * LONGEST) + end, tmp_path)
+
+    assert (lines, 1) == (found.notes["lines"], found.notes["lines cut at 1 MiB"])
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

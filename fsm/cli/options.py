@@ -33,10 +33,15 @@ def style(value: str, how: str) -> str:
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 
+def watched() -> bool:
+    """Whether standard error is a terminal; it may even be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def progress(label: str, size: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, over *size* pieces of work, and what to call after each; nothing in a pipe."""
-    if not sys.stderr.isatty():
+    if not watched():
         yield lambda: None
         return
     with click.progressbar(length=size, label=label, file=sys.stderr) as bar:

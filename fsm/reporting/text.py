@@ -133,7 +133,7 @@ class _Writer:
         yield from self._wrapped(self._advice(judged))
         if judged.kind is Kind.NOTHING:
             kinds = words.either(kind.value for kind in Kind if kind is not Kind.NOTHING)
-            yield from self._wrapped(f"no line is one of a {kinds}")
+            yield from self._wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
         yield f"  verdict: {self._answer(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:

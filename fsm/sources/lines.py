@@ -73,12 +73,14 @@ class Lines:
                         self.notes["lines cut at 1 MiB"] += 1
                         yield Piece(first=first, lines=[rest[:LONGEST]])
                     rest, cut = b"", True
+            self.notes["lines"] += bool(rest or cut)
             if rest and not cut:
-                self.notes["lines"] += 1
                 yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
 
     def _opened(self) -> IO[bytes]:
         if self.name == STDIN:
+            if sys.stdin is None:  # as the shell's "<&-" has it
+                raise InputError([self._problem(OSError("standard input is closed"), "read")])
             return sys.stdin.buffer
         try:
             file = Path(self.name).open("rb")  # noqa: SIM115  (the caller closes it)
@@ -128,4 +130,4 @@ class Lines:
     def _problem(self, error: OSError, what: str) -> Problem:
         reason = (error.strerror or str(error)).lower()
         hint = "give the path of a log or a recording, or - for standard input"
-        return Problem(path=self.name, line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)
+        return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)
