@@ -79,10 +79,12 @@ def fates(
     machine: Machine,
     properties: Sequence[Property],
     *,
+    whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
 ) -> Iterator[Fate]:
     """What becomes of each mutant of *machine*; *advanced* is called after each.
 
+    Without *whole* one killer is enough: others are not looked for.
     Properties that compare the machine with another take long, and are asked
     only about mutants that all others let pass.
     """
@@ -93,22 +95,26 @@ def fates(
     for mutant in mutants(machine):
         changed = tabulate(mutant.machine)
         steps = Stepping(changed, like=stepping, but=table.states.index(mutant.state))
-        killers = _killers(quick, steps)
+        killers = _killers(quick, steps, whole=whole)
         equivalent = not killers and bisimilar(table, changed)
         if not killers and not equivalent:
-            killers = _killers(slow, steps)
+            killers = _killers(slow, steps, whole=whole)
+        if killers and not whole:  # the next one is much like it
+            quick.sort(key=lambda each: each.name != killers[0])
         yield Fate(mutant=mutant, killers=killers, equivalent=equivalent)
         advanced()
 
 
-def _killers(properties: Sequence[Property], steps: Stepping) -> tuple[str, ...]:
-    """Those of *properties* that come out otherwise than they should."""
-    found = []
+def _killers(properties: Sequence[Property], steps: Stepping, *, whole: bool) -> tuple[str, ...]:
+    """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
+    found: list[str] = []
     for each in properties:
         checked = check(each, steps)
         as_expected = not checked.surprising if checked.expected else isinstance(checked.conclusion, Proved)
         if not as_expected:
             found.append(each.name)
+            if not whole:
+                break
     return tuple(found)
 
 
