@@ -76,8 +76,14 @@ class Graph:
 
 
 def steps(table: Table, state: int) -> Iterator[Transition]:
-    """Every step from *state*, in the model's order."""
+    """Every step from *state*, in the model's order.
+
+    One call is followed at a time: it goes on from where it begins, and not
+    from where others could have moved it meanwhile.
+    """
     for row in range(len(table.rows)):
+        if table.rows[row].ends and (row, state) not in table.begun:
+            continue
         for way in table.step(state, row) or ():
             yield Transition(source=state, row=row, way=way)
 

@@ -57,7 +57,9 @@ class Table:
     """States and rows by number, and what happens where they meet.
 
     ``ways`` lists every way of every cell by its index, ``origin`` the row
-    and state it belongs to; ``end`` maps a row to that of its ends.
+    and state it belongs to; ``end`` maps a row to that of its ends.  In
+    ``begun`` stands the row of ends with each state in which its call begins;
+    elsewhere a call is in progress only if something else has moved it there.
     """
 
     machine: Machine
@@ -70,6 +72,7 @@ class Table:
     ways: tuple[Way, ...]
     origin: tuple[tuple[int, int], ...]
     cells: tuple[tuple[Way, ...] | None, ...]
+    begun: frozenset[tuple[int, int]]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
         """Every way in which *row* may go in *state*.
@@ -141,4 +144,9 @@ def tabulate(machine: Machine) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
+        begun=frozenset(
+            (row if rows[row].ends else row + 1, way.to)
+            for way, (row, _) in zip(ways, origin, strict=True)
+            if way.begins
+        ),
     )

@@ -77,6 +77,17 @@ def ends(machine: Machine, state: str, event: str) -> set[Way]:
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
 
+def goes_on(machine: Machine, state: str, event: str) -> set[Way]:
+    """How a call that begins in *state* goes on, if nothing else has moved it."""
+    begun = {
+        way.to
+        for each in machine.states
+        for way in {*(ways(machine, each, event) or ()), *ends(machine, each, event)}
+        if way.begins
+    }
+    return ends(machine, state, event) if state in begun else set()
+
+
 def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
     match cell:
         case Silent():
@@ -111,7 +122,7 @@ def leads(machine: Machine, state: str) -> set[str]:
     """The states one step from *state*."""
     found: set[Way] = set()
     for event in machine.events:
-        found |= (ways(machine, state, event) or set()) | ends(machine, state, event)
+        found |= (ways(machine, state, event) or set()) | goes_on(machine, state, event)
     return {way.to for way in found}
 
 

@@ -107,7 +107,7 @@ def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:
 def steps(machine: Machine, state: str) -> Iterator[Step]:
     """Every step from *state*; where any error may be replied, every code that a test ever names may be."""
     for event in machine.events:
-        for ends, ways in ((False, naive.ways(machine, state, event)), (True, naive.ends(machine, state, event))):
+        for ends, ways in ((False, naive.ways(machine, state, event)), (True, naive.goes_on(machine, state, event))):
             for way in ways or ():
                 replies = way.replies | ({"BUSY", "GONE"} if "error" in way.replies else set())
                 for reply in sorted(replies) or [""]:

@@ -38,7 +38,7 @@ def steps(machine: Machine, state: str, codes: set[str]) -> set[Step]:
         name = event.rpc or event.name
         for ends, ways in (
             (False, naive.ways(machine, state, event.name)),
-            (True, naive.ends(machine, state, event.name)),
+            (True, naive.goes_on(machine, state, event.name)),
         ):
             if ways is None:
                 found |= {Step(Seen(event=name, silent=True), state)} if event.kind != "hidden" else set()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import naive
 import pytest
 from exported import SCXML, bare, from_json, from_scxml
 from machines import DOOR, counter, door, edited, job, machine_of
@@ -153,6 +154,7 @@ def test_graphviz_reads_every_edge() -> None:
             for event in machine.events.values()
             for ends, cells in ((False, event.cells), (True, event.ends))
             for state, cell in cells.items()
+            if not ends or naive.goes_on(machine, state, event.name)
             for way in outcomes(cell, state, event.kind) or ()
         )
         assert nodes == list(machine.states)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.machine import ANY_ERROR, Silent, outcomes
+from fsm.machine import ANY_ERROR, Moves, Silent, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fsm.machine import Machine
+    from fsm.machine import Event, Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,10 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[St
     one step for each outcome, whatever it replies.
     """
     for event in machine.events.values():
+        begun = _begun(event)
         for ends, cells in ((False, event.cells), (True, event.ends)):
             for source in machine.states:
-                cell = cells.get(source)
+                cell = None if ends and source not in begun else cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
                     for reply in _replies(way.reply, codes):
                         yield Step(
@@ -82,4 +83,11 @@ def silent(machine: Machine, event: str) -> tuple[str, ...]:
 
 def busy(machine: Machine) -> frozenset[str]:
     """The states that are met while a call is in progress."""
-    return frozenset(state for event in machine.events.values() for state in event.ends)
+    return frozenset(state for event in machine.events.values() for state in _begun(event))
+
+
+def _begun(event: Event) -> frozenset[str]:
+    """The states in which a call of *event* begins."""
+    cells = (*event.cells.values(), *event.ends.values())
+    ways = (way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes)
+    return frozenset(way.to for way in ways if way.begins)
