@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.monitoring.belief import Dynamics, TooManyError
-from fsm.rendering.picture import Marks
+from fsm.rendering.picture import Label, Marks
 from fsm.sources import open_recording
 from fsm.table import tabulate
 from fsm.trace import key
@@ -29,6 +29,7 @@ class _Track:
     steps: set[tuple[str, str, str]] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    seen: Label | None = None
 
     def take(self, seen: Observation) -> bool:
         """Follow *seen*; false if nothing explains it."""
@@ -40,6 +41,7 @@ class _Track:
             left = self.now
         if not left:
             self.failed = {self.table.states[state] for state in before}
+            self.seen = self._label(seen)
             return False
         after = {each.state for each in left}
         if known and seen.event and seen.phase != "request":
@@ -48,6 +50,17 @@ class _Track:
             self.states |= {self.table.states[state] for state in after}
         self.now = left
         return True
+
+    def _label(self, seen: Observation) -> Label:
+        """What *seen* says, in the machine's words."""
+        event = self.table.rows[self.dynamics.names[seen.event]].event if seen.event else None
+        return Label(
+            event=event.name if event else "",
+            kind=event.kind if event else "signal",
+            outcome=f"shows {seen.shows}" if seen.shows else seen.reply if seen.reply == "ok" else "",
+            error=seen.reply if seen.reply != "ok" else "",
+            emits=seen.emits or ((seen.output,) if seen.output else ()),
+        )
 
     def _mark(self, row: int, sources: set[int], targets: set[int], seen: Observation) -> None:
         """Note the steps of *row*, its ends included, that may have led from *sources* to *targets*."""
@@ -110,4 +123,9 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
 
 
 def _marks(track: _Track) -> Marks:
-    return Marks(steps=frozenset(track.steps), states=frozenset(track.states), failed=frozenset(track.failed))
+    return Marks(
+        steps=frozenset(track.steps),
+        states=frozenset(track.states),
+        failed=frozenset(track.failed),
+        seen=track.seen,
+    )

@@ -12,11 +12,11 @@ import click
 from fsm.building import under
 from fsm.cli.files import write
 from fsm.cli.options import complete_models, complete_profiles
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
 from fsm.judging import judge
 from fsm.library import load, names
 from fsm.rendering.dot import dot
-from fsm.rendering.image import HOW_TO_GET_DOT, NoDotError, png, svg
+from fsm.rendering.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
 from fsm.rendering.markdown import markdown
 from fsm.rendering.mermaid import mermaid
 from fsm.rendering.picture import Marks, picture
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.rendering.picture import Part, Picture
 
-WRONG_INPUT: Final = 2
-
 SUFFIXES: Final[Mapping[str, str]] = {
     "svg": "svg",
     "png": "png",
@@ -41,13 +39,13 @@ SUFFIXES: Final[Mapping[str, str]] = {
 }
 """The formats, each with the suffix of its files."""
 
-PARTS: Final[Mapping[str, str]] = {
-    "failures": "Moves that reply an error, also where something leads the same way without one.",
-    "stays": "Outcomes that lead nowhere else.",
-    "ignores": "What changes nothing.",
-    "refuses": "What is answered with an error.",
-    "silent": "What is not specified.",
-    "interrupts": "What interrupts everything, such as a restart.",
+PARTS: Final[Mapping[Part, str]] = {
+    "outcomes": "every outcome, also errors and short cuts where another one leads the same way",
+    "stays": "outcomes that lead nowhere else",
+    "ignores": "what changes nothing",
+    "refuses": "what is answered with an error",
+    "silent": "what is not specified",
+    "interrupts": "what interrupts everything, such as a restart",
 }
 
 _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
@@ -67,7 +65,8 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "forms",
     multiple=True,
     type=click.Choice(list(SUFFIXES)),
-    help="The format; may be repeated with --output. By default svg, or what the suffix of the output says.",
+    help="The format; may be repeated. By default what the suffix of the output says, all of them in a folder, "
+    "and svg otherwise.",
 )
 @click.option(
     "--output",
@@ -82,9 +81,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "-s",
     multiple=True,
     type=click.Choice([*PARTS, "all"]),
-    help="Draw this too: "
-    + "; ".join(f"{part}: {about[0].lower()}{about[1:-1]}" for part, about in PARTS.items())
-    + ".",
+    help="Draw this too: " + "; ".join(f"{part}: {about}" for part, about in PARTS.items()) + ".",
 )
 @click.option(
     "--highlight",
@@ -110,35 +107,51 @@ def command(
     """Draw models, or write them as tables.
 
     MODEL is a name from 'fsm list' or the path of a model file; with --output
-    and none given, all shipped models. Pictures show what moves a machine
-    on; the rest is named below them, or drawn if --show asks for it. Dashed
-    states have a call in progress; what ends in ✗ replies an error; what
-    stands behind / is emitted.
+    and none given, all shipped models. A picture shows what moves a machine
+    on; the rest is named below it, or drawn if --show asks for it. The table
+    (markdown) has every cell.
+
+    \b
+    dashed state     a call is in progress, and others meet it there
+    two states       in one box, if they differ in nothing that is drawn
+    slanted event    it happens; all others are called
+    event ✗ REPLY    the reply is an error; dashed where nothing else leads
+    event / output   what is emitted; ↗ is an output of the event's name
+    violet           deviations of the --profile
 
     \b
     fsm draw container-status > container-status.svg
-    fsm draw -o diagrams/ -f svg -f markdown
-    fsm draw cri-pod -f mermaid
+    fsm draw container-status --event stop --show all -o stop.svg
+    fsm draw cri-pod --format mermaid
+    fsm draw container-status --highlight failing.log -o failure.png
     fsm draw container-status --coverage containerd.log -o covered.svg
+    fsm draw --output pictures/
     """
     machines = [load(name) for name in models or (names() if output else ())]
     forms = _forms(forms, output, machines)
-    parts: Collection[Part] = tuple(PARTS) if "all" in show else show  # type: ignore[arg-type,assignment]  # click knows them
-    missing = False
+    parts: Collection[Part] = tuple(part for part in PARTS if part in show or "all" in show)
+    without: dict[str, None] = {}
     for machine in machines:
         drawn = _under(machine, profile) if profile else machine
         named = _events(drawn, events)
         marks = _marks(drawn, highlight, entity, coverage, profile)
+        drawing = picture(drawn, show=parts, events=named, marks=marks)
         for form in forms:
-            if form == "markdown":
-                written: str | bytes | None = markdown(drawn, events=named, marks=marks)
+            try:
+                made = markdown(drawn, events=named, marks=marks) if form == "markdown" else _WRITERS[form](drawing)
+            except DotFailedError as error:
+                raise click.ClickException(str(error)) from error
+            except NoDotError:
+                without[form] = None
             else:
-                written = _drawn(form, picture(drawn, show=parts, events=named, marks=marks), several=len(forms) > 1)
-            if written is None:
-                missing = True
-            else:
-                _put(written, _path(output, machine, form))
-    return WRONG_INPUT if missing else 0
+                _put(made, _path(output, machine, form))
+    if without:
+        what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
+        others = [form for form in forms if form not in without]
+        rest = f"written: {', '.join(others)}" if others else "dot, mermaid, plantuml and markdown can do without"
+        click.echo(f"{what}; {rest}", err=True)
+        return WRONG_INPUT
+    return 0
 
 
 def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine]) -> tuple[str, ...]:
@@ -153,7 +166,7 @@ def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine])
             raise click.UsageError("a terminal cannot show PNG: say --output FILE.png, or > FILE.png")
         return forms
     if _is_folder(output):
-        return forms or ("svg",)
+        return forms or tuple(SUFFIXES)
     if len(machines) > 1 or len(forms) > 1:
         raise click.UsageError(f"'{output}' is one file: for several say --output {output.stem}/")
     known = {f".{suffix}": form for form, suffix in SUFFIXES.items()}
@@ -187,18 +200,6 @@ def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
             hint = nearest(name, machine.events, of="events")
             raise click.BadParameter(f"'{name}': {hint}", param_hint="--event")
     return {known[name] for name in events} or None
-
-
-def _drawn(form: str, drawing: Picture, *, several: bool) -> str | bytes | None:
-    """*drawing* in the format *form*; ``None`` if ``dot`` is missing and other formats are asked for too."""
-    try:
-        return _WRITERS[form](drawing)
-    except NoDotError:
-        what = f"{form} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}"
-        if not several:
-            raise click.UsageError(f"{what}; or say --format mermaid, plantuml, dot or markdown") from None
-        click.echo(f"{drawing.name}.{SUFFIXES[form]} is not written: {what}", err=True)
-        return None
 
 
 def _put(written: str | bytes, path: Path | None) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -23,14 +27,21 @@ _DARK: Final = {
     dot.FILL: "#161b22",
     dot.RED: "#f0883e",
     dot.MARK: "#58a6ff",
+    dot.OTHER: "#ab7df8",
     dot.BAD: "#f85149",
-    **dict(zip(dot.HEAT[1:], ("#0c2d6b", "#0d419d", "#1158c7", "#1f6feb"), strict=True)),
+    dot.ALONE: "#12301f",
+    **dict(zip(dot.TINTS, ("#11284a", "#332a10", "#2c1f4a", "#3c1618"), strict=True)),
+    **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1f6feb"), strict=True)),
 }
 """What each colour is on a dark page."""
 
 
 class NoDotError(Exception):
     """Graphviz's program ``dot`` is not there."""
+
+
+class DotFailedError(Exception):
+    """Graphviz's program ``dot`` is there, and did not do it."""
 
 
 def svg(picture: Picture) -> bytes:
@@ -45,6 +56,8 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(_run(text, "svg"))  # noqa: S314  (dot wrote it)
     for each in root.iter():
         each.attrib.pop("id", None)
+    for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
+        root.set(side, f"{math.ceil(float(length))}")  # pixels, so that letters have the size of those around
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
@@ -60,7 +73,7 @@ def svg(picture: Picture) -> bytes:
 
 def png(picture: Picture) -> bytes:
     """*picture* as PNG on white, sharp enough for print."""
-    return _run(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144"), "png")
+    return _run(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
@@ -69,8 +82,14 @@ def digest(text: str) -> str:
 
 
 def _run(text: str, form: str) -> bytes:
-    try:
-        made: bytes = graphviz.Source(text).pipe(format=form)
-    except graphviz.ExecutableNotFound as error:
-        raise NoDotError from error
-    return made
+    # Not through a pipe: if dot ends without having read it all, so would we,
+    # without a word, in a process that does not catch SIGPIPE.
+    with TemporaryDirectory() as folder:
+        try:
+            made = graphviz.Source(text).render(filename="picture", directory=folder, format=form, quiet=True)
+        except graphviz.ExecutableNotFound as error:
+            raise NoDotError from error
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode(errors="replace").strip() if error.stderr else str(error)
+            raise DotFailedError(f"Graphviz's program 'dot' could not make {form}: {said}") from error
+        return Path(made).read_bytes()

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from fsm.rendering.labels import labelled
-from fsm.rendering.picture import ANY
+from fsm.rendering.labels import counted, footer, identifiers, origin
+from fsm.rendering.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
-    from fsm.rendering.picture import Picture
+    from fsm.rendering.picture import Node, Picture
+
+CLASSES: Final = {
+    "passing": "stroke-dasharray:4",
+    "marked": "stroke:#0969da,stroke-width:3px",
+    "failed": "stroke:#cf222e,stroke-width:3px",
+    "word": "fill:none,stroke:none,font-style:italic",
+}
+"""The looks of states; colours are few, since the page's theme may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -18,43 +26,40 @@ def mermaid(picture: Picture) -> str:
     >>> from fsm.library import load
     >>> from fsm.rendering.picture import picture
     >>> mermaid(picture(load("cri-pod"))).splitlines()[:2]
-    ['stateDiagram-v2', '    direction TB']
+    ['stateDiagram-v2', '    %% A pod as the CRI promises it']
     """
-    lines = [
-        "stateDiagram-v2",
-        "    direction TB",
-        "    classDef passing stroke-dasharray:4",
-        "    classDef marked stroke-width:3px",
-    ]
+    names = identifiers(picture)
+    used: dict[str, list[str]] = {}
+    lines = [f"    state {_quoted(node)} as {names[node.name]}" for node in picture.nodes]
     for node in picture.nodes:
-        name = "any state" if node.name == ANY else node.name
-        lines.append(f'    state "{name}" as {identifier(node.name)}')
-        if node.shows:
-            lines.append(f"    {identifier(node.name)}: {node.shows}")
-        if node.passing:
-            lines.append(f"    class {identifier(node.name)} passing")
-        if node.marked:
-            lines.append(f"    class {identifier(node.name)} marked")
-    lines.append(f"    [*] --> {identifier(picture.initial)}")
-    lines += [
-        f"    {identifier(edge.source)} --> {identifier(edge.target)}: {_quoted(', '.join(map(labelled, edge.labels)))}"
-        for edge in picture.edges
-    ]
-    return "\n".join(lines) + "\n"
+        for kind in ("passing", "marked", "failed"):
+            if getattr(node, kind):
+                used.setdefault(kind, []).append(names[node.name])
+    if picture.initial:
+        lines.append(f"    [*] --> {names[picture.initial]}")
+    for edge in picture.edges:
+        words = "<br>".join(map(_text, counted(edge)))
+        name = names[origin(edge)]
+        if edge.source in {ANY, ELSEWHERE}:
+            lines.append(f'    state "{words if edge.source == ELSEWHERE else "any state"}" as {name}')
+            used.setdefault("word", []).append(name)
+        said = f": {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"    {name} --> {names[edge.target]}{said}")
+    lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
+    lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
+    title = [f"    %% {line}" for line in [*_plain(picture.title), *footer(picture)]]
+    return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
 
 
-def identifier(name: str) -> str:
-    """*name* with what Mermaid and PlantUML do not take in a name written as underscores.
-
-    >>> identifier("unknown-running"), identifier("end")
-    ('unknown_running', 'end_')
-    """
-    if name == ANY:
-        return "any_state"
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return f"{plain}_" if plain.lower() in {"end", "state", "note", "class", "direction", "default"} else plain
+def _quoted(node: Node) -> str:
+    met = [f"met {node.count:,}"] if node.count is not None else []
+    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *met]))}"'
 
 
-def _quoted(text: str) -> str:
-    """*text* without what ends a label."""
-    return text.replace(":", " -").replace(";", ",").replace("#", "no.")
+def _text(words: str) -> str:
+    """*words* with all that Mermaid might take for its own as entities, which it writes with ``#``."""
+    return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
+
+
+def _plain(words: str) -> list[str]:
+    return [line for line in re.sub(r"[^\x20-\uffff]", " ", words).splitlines() if line.strip()]

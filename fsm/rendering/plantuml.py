@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from fsm.rendering.labels import labelled
-from fsm.rendering.mermaid import identifier
-from fsm.rendering.picture import ANY
+from fsm.rendering.labels import counted, footer, identifiers, origin
+from fsm.rendering.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
     from fsm.rendering.picture import Node, Picture
@@ -20,20 +20,34 @@ def plantuml(picture: Picture) -> str:
     >>> plantuml(picture(load("cri-pod"))).splitlines()[0]
     '@startuml'
     """
-    lines = ["@startuml", f"title {picture.title}", "hide empty description"]
-    lines += [line for node in picture.nodes for line in _node(node)]
-    lines.append(f"[*] --> {identifier(picture.initial)}")
+    names = identifiers(picture)
+    lines = ["@startuml", f"title {_text(picture.title)}", "hide empty description"]
+    for node in picture.nodes:
+        lines += _node(node, names[node.name])
+    if picture.initial:
+        lines.append(f"[*] --> {names[picture.initial]}")
     for edge in picture.edges:
-        words = "\\n".join(map(labelled, edge.labels))
-        arrow = "-[bold]->" if edge.marked else "-->"
-        lines.append(f"{identifier(edge.source)} {arrow} {identifier(edge.target)} : {words}")
-    if picture.left_out:
-        lines.append(f"footer not drawn: {', '.join(picture.left_out)}")
+        name = names[origin(edge)]
+        words = "\\n".join(map(_text, counted(edge)))
+        if edge.source in {ANY, ELSEWHERE}:
+            lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} ##[dotted]')
+        arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
+        said = f" : {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"{name} {arrow} {names[edge.target]}{said}")
+    if below := footer(picture):
+        lines += ["footer", *map(_text, below), "endfooter"]
     return "\n".join([*lines, "@enduml"]) + "\n"
 
 
-def _node(node: Node) -> list[str]:
-    name = "any state" if node.name == ANY else node.name
-    style = " ##[dashed]" if node.passing else " ##[bold]" if node.marked else ""
-    lines = [f'state "{name}" as {identifier(node.name)}{style}']
-    return [*lines, f"{identifier(node.name)} : {node.shows}"] if node.shows else lines
+def _node(node: Node, name: str) -> list[str]:
+    style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
+    states = "\\n".join(map(_text, node.states))
+    lines = [f'state "{states}" as {name}{style}']
+    told = [node.shows] if node.shows else []
+    told += [f"met {node.count:,}"] if node.count is not None else []
+    return [*lines, *(f"{name} : {_text(words)}" for words in told)]
+
+
+def _text(words: str) -> str:
+    """*words* with all that PlantUML might take for its own as entities."""
+    return re.sub(r"[^\w \-./,():…?✗↗]", lambda found: f"&#{ord(found[0])};", words)
