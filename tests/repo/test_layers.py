@@ -18,7 +18,7 @@ LAYERS = (
     ("statement", "rules", "machine"),
     ("properties", "verdict", "schema"),
     ("evidence",),
-    ("reading",),
+    ("reading", "difference"),
     ("building", "table"),
     ("library", "exploring", "simulating", "monitoring"),
     ("bisimulating", "checking", "exporting", "rendering", "sources"),
