@@ -340,6 +340,15 @@ def test_the_table_has_every_cell() -> None:
     assert "| **…start** |  |  | … checking<br>→ waiting, ✗ | → running / started |  |  |" in rows
 
 
+def test_odd_words_do_not_break_the_table() -> None:
+    """Each row has as many columns as the head, and what Markdown might take for its own is escaped."""
+    wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
+    rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
+
+    assert r"**open**<br>a \| \<b\> \*c\* \\ |" in rows[0]
+    assert {len(re.split(r"(?<!\\)\|", row.replace(r"\\", ""))) for row in rows} == {len(wide.states) + 3}
+
+
 # -- the command ---------------------------------------------------------------------
 
 

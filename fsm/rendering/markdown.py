@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, assert_never
 
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
@@ -9,7 +10,7 @@ from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fsm.machine import Cell, Event, Machine, Outcome
+    from fsm.machine import Cell, Event, Machine, Outcome, State
     from fsm.rendering.picture import Marks
 
 LEGEND = (
@@ -27,8 +28,8 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     '# A pod as the CRI promises it'
     """
     states = list(machine.states)
-    lines = [f"# {machine.title}", "", machine.about, "", LEGEND, ""]
-    lines.append(_row(["", *(f"**{state}**<br>{machine.states[state].shows}" for state in states)]))
+    lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]
+    lines.append(_row(["", *map(_head, machine.states.values())]))
     lines.append(_row(["---"] * (len(states) + 1)))
     counts = marks.counts if marks else {}
     for event in machine.events.values():
@@ -44,6 +45,15 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     return "\n".join(lines) + "\n"
 
 
+def _head(state: State) -> str:
+    return f"**{state.name}**" + (f"<br>{_text(state.shows)}" if state.shows != state.name else "")
+
+
+def _text(words: str) -> str:
+    """*words* on one line, with what Markdown might take for its own escaped."""
+    return re.sub(r"([\\`*\[\]<>&#|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(words.split()))
+
+
 def _rows(event: Event) -> Iterator[tuple[str, dict[str, Cell]]]:
     yield event.name, dict(event.cells)
     if event.ends:
@@ -51,7 +61,7 @@ def _rows(event: Event) -> Iterator[tuple[str, dict[str, Cell]]]:
 
 
 def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(cells)} |"
 
 
 def _said(cell: Cell) -> str:
