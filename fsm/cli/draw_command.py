@@ -231,6 +231,10 @@ def _marks(
         for judgement in judged.judgements:
             for cell, count in judgement.covered.cells.items():
                 counts[cell] = counts.get(cell, 0) + count
+    if not any(counts.values()):
+        what = f"shows nothing of what {machine.name} does"
+        hint = f"give recordings of any {machine.entity}, or traces of that machine"
+        raise InputError([Problem(path=", ".join(coverage), line=0, code="FSM204", what=what, hint=hint)])
     return Marks(counts=counts)
 
 
