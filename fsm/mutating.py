@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from fsm.bisimulating import bisimilar
+from fsm.building import under
+from fsm.building.ends import endless, in_progress
 from fsm.checking import check
 from fsm.checking.instants import Stepping
 from fsm.evidence import Proved
-from fsm.machine import ANY_ERROR, Cannot, Ignores, Moves, Outcome, Refuses, Silent
+from fsm.machine import ANY_ERROR, Cannot, Ignores, Moves, Outcome, Refuses, Silent, outcomes
 from fsm.properties import Follows, MatchesDiagram, Refines
 from fsm.table import tabulate
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fsm.machine import Cell, Event, Machine
+    from fsm.model import Kind
     from fsm.properties import Property
 
 
@@ -57,6 +60,9 @@ class Fate:
 def mutants(machine: Machine) -> Iterator[Mutant]:
     """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
 
+    Each is well formed, and its cell means something else than the machine's.
+    Two mistakes may come to the same.
+
     >>> from fsm.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
     ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
@@ -68,21 +74,26 @@ def mutants(machine: Machine) -> Iterator[Mutant]:
         for ends, row in ((False, event.cells), (True, event.ends)):
             for state, cell in row.items():
                 making = _Making(machine=machine, event=event, state=state, ends=ends, outputs=tuple(outputs))
-                seen = {cell}
+                own = _meaning(cell, state, event.kind)
+                met = {cell}
                 for name, changed in making.changes(cell):
-                    if changed not in seen:
-                        seen.add(changed)
-                        yield making.mutant(name, changed)
+                    if changed in met or _meaning(changed, state, event.kind) == own:
+                        continue
+                    met.add(changed)
+                    mutant = making.mutant(name, changed)
+                    if mutant is not None:
+                        yield mutant
 
 
 def fates(
     machine: Machine,
     properties: Sequence[Property],
     *,
+    profile: str | None = None,
     whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
 ) -> Iterator[Fate]:
-    """What becomes of each mutant of *machine*; *advanced* is called after each.
+    """What becomes of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
 
     Without *whole* one killer is enough: others are not looked for.
     Properties that compare the machine with another take long, and are asked
@@ -90,26 +101,29 @@ def fates(
     """
     quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
     slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
-    table = tabulate(machine)
+    profiled = under(machine, profile) if profile else machine
+    table = tabulate(profiled)
     stepping = Stepping(table)
-    for mutant in mutants(machine):
+    for mutant in mutants(profiled):
         changed = tabulate(mutant.machine)
-        steps = Stepping(changed, like=stepping, but=table.states.index(mutant.state))
-        killers = _killers(quick, steps, whole=whole)
+        # Where calls begin elsewhere, steps have changed in other states too.
+        alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
+        steps = Stepping(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
+        killers = _killers(quick, steps, profile, whole=whole)
         equivalent = not killers and bisimilar(table, changed)
         if not killers and not equivalent:
-            killers = _killers(slow, steps, whole=whole)
+            killers = _killers(slow, steps, profile, whole=whole)
         if killers and not whole:  # the next one is much like it
             quick.sort(key=lambda each: each.name != killers[0])
         yield Fate(mutant=mutant, killers=killers, equivalent=equivalent)
         advanced()
 
 
-def _killers(properties: Sequence[Property], steps: Stepping, *, whole: bool) -> tuple[str, ...]:
+def _killers(properties: Sequence[Property], steps: Stepping, profile: str | None, *, whole: bool) -> tuple[str, ...]:
     """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
     found: list[str] = []
     for each in properties:
-        checked = check(each, steps)
+        checked = check(each, steps, profile=profile)
         as_expected = not checked.surprising if checked.expected else isinstance(checked.conclusion, Proved)
         if not as_expected:
             found.append(each.name)
@@ -128,8 +142,11 @@ class _Making:
     ends: bool
     outputs: tuple[str, ...]
 
-    def mutant(self, name: str, cell: Cell) -> Mutant:
-        """The machine with *cell* in this place."""
+    def mutant(self, name: str, cell: Cell) -> Mutant | None:
+        """The machine with *cell* in this place; ``None`` if a call would never end in it.
+
+        Ends that no call comes to any more go with the cell that led there.
+        """
         event = self.event
         if isinstance(cell, Moves) and self.ends:
             line = event.ends[self.state].line
@@ -137,7 +154,9 @@ class _Making:
         else:
             line = event.cells[self.state].line
             changed = replace(event, cells={**event.cells, self.state: cell})
-        machine = replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={})
+        machine = _met(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
+        if any(endless(each) for each in machine.events.values()):
+            return None
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=line, machine=machine)
 
     def changes(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
@@ -216,6 +235,23 @@ class _Making:
     def _name(self, change: str, way: Outcome | None = None) -> str:
         outcome = f"/{way.name}" if way is not None else ""
         return f"{self.event.name}{outcome}{' ends' if self.ends else ''} in {self.state}: {change}"
+
+
+def _meaning(cell: Cell, state: str, kind: Kind) -> object:
+    """What *cell* comes to in *state*, whatever its outcomes are called."""
+    ways = outcomes(cell, state, kind)
+    return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
+
+
+def _met(machine: Machine) -> Machine:
+    """*machine* without the ends that no call can come to."""
+    for event in machine.events.values():
+        if event.ends:
+            found = in_progress(machine, event)
+            if not event.ends.keys() <= found:
+                ends = {state: end for state, end in event.ends.items() if state in found}
+                return _met(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
+    return machine
 
 
 def _cells(event: Event) -> tuple[Cell, ...]:

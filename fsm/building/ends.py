@@ -43,6 +43,16 @@ def _check_met(problems: Problems[Written], machine: Machine, event: Event, begu
 
 def _check_endless(problems: Problems[Written], event: Event) -> None:
     """Note the ends that only ever begin again."""
+    stuck = endless(event)
+    if stuck:
+        where = " and ".join(f"'{state}'" for state in stuck)
+        what = f"event '{event.name}' never ends: from {where} it only begins again"
+        hint = "give one of them an outcome with to or stays"
+        problems.say_at(event.ends[stuck[0]].line, "FSM122", what, hint)
+
+
+def endless(event: Event) -> list[str]:
+    """The states from which a call of *event* only ever begins again."""
     ending: set[str] = set()
     while more := {
         state
@@ -50,12 +60,13 @@ def _check_endless(problems: Problems[Written], event: Event) -> None:
         if state not in ending and (not end.outcomes or any(_leaves(way, event, ending) for way in end.outcomes))
     }:
         ending |= more
-    endless = [state for state in event.ends if state not in ending]
-    if endless:
-        where = " and ".join(f"'{state}'" for state in endless)
-        what = f"event '{event.name}' never ends: from {where} it only begins again"
-        hint = "give one of them an outcome with to or stays"
-        problems.say_at(event.ends[endless[0]].line, "FSM122", what, hint)
+    return [state for state in event.ends if state not in ending]
+
+
+def in_progress(machine: Machine, event: Event) -> set[str]:
+    """The states in which a call of *event* may be that has begun and not yet ended."""
+    begun = _begun(event)
+    return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *_met(machine, event, begun)}
 
 
 def _leaves(way: Outcome, event: Event, ending: Container[str]) -> bool:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import choices, complete_models, progress, style, width
+from fsm.building import under
+from fsm.cli.options import choices, complete_models, complete_profiles, progress, style, width
 from fsm.library import specification, specified
 from fsm.mutating import fates, mutants
 from fsm.reporting import mutants as report
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 @click.command("mutate")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="Of the machines as they are under this profile; by default without one.",
+)
 @click.option("--property", "-P", "only", multiple=True, metavar="NAME", help="Only by this property; may be repeated.")
 @click.option(
     "--list",
@@ -32,7 +40,9 @@ if TYPE_CHECKING:
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
 )
 @click.pass_context
-def command(ctx: click.Context, names: tuple[str, ...], only: tuple[str, ...], listed: str, form: str) -> int:
+def command(
+    ctx: click.Context, names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str
+) -> int:
     """Find out which mistakes in a model its properties would notice.
 
     MODEL is a name from 'fsm list', FILE a property file or a model file;
@@ -54,9 +64,14 @@ def command(ctx: click.Context, names: tuple[str, ...], only: tuple[str, ...], l
     for name in only:
         if name not in stated:
             raise click.BadParameter(choices(name, stated, of="properties"), param_hint="--property")
-    size = sum(1 for each in found for _ in mutants(each.machine))
+    if profile is not None:
+        profiles = dict.fromkeys(name for each in found for name in each.machine.profiles)
+        if profile not in profiles:
+            raise click.BadParameter(choices(profile, profiles, of="profiles"), param_hint="--profile")
+        found = [each for each in found if profile in each.machine.profiles]
+    size = sum(1 for each in found for _ in mutants(under(each.machine, profile) if profile else each.machine))
     with progress("mutating", size) as advanced:
-        mutated = tuple(_mutated(each, only, advanced) for each in found)
+        mutated = tuple(_mutated(each, profile, only, advanced) for each in found)
     if form == "json":
         click.echo(report.json(mutated), nl=False)
     else:
@@ -64,8 +79,11 @@ def command(ctx: click.Context, names: tuple[str, ...], only: tuple[str, ...], l
     return report.answer(mutated).value
 
 
-def _mutated(specification: Specification, only: tuple[str, ...], advanced: Callable[[], None]) -> report.Mutated:
+def _mutated(
+    specification: Specification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
+) -> report.Mutated:
     asked = tuple(each for each in specification.properties if not only or each.name in only)
     return report.Mutated(
-        specification=specification, fates=tuple(fates(specification.machine, asked, advanced=advanced))
+        specification=specification,
+        fates=tuple(fates(specification.machine, asked, profile=profile, advanced=advanced)),
     )
