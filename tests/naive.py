@@ -143,7 +143,7 @@ def first_unexplained(
     act at any later time, and as often as it likes: whoever gives up asks
     again, and those calls look alike.  With *once* it acts at most once.
     """
-    asking = _Asking(machine, seen, once=once)
+    asking = Asking(machine, seen, once=once)
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
     for index, each in enumerate(trace):
@@ -154,9 +154,7 @@ def first_unexplained(
         if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
             # The request was not recorded; nor, perhaps, was what came before it.
             now = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
-        now = asking.later(asking.sees(now, each, event))
-        if each.shows:
-            now = asking.later(here for here in now if machine.states[here.state].shows == each.shows)
+        now = asking.explains(now, each)
         if not now:
             return index
     return None
@@ -171,7 +169,7 @@ def _waits(call: Call, event: str) -> bool:
     return call.event == event and not call.stage.startswith("lost")
 
 
-class _Asking:
+class Asking:
     """The question: a machine, and what of it the trace does not show."""
 
     def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
@@ -182,6 +180,16 @@ class _Asking:
             for event in machine.events.values()
             if event.kind == "hidden" or (event.kind == "signal" and seen is not None and event.name not in seen)
         ]
+
+    def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
+        """How things may stand once *each* was observed, if they stood as one of *now*; empty if that cannot be."""
+        event = _event(self.machine, each.event)
+        if each.event and event is None:
+            return now
+        now = self.later(self.sees(now, each, event))
+        if each.shows:
+            now = self.later(here for here in now if self.machine.states[here.state].shows == each.shows)
+        return now
 
     def later(self, situations: Iterable[Situation]) -> set[Situation]:
         """All that may become of *situations* while nobody looks."""

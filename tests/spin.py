@@ -83,7 +83,7 @@ def compiled(text: str, folder: Path, *, safety: bool, options: Sequence[str] = 
     (folder / "model.pml").write_text(text, encoding="utf-8")
     made = subprocess.run([SPIN, *options, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
-    how = ["-DNOREDUCE", *(["-DSAFETY", "-DBFS"] if safety else [])]
+    how = ["-DNOREDUCE", "-DVECTORSZ=8192", *(["-DSAFETY", "-DBFS"] if safety else [])]
     subprocess.run([GCC, "-w", "-O0", *how, "-o", "pan", "pan.c"], cwd=folder, capture_output=True, check=True)
     return folder / "pan"
 
