@@ -1,0 +1,213 @@
+"""States a second of our searches beside SPIN's, on the same machines of a million states.
+
+    python tests/bench/explore.py [--states 1000000] [--counters 6] [--rounds 2]
+
+Two models.  One is a random machine, as one table: :func:`fsm.exploring.explore`
+here, and in Promela a process that looks the next state up in the same table.
+The other is a product, several counters side by side, which nobody builds
+beforehand: :func:`fsm.checking.searching.search` here, as for every property,
+and in Promela as many processes of the exported counter.
+
+SPIN is compiled with ``-O2`` and searches all states, without reduction, depth
+first as it likes best, and breadth first as we do.  What it takes to make the
+verifier is told apart.  Everything is timed in one run, in turns, by the time
+of the processor, so that others on the machine matter less; the best of the
+rounds counts.  Files go into a temporary folder and are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from machines import counter
+from spin import GCC, SPIN
+
+from fsm.checking.instants import Steps
+from fsm.checking.searching import Edge, search
+from fsm.exploring import explore
+from fsm.exporting.promela import promela
+from fsm.table import Table, Way, tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DIGITS = 9
+"""What a counter counts to."""
+SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
+
+
+# -- one machine of many states ----------------------------------------------------
+
+
+def random_successors(states: int) -> tuple[list[int], list[int]]:
+    """Where two events lead from each state: round through all of them, and anywhere."""
+    chance = random.Random(1)
+    order = list(range(1, states))
+    chance.shuffle(order)
+    round_ = [0] * states
+    for here, to in zip([0, *order], [*order, 0], strict=True):
+        round_[here] = to
+    return round_, [chance.randrange(states) for _ in range(states)]
+
+
+def random_table(successors: tuple[list[int], list[int]]) -> Table:
+    """A machine as a table; text that says as much would be hundreds of megabytes."""
+    small = tabulate(counter(to=1))
+    states = len(successors[0])
+    targets = [to for row in successors for to in row]
+    ways = tuple(
+        Way(index=index, name="done", to=to, reply=("ok",), emits=(), begins=False, deviation=None)
+        for index, to in enumerate(targets)
+    )
+    return Table(
+        machine=small.machine,
+        states=tuple(map(str, range(states))),
+        shows=tuple(map(str, range(states))),
+        initial=0,
+        rows=small.rows,
+        row=small.row,
+        end={},
+        ways=ways,
+        origin=tuple(divmod(index, states) for index in range(len(ways))),
+        cells=tuple((way,) for way in ways),
+    )
+
+
+def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str:
+    """The same in Promela, with the table as an array of C."""
+    with (folder / "table.h").open("w", encoding="utf-8") as file:
+        for name, row in zip("ab", successors, strict=True):
+            file.write(f"static const int {name}[] = {{{','.join(map(str, row))}}};\n")
+    return (
+        'c_decl { \\#include "table.h"\n}\n'
+        "int state = 0;\n"
+        "active proctype machine() {\n"
+        "end:\n   do\n"
+        "   :: d_step { true -> c_code { now.state = a[now.state]; } }\n"
+        "   :: d_step { true -> c_code { now.state = b[now.state]; } }\n"
+        "   od\n}\n"
+    )
+
+
+# -- a product of small machines -----------------------------------------------------
+
+
+def product(count: int) -> tuple[int, int]:
+    """States and transitions of *count* counters side by side."""
+    steps = Steps(tabulate(counter(to=DIGITS)))
+
+    def following(node: tuple[int, ...]) -> Iterator[Edge[tuple[int, ...]]]:
+        for place, state in enumerate(node):
+            for step in steps.after(state):
+                yield Edge(taken=step.taken, to=(*node[:place], step.way.to, *node[place + 1 :]))
+
+    counts = search((0,) * count, following, limit=10**9).counts
+    return counts.states, counts.transitions
+
+
+def product_promela(count: int) -> str:
+    """The exported counter, as *count* processes of which each has its own state."""
+    text = promela(counter(to=DIGITS))
+    [declaration] = re.findall(r"^byte state = .*;$", text, re.MULTILINE)
+    return text.replace(declaration, "").replace(
+        "active proctype machine() {", f"active [{count}] proctype machine() {{\n   {declaration}"
+    )
+
+
+# -- measuring -------------------------------------------------------------------------
+
+
+def spent() -> float:
+    """Seconds of the processor so far, of this process and of those that it started and that have ended."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
+    """SPIN's program for *text*, and the seconds that it takes to make it."""
+    (folder / "model.pml").write_text(text, encoding="utf-8")
+    pan = folder / f"pan{''.join(options)}"
+    start = spent()
+    subprocess.run([SPIN, "-a", "model.pml"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    how = ["-O2", "-w", "-DSAFETY", "-DNOREDUCE", *options]
+    subprocess.run([GCC, *how, "-o", str(pan), "pan.c"], cwd=folder, check=True)
+    return pan, spent() - start
+
+
+def verified(pan: Path, most: int) -> tuple[int, int]:
+    """States and transitions that the verifier counts; it counts the start as one."""
+    ran = subprocess.run([pan, f"-m{2 * most}", "-w24"], cwd=pan.parent, capture_output=True, text=True, check=True)
+    found = [re.search(rf"([\d.e+]+) {word}", ran.stdout) for word in ("states, stored", "transitions")]
+    assert all(found), ran.stdout
+    assert "errors: 0" in ran.stdout, ran.stdout
+    assert "max search depth too small" not in ran.stdout, ran.stdout
+    states, transitions = (int(float(each[1])) for each in found if each)
+    return states, transitions - 1
+
+
+def explored(table: Table) -> tuple[int, int]:
+    """States and transitions that we count."""
+    graph = explore(table)
+    return len(graph.depth), len(graph.transitions)
+
+
+def compare(
+    title: str, ours: Callable[[], tuple[int, int]], text: str, folder: Path, *, most: int, rounds: int
+) -> None:
+    """Time both, in turns, and print what came of it."""
+    made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
+    contenders = {"fsm": ours} | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
+    times = dict.fromkeys(contenders, float("inf"))
+    counts: dict[str, tuple[int, int]] = {}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            gc.collect()
+            start = spent()
+            counts[name] = run()
+            times[name] = min(times[name], spent() - start)
+    states, transitions = counts["fsm"]
+    # SPIN prints large numbers rounded.
+    assert all(abs(each[0] - states) <= states / 1e6 for each in counts.values()), counts
+    assert all(abs(each[1] - transitions) <= transitions / 1e6 for each in counts.values()), counts
+    print(f"{title}: {states:,} states, {transitions:,} transitions")  # noqa: T201
+    for name, taken in times.items():
+        ratio = "" if name == "fsm" else f"  {times['fsm'] / taken:6.2f} x as fast as fsm"
+        making = "" if name == "fsm" else f", after {made[name][1]:.1f} s of making its verifier"
+        print(f"  {name:<20}{states / taken:>12,.0f} states/s  {taken:7.2f} s{ratio}{making}")  # noqa: T201
+
+
+def main() -> None:
+    """Make the models, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--states", type=int, default=1_000_000)
+    options.add_argument("--counters", type=int, default=6)
+    options.add_argument("--rounds", type=int, default=2)
+    asked = options.parse_args()
+    if not (SPIN and GCC):
+        sys.exit("SPIN or a compiler is missing: apt-get install spin gcc libc6-dev")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        count = asked.counters
+        size = (DIGITS + 1) ** count
+        compare(
+            f"{count} counters", lambda: product(count), product_promela(count), folder, most=size, rounds=asked.rounds
+        )
+        successors = random_successors(asked.states)
+        text = random_promela(successors, folder)
+        table = random_table(successors)
+        compare("random machine", lambda: explored(table), text, folder, most=asked.states, rounds=asked.rounds)
+
+
+if __name__ == "__main__":
+    main()
