@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from machines import DOOR, edited, machine_of
 from naive_inclusion import Refining
 from random_machines import random_machine
 
@@ -79,3 +80,12 @@ def test_random_machines_refine_alike(first: int) -> None:
     found = {agreed(random_pair(seed), most=150) for seed in range(first, first + 10)}
 
     assert found == {True, False}
+
+
+def test_a_signal_that_only_the_other_has_is_not_seen() -> None:
+    """Neither has a name on the wire for it, and that is no name that they have in common."""
+    opens = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = "open" }')
+    bare = edited(opens, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
+    text = edited(opens, "[event.warp]", "[event.shrink]")
+
+    assert agreed(Pair(machine_of(text), machine_of(bare), 1), most=150)

@@ -118,7 +118,7 @@ def _believing(table: Table, other: Table, *, whole: bool = False) -> _Believing
     """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
     names = dict(other.row)
     names |= {event.rpc: other.row[event.name] for event in other.machine.events.values() if event.rpc}
-    known = {each for event in table.machine.events.values() for each in (event.name, event.rpc)}
+    known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
     unseen = tuple(
         row.index
         for row in other.rows
