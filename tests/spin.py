@@ -25,14 +25,12 @@ STEPS = 1_500
 """In one verifier: with twice as many, compiling takes thrice the time."""
 MOST = 100
 """Processes in one verifier, of which SPIN allows 255."""
-
-CHOSEN = r"""
-c_decl {
-\#include <stdlib.h>
-static int chosen;
-__attribute__((constructor)) static void choose(void) { chosen = atoi(getenv("CHOSEN")); }
-}
-"""
+ALIKE = 12
+"""Parts that share a process: with more, the expressions that choose between them grow too long."""
+CHOSEN = 77_777
+"""Stands in the verifier's source for the number of the part that is asked for."""
+UNSET = 1
+"""The same for what a variable is at first in that part: SPIN takes only numbers."""
 
 
 def needed() -> None:
@@ -63,26 +61,122 @@ class Answer(NamedTuple):
 
 
 def together(parts: Sequence[Part], *, safety: bool) -> str:
-    """One text of them all."""
-    texts = ["#define SAFETY"] if safety else []
-    texts.append(CHOSEN)
+    """One text of them all, in which ``chosen`` says which one runs."""
+    texts = [f"int chosen = {CHOSEN};"]
+    alike: dict[object, dict[int, _Pieces]] = {}
     for number, part in enumerate(parts):
-        text = re.sub(r"/\*.*?\*/", "", part.text, flags=re.DOTALL)
-        text = re.sub(r' printf\(".*?"\)', " skip", text)
-        names = {*re.findall(r"^#define (\w+)", text, re.MULTILINE), "machine"} - {"CASE"}
-        names |= {*re.findall(r"^(?:byte|short|int|bool) (\w+)", text, re.MULTILINE)}
-        text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{number}", text)
-        text = text.replace(f"machine_{number}()", f"machine_{number}() provided (c_expr {{ chosen == {number} }})")
-        texts += ["#undef CASE", f"#define CASE {part.case}", text]
+        pieces = _pieces(part, safety=safety)
+        alike.setdefault((pieces.words, *pieces.variables, pieces.process), {})[number] = pieces
+    for group in alike.values():
+        members = [*group.items()]
+        for first in range(0, len(members), ALIKE):
+            texts += _merged(dict(members[first : first + ALIKE]))
     return "\n".join(texts)
 
 
-def compiled(text: str, folder: Path, *, safety: bool, options: Sequence[str] = ()) -> Path:
+class _Pieces(NamedTuple):
+    """A text taken apart: macros without and with parameters, variables, the process."""
+
+    words: tuple[str, ...]
+    macros: dict[str, tuple[str, str]]
+    variables: dict[str, tuple[str, str]]
+    process: str
+
+
+def _pieces(part: Part, *, safety: bool) -> _Pieces:
+    """The pieces of *part*, without comments and prints, as the preprocessor leaves them."""
+    text = re.sub(r"/\*.*?\*/", "", part.text, flags=re.DOTALL)
+    text = re.sub(r'; printf\(".*?"\)', "", text)
+    head, start, process = _processed(text, part.case, safety=safety).partition("active proctype")
+    words: list[str] = []
+    macros: dict[str, tuple[str, str]] = {}
+    variables: dict[str, tuple[str, str]] = {}
+    for line in filter(None, head.splitlines()):
+        if found := re.fullmatch(r"#define (\w+)\(([^)]*)\) (.*)", line):
+            macros[found[1]] = found[2], found[3]
+        elif found := re.fullmatch(r"(byte|short|int|bool) (\w+) = (.*);", line):
+            variables[found[2]] = found[1], found[3]
+        else:
+            words.append(line)
+    return _Pieces(tuple(words), macros, variables, start + process)
+
+
+def _processed(text: str, case: int, *, safety: bool) -> str:
+    """*text* for its case, without conditional lines."""
+    holds = {
+        f"#if CASE == {case}": True,
+        f"#elif CASE == {case}": True,
+        "#ifdef SAFETY": safety,
+        "#ifndef SAFETY": not safety,
+    }
+    kept: list[str] = []
+    here = True
+    for line in text.splitlines():
+        if line == "#endif":
+            here = True
+        elif line == "#else":
+            here = not here
+        elif line.startswith(("#if", "#elif")):
+            here = holds.get(line, False)
+        elif here:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
+    """One process for all of *group*; where they differ, ``chosen`` decides."""
+    first, pieces = next(iter(group.items()))
+    names = {*(line.split()[1] for line in pieces.words), *pieces.variables, "machine"}
+    own = {name for each in group.values() for name in each.macros}
+
+    def said(text: str, number: int) -> str:
+        """*text* with the names of the group, and the macros of one of it."""
+        text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{first}", text)
+        return re.sub(rf"\b({'|'.join(own) or '-'})\b", rf"\1_{number}", text)
+
+    def choice(texts: dict[int, str]) -> str:
+        """The text of the number that is chosen."""
+        *rest, last = texts.items()
+        return "".join(f"(chosen == {number} -> {text} : " for number, text in rest) + last[1] + ")" * len(rest)
+
+    yield from (said(line, first) for line in pieces.words)
+    for number, each in group.items():
+        yield from (
+            f"#define {name}_{number}({said(names_, number)}) {said(body, number)}"
+            for name, (names_, body) in each.macros.items()
+        )
+    for name in sorted(own if len(group) > 1 else ()):
+        if re.search(rf"\b{name}\b", pieces.process):
+            names_ = said(pieces.macros[name][0], first)
+            calls = {number: f"{name}_{number}({names_})" for number in group}
+            yield f"#define {name}_any{first}({names_}) ({choice(calls)})"
+    for name, (kind, _) in pieces.variables.items():
+        for number, each in group.items():
+            yield f"{kind} {name}_{first}_{number} = {said(each.variables[name][1], number)};"
+        yield f"{kind} {name}_{first} = {UNSET};"
+    process = said(pieces.process, first)
+    if len(group) > 1:
+        process = re.sub(rf"\b({'|'.join(own) or '-'})_{first}\b", rf"\1_any{first}", process)
+    whose = " || ".join(f"chosen == {number}" for number in group)
+    yield process.replace(f"machine_{first}()", f"machine_{first}() provided ({whose})")
+
+
+def compiled(text: str, folder: Path, *, safety: bool) -> Path:
     """The verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
-    made = subprocess.run([SPIN, *options, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
+    made = subprocess.run([SPIN, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
+    code = (folder / "pan.c").read_text(encoding="utf-8")
+    # What no process mentions is an ordinary variable of C there, and none of the state.
+    asked = 'atoi(getenv("CHOSEN"))'
+    code = code.replace(str(CHOSEN), asked)
+    first: dict[str, str] = {}
+    for name, number in re.findall(r"^(?:byte|short|int|bool) (\w+_\d+)_(\d+) = ", text, re.MULTILINE):
+        first[name] = f"{asked} == {number} ? {name}_{number} : {first.get(name, '0')}"
+    for name, value in first.items():
+        code = code.replace(f"now.{name} = {UNSET};", f"now.{name} = {value};")
+    (folder / "pan.c").write_text(code, encoding="utf-8")
     how = ["-DNOREDUCE", "-DVECTORSZ=8192", *(["-DSAFETY", "-DBFS"] if safety else [])]
     subprocess.run([GCC, "-w", "-O0", *how, "-o", "pan", "pan.c"], cwd=folder, capture_output=True, check=True)
     return folder / "pan"
@@ -130,13 +224,17 @@ def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer
 def _batches(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """*parts* in order, as many at a time as a compiler can take without growing slow."""
     batch: list[Part] = []
+    sharing: dict[str, int] = {}
     room = STEPS
     for part in parts:
-        needs = part.text.count(" d_step ")
+        process = part.text.partition("active proctype")[2]
+        needs = 0 if sharing.get(process, 0) % ALIKE else part.text.count(" d_step ")
         if batch and (needs > room or len(batch) == MOST):
             yield batch
-            batch, room = [], STEPS
+            batch, room, sharing = [], STEPS, {}
+            needs = part.text.count(" d_step ")
         batch.append(part)
+        sharing[process] = sharing.get(process, 0) + 1
         room -= needs
     if batch:
         yield batch
