@@ -82,5 +82,12 @@ def silent(machine: Machine, event: str) -> tuple[str, ...]:
 
 
 def busy(machine: Machine) -> frozenset[str]:
-    """The states in which calls begin: whoever meets one of them meets a call in progress."""
-    return frozenset(step.target for step in steps(machine) if step.begins)
+    """The states that are met while a call is in progress."""
+    return frozenset(state for event in machine.events.values() for state in _begun(event))
+
+
+def _begun(event: Event) -> frozenset[str]:
+    """The states in which a call of *event* begins."""
+    cells = (*event.cells.values(), *event.ends.values())
+    ways = (way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes)
+    return frozenset(way.to for way in ways if way.begins)
