@@ -70,7 +70,8 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
     """The owner has the trace, as its run shows, and the other has it but for its end."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
-    instead = [each for each in other.visible(before) if each.event == found.trace[-1].event]
+    last = found.trace[-1]
+    instead = [each for each in other.visible(before) if (each.event, each.ends) == (last.event, last.ends)]
     certain = [each for each in instead if each.reply not in other.machine.indefinite]
 
     assert follows(owner, found.trace)

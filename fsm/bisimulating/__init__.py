@@ -153,7 +153,8 @@ def _distinguished(pair: _Pair, found: Sequence[Seen]) -> Distinguished:
     assert run is not None  # noqa: S101  (one of them has it)
     other = pair.observers[owner.other.value]
     before = other.after(found[:-1])
-    instead = (each for at in before for each in other.next(at) if each.event == found[-1].event)
+    last = found[-1]
+    instead = (each for at in before for each in other.next(at) if (each.event, each.ends) == (last.event, last.ends))
     return Distinguished(
         owner=owner,
         trace=tuple(found),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -83,7 +84,5 @@ def _mutated(
     specification: Specification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
 ) -> report.Mutated:
     asked = tuple(each for each in specification.properties if not only or each.name in only)
-    return report.Mutated(
-        specification=specification,
-        fates=tuple(fates(specification.machine, asked, profile=profile, advanced=advanced)),
-    )
+    found = fates(specification.machine, asked, profile=profile, advanced=advanced)
+    return report.Mutated(specification=replace(specification, properties=asked), fates=tuple(found))

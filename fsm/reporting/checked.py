@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final, assert_never
 from fsm.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous
 from fsm.reporting import Answer, worst
 from fsm.reporting.data import dumped
+from fsm.reporting.runs import data, steps
 from fsm.reporting.words import either, plural
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.evidence import Checked, Evidence, Examined, Taken
+    from fsm.evidence import Checked, Evidence, Examined
     from fsm.properties import Counts
     from fsm.reporting.data import Json
 
@@ -130,7 +131,7 @@ class _Writer:
                 if checked.expected is not None:
                     yield from self._more(f"was known to fail: {checked.expected.about} Drop it from fails.")
                 for run in witnesses if self.runs else ():
-                    yield from self._run(run)
+                    yield from steps(run, indent=_LABEL + 4)
 
     def _refuted(self, checked: Checked, evidence: Evidence) -> Iterator[str]:
         known = checked.expected
@@ -143,29 +144,15 @@ class _Writer:
             yield from self._more(f"source: {checked.of.source}{' ' + checked.of.link if checked.of.link else ''}")
         match evidence:
             case Run():
-                yield from self._run(evidence)
+                yield from steps(evidence, indent=_LABEL + 4)
             case Unreached(text=sought):
                 yield from self._more(f"no run goes through: {sought}")
             case Unexplained(run=run, other=other, states=states, shows=shows):
-                yield from self._run(run)
+                yield from steps(run, indent=_LABEL + 4)
                 seen = f"{shows} is shown, which" if shows else "the last of it"
                 yield from self._more(f"{seen} {other} does not allow in {either(states)}")
             case _:
                 assert_never(evidence)
-
-    def _run(self, run: Run) -> Iterator[str]:
-        """The steps, each on a line: what happens, and the state before and after."""
-        steps = [*run.steps, *run.cycle]
-        happens = [_happens(each) for each in steps]
-        longest = max((len(each) for each in happens), default=0)
-        yield f"{'':{_LABEL + 4}}starts {run.initial}"
-        for number, (each, what) in enumerate(zip(steps, happens, strict=True), 1):
-            if number == len(run.steps) + 1:
-                yield f"{'':{_LABEL + 4}}and then for ever"
-            where = each.source if each.source == each.target else f"{each.source} → {each.target}"
-            yield f"{'':{_LABEL + 4}}{number:2} {what:<{longest}}  {where}"
-        if run.stopped:
-            yield f"{'':{_LABEL + 4}}and then nothing happens any more"
 
     def _item(self, word: Status, what: str) -> Iterator[str]:
         lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False) or [""]
@@ -199,26 +186,6 @@ class _Writer:
 
 def _counts(counts: Counts) -> str:
     return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
-
-
-def _happens(taken: Taken) -> str:
-    """A step in a few words."""
-    if not taken.event:
-        return "somebody looks"
-    words = [taken.event]
-    if taken.phase == "request":
-        words.append("is asked")
-    elif taken.phase == "lost":
-        words.append("ends unseen")
-    elif taken.ends and not taken.reply:
-        words.append("goes on")
-    if taken.reply:
-        words.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
-    elif taken.outcome and taken.outcome not in {taken.target, "ok"} and not taken.phase:
-        words.append(f"({taken.outcome})")
-    if taken.emits:
-        words.append(f"emits {', '.join(taken.emits)}")
-    return " ".join(words)
 
 
 # -- for programs --------------------------------------------------------------
@@ -262,38 +229,16 @@ def _conclusion_data(checked: Checked) -> dict[str, Json]:
     found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
     match checked.conclusion:
         case Proved(witnesses=witnesses):
-            found["witnesses"] = [_run_data(each) for each in witnesses]
+            found["witnesses"] = [data(each) for each in witnesses]
         case Vacuous(unmet=why) | Unknown(why=why):
             found["why"] = why
         case Refuted(evidence=Run() as run):
-            found["counterexample"] = _run_data(run)
+            found["counterexample"] = data(run)
         case Refuted(evidence=Unreached(text=sought)):
             found["why"] = sought
         case Refuted(evidence=Unexplained() as each):
-            found["counterexample"] = _run_data(each.run)
+            found["counterexample"] = data(each.run)
             found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
         case _:
             raise AssertionError(checked)
     return found
-
-
-def _run_data(run: Run) -> Json:
-    return {
-        "initial": run.initial,
-        "steps": [_taken_data(each) for each in run.steps],
-        "cycle": [_taken_data(each) for each in run.cycle],
-        "stopped": run.stopped,
-    }
-
-
-def _taken_data(taken: Taken) -> Json:
-    return {
-        "event": taken.event or None,
-        "phase": taken.phase or None,
-        "ends": taken.ends,
-        "outcome": taken.outcome or None,
-        "reply": taken.reply or None,
-        "emits": list(taken.emits),
-        "source": taken.source,
-        "target": taken.target,
-    }
