@@ -59,6 +59,7 @@ class Outcome:
     emits: tuple[str, ...] = ()
     begins: bool = False
     about: str = ""
+    aliases: tuple[str, ...] = ()
     deviation: Deviation | None = None
 
     def replies(self, reply: str) -> bool:
@@ -172,8 +173,20 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """What drawings leave out of one event: its arrows from some states, and some of its outcomes."""
+
+    states: frozenset[str] = frozenset()
+    outcomes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A lifecycle: a total table of states and events, with its sources."""
+    """A lifecycle: a total table of states and events, with its sources.
+
+    ``omits`` says by event what drawings leave out; ``None`` where nothing is
+    said of drawings.
+    """
 
     name: str
     title: str
@@ -186,6 +199,7 @@ class Machine:
     clauses: Mapping[str, Clause]
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     indefinite: tuple[str, ...] = ()
+    omits: Mapping[str, Omission] | None = None
     path: str = ""
 
 

@@ -58,6 +58,7 @@ class WrittenOutcome(Form):
         "ok", description="The reply, or the replies, that may be given."
     )
     emits: list[str] = Field(default=[], description="Outputs, in order.")
+    aliases: list[str] = Field(default=[], description="Labels that drawings have for it.")
 
 
 Outcomes: TypeAlias = Annotated[
@@ -142,6 +143,19 @@ class WrittenState(Form):
     aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
 
 
+class WrittenOmission(Form):
+    """What drawings leave out of one event."""
+
+    states: list[StateKey] = Field(default=[], description="From these they do not draw it; * from none at all.")
+    outcomes: list[Name] = Field(default=[], description="These ways for it to end they do not draw.")
+
+
+class WrittenDrawing(Form):
+    """What drawings of the machine leave out; all else they are to have."""
+
+    omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
+
+
 class Header(Form):
     """The machine as a whole."""
 
@@ -165,3 +179,4 @@ class Written(Form):
     event: Mapping[Name, WrittenEvent]
     clause: Mapping[Name, WrittenClause] = {}
     profile: Mapping[str, WrittenProfile] = {}
+    drawing: WrittenDrawing | None = None

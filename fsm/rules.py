@@ -169,6 +169,11 @@ _MEANING: Final[Mapping[str, Rule]] = {
         why="whoever asked would wait for ever",
         example='ends = { opening = { begins = "checking" }, checking = { begins = "opening" } }',
     ),
+    "FSM123": Rule(
+        finds="drawings that omit an event, a state or an outcome that does not exist, or nothing",
+        why="what is misspelt would be missed in every drawing, and what omits nothing says nothing",
+        example='[drawing.omits] push = { states = ["opne"] }',
+    ),
 }
 
 _RECORDINGS: Final[Mapping[str, Rule]] = {
@@ -227,5 +232,58 @@ _PROPERTIES: Final[Mapping[str, Rule]] = {
     ),
 }
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES})
+_DRAWINGS: Final[Mapping[str, Rule]] = {
+    "FSM401": Rule(
+        finds="a file that cannot be opened, or is no text",
+        why="there is nothing to read a drawing from",
+        example="fsm diff container-status no/such/status.go",
+    ),
+    "FSM402": Rule(
+        finds="a text, or a line of it, without a drawing of states",
+        why="there is nothing to compare",
+        example="fsm diff container-status README:1",
+    ),
+    "FSM403": Rule(
+        finds="a drawing whose runs of blanks were squeezed into one",
+        why="where lines meet boxes is a matter of columns; without them anything could be read into it",
+        example="| CREATED <-----+ above | | |",
+    ),
+    "FSM404": Rule(
+        finds="a line that begins or ends at nothing, or an arrowhead without a line",
+        why="half an arrow could have been any arrow",
+        example="A --+  -> B",
+    ),
+    "FSM405": Rule(
+        finds="lines that meet so that it cannot be told which of them leads where",
+        why="every guess would be an arrow that nobody has drawn",
+        example="two boxes and two arrowheads, joined by one +",
+    ),
+    "FSM406": Rule(
+        finds="a label that belongs to no line, or to any of several",
+        why="an event would be missed, or end up at the wrong arrow",
+        example="| Stop |, between two lines",
+    ),
+    "FSM407": Rule(
+        finds="a box that is not closed, or has boxes in it",
+        why="its state would be missed; states within states are another kind of machine",
+        example="+---+ above | A |, and nothing below",
+    ),
+    "FSM408": Rule(
+        finds="a statement in a Mermaid diagram that is none of a flat state diagram",
+        why="what is not understood cannot be compared",
+        example="state A {",
+    ),
+    "FSM409": Rule(
+        finds="a graph that is not DOT, or has no directions",
+        why="its edges cannot be read as arrows",
+        example="graph { A -- B }",
+    ),
+    "FSM410": Rule(
+        finds="a file with several drawings, of which any could be meant",
+        why="a difference to the wrong drawing says nothing",
+        example="fsm diff container-status states.md",
+    ),
+}
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS})
 """In the order of the codes."""

@@ -151,7 +151,7 @@ def test_both_kinds_of_documents_are_tried() -> None:
 
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
-    ((), "machine states event clause profile"),
+    ((), "machine states event clause profile drawing"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
     (("states", "open"), "about shows aliases"),

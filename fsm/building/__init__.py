@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.building.cells import Groups
+from fsm.building.drawn import check_aliases, omissions
 from fsm.building.ends import check_ends
 from fsm.building.problems import Problems
 from fsm.building.profiles import Overriding, under
@@ -43,7 +44,8 @@ def build(model: Model) -> Machine:
     machine = _machine(problems)
     check_ends(problems, machine)
     _check_rpcs(problems)
-    _check_aliases(problems, machine)
+    check_aliases(problems, machine)
+    machine = replace(machine, omits=omissions(problems, machine))
     profiles = {
         name: Overriding(problems=problems, machine=machine, name=name).profile(each)
         for name, each in written.profile.items()
@@ -172,25 +174,6 @@ def _check_rpcs(problems: Problems[Written]) -> None:
             what = f"event '{name}' is {event.rpc!r} on the wire, which is another event"
             problems.say("FSM117", what, "rename one of them: a trace may use either name", *at)
         seen.setdefault(event.rpc, name)
-
-
-def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
-    events: dict[str, str] = {}
-    for event in machine.events.values():
-        events |= {event.name: event.name, event.rpc or event.name: event.name}
-    for event in machine.events.values():
-        for index, alias in enumerate(event.aliases):
-            if events.setdefault(alias, event.name) != event.name:
-                what = f"alias '{alias}' of event '{event.name}' is a name of event '{events[alias]}'"
-                problems.say("FSM121", what, "one name is one event", "event", event.name, "aliases", index)
-    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
-    for state in machine.states.values():
-        for index, alias in enumerate(state.aliases):
-            if shown.setdefault(alias, state).shows != state.shows:
-                what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
-                hint = "one name is one state, or several that show the same"
-                problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
 def _check_clauses_used(problems: Problems[Written]) -> None:

@@ -190,6 +190,7 @@ class Groups:
             emits=tuple(each.emits),
             begins=begins,
             about=each.about,
+            aliases=tuple(each.aliases),
         )
 
     def _target(self, each: WrittenOutcome, at: Place) -> str:

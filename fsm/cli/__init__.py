@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
+    "diff": "Tell what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",

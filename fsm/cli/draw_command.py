@@ -15,6 +15,7 @@ from fsm.cli.options import complete_models, complete_profiles
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
 from fsm.judging import judge
 from fsm.library import load, names
+from fsm.rendering.ascii import ascii_drawing
 from fsm.rendering.dot import dot
 from fsm.rendering.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
 from fsm.rendering.markdown import markdown
@@ -36,6 +37,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "mermaid": "mmd",
     "plantuml": "puml",
     "markdown": "md",
+    "ascii": "txt",
 }
 """The formats, each with the suffix of its files."""
 
@@ -124,11 +126,14 @@ def command(
     fsm draw container-status --event stop --show all -o stop.svg
     fsm draw cri-pod --format mermaid
     fsm draw container-status --highlight failing.log -o failure.png
+    fsm draw container-status --format ascii
     fsm draw container-status --coverage containerd.log -o covered.svg
     fsm draw --output pictures/
     """
     machines = [load(name) for name in models or (names() if output else ())]
     forms = _forms(forms, output, machines)
+    if "ascii" in forms and (show or events or highlight or coverage):
+        raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
     parts: Collection[Part] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     for machine in machines:
@@ -138,7 +143,12 @@ def command(
         drawing = picture(drawn, show=parts, events=named, marks=marks)
         for form in forms:
             try:
-                made = markdown(drawn, events=named, marks=marks) if form == "markdown" else _WRITERS[form](drawing)
+                if form == "ascii":
+                    made: str | bytes = ascii_drawing(drawn)
+                elif form == "markdown":
+                    made = markdown(drawn, events=named, marks=marks)
+                else:
+                    made = _WRITERS[form](drawing)
             except DotFailedError as error:
                 raise click.ClickException(str(error)) from error
             except NoDotError:

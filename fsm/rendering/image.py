@@ -53,7 +53,7 @@ def svg(picture: Picture) -> bytes:
     text = dot.dot(picture)
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _LINK)
-    root = ET.fromstring(_run(text, "svg"))  # noqa: S314  (dot wrote it)
+    root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     for each in root.iter():
         each.attrib.pop("id", None)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
@@ -73,7 +73,7 @@ def svg(picture: Picture) -> bytes:
 
 def png(picture: Picture) -> bytes:
     """*picture* as PNG on white, sharp enough for print."""
-    return _run(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
+    return image(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
@@ -81,7 +81,11 @@ def digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _run(text: str, form: str) -> bytes:
+def image(text: str, form: str) -> bytes:
+    """What ``dot`` makes of *text* in Graphviz's language.
+
+    Raises :class:`NoDotError` or :class:`DotFailedError`.
+    """
     # Not through a pipe: if dot ends without having read it all, so would we,
     # without a word, in a process that does not catch SIGPIPE.
     with TemporaryDirectory() as folder:

@@ -27,6 +27,8 @@ TABLES = {
     "[clause.NAME]": "WrittenClause",
     "[profile.NAME]": "WrittenProfile",
     "[profile.NAME.cell.NAME]": "WrittenOverride",
+    "[drawing]": "WrittenDrawing",
+    "[drawing.omits.NAME]": "WrittenOmission",
 }
 
 
@@ -92,4 +94,4 @@ def test_the_codes_are_those_of_the_rules() -> None:
 
 def test_the_page_is_short() -> None:
     """Who writes a model reads all of it."""
-    assert len(TEXT.splitlines()) <= 220
+    assert len(TEXT.splitlines()) <= 240

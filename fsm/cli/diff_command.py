@@ -1,0 +1,244 @@
+"""``fsm diff``: what two lifecycles differ in, models or drawings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fsm.bisimulating import compare as told_apart
+from fsm.building import under
+from fsm.cli.files import write
+from fsm.cli.options import choices, complete_models, complete_profiles, width
+from fsm.comparing import choose, compare
+from fsm.drawings import find
+from fsm.errors import InputError, Problem, nearest
+from fsm.library import load, names
+from fsm.machine import Machine
+from fsm.rendering.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
+from fsm.reporting import behaviour, difference
+from fsm.reporting.coloured import dot
+from fsm.table import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.comparing import Comparison
+    from fsm.drawings import Drawing, Found
+
+_LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
+FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
+"""The formats, each with the suffix of its files."""
+
+
+@click.command("diff", epilog="Exit codes: 0 there is no difference, 1 there is one, 2 the input is wrong.")
+@click.argument("first", metavar="A", shell_complete=complete_models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
+@click.option(
+    "--profile",
+    "-p",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_profiles,
+    help="A model as this profile has it; given twice, the first is for A and the second for B.",
+)
+@click.option(
+    "--behaviour",
+    "told",
+    is_flag=True,
+    help="Compare what can be seen of two models, and show a shortest trace that tells.",
+)
+@click.option(
+    "--complete",
+    is_flag=True,
+    help="What a drawing lacks is a difference, even if the model says nothing of what drawings leave out.",
+)
+@click.option("--format", "-f", "form", type=click.Choice(list(FORMATS)), help="How to write it.  [default: text]")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    first: str,
+    second: str | None,
+    profiles: tuple[str, ...],
+    form: str | None,
+    output: Path | None,
+    *,
+    told: bool,
+    complete: bool,
+) -> int:
+    """Tell what two lifecycles differ in.
+
+    A and B are models, by name or file, or drawings: boxes and arrows in any
+    text or source file, a Mermaid stateDiagram, or a DOT graph. Where a file
+    has several, FILE:LINE says which; - is standard input. Names in a drawing
+    are those of the model, its names on the wire, what its states show, and
+    the aliases that it states.
+
+    \b
+    fsm diff container-status internal/cri/store/container/status.go
+    fsm diff container-status --profile containerd-1.6 --profile containerd-2.1
+    fsm diff pod-sandbox docs/states.md:40 -o difference.svg
+    fsm diff --behaviour old.toml new.toml
+    """
+    form = _form(form, output)
+    sides = _sides(first, second, profiles)
+    if told:
+        return _behaviour(ctx, sides, form, output)
+    found, remarks = _comparison(sides, complete=complete)
+    match form:
+        case "json":
+            _put(difference.json(found, remarks), output, ctx)
+        case "text":
+            _put(difference.text(found, width=width(), style=_style(output), remarks=remarks), output, ctx)
+        case "dot":
+            _put(dot(found), output, ctx)
+        case _:
+            _put(_made(found, form), output, ctx)
+    return difference.answer(found).value
+
+
+def _behaviour(ctx: click.Context, sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
+    machines = [side.machine for side in sides if side.machine is not None]
+    if len(machines) != len(sides):
+        raise click.UsageError("--behaviour is of two models: a drawing says too little")
+    if form not in {"text", "json"}:
+        raise click.UsageError(f"--behaviour cannot be written as {form}: say text or json")
+    found = told_apart(*map(tabulate, machines))
+    called = (sides[0].name, sides[1].name)
+    if form == "json":
+        _put(behaviour.json(found, called), output, ctx)
+    else:
+        _put(behaviour.text(found, called, _style(output)), output, ctx)
+    return behaviour.answer(found).value
+
+
+# -- what is compared ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One of the two: a machine, or what was found in a file."""
+
+    name: str
+    machine: Machine | None = None
+    found: tuple[Found, ...] = ()
+    line: int = 0
+
+
+def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_Side, _Side]:
+    if second is None and not profiles:
+        raise click.UsageError("name two things to compare, or one model and one or two profiles")
+    if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
+        raise click.UsageError("there are two sides, and so at most two profiles")
+    given = [first, first if second is None else second]
+    under_ = [*profiles]
+    if second is None and len(under_) == 1:
+        under_ = ["", *under_]
+    machines = [each for each in given if _is_model(each)]
+    if profiles and not machines:
+        raise click.BadParameter("only models have profiles", param_hint="--profile")
+    if len(under_) == 1:
+        under_ = under_ * 2
+    sides = []
+    for name, profile in zip(given, under_ or ["", ""], strict=True):
+        sides.append(_machine_side(name, profile) if _is_model(name) else _drawing_side(name))
+    return sides[0], sides[1]
+
+
+def _is_model(name: str) -> bool:
+    return name in names() or name.endswith(".toml")
+
+
+def _machine_side(name: str, profile: str) -> _Side:
+    machine = load(name)
+    if not profile:
+        return _Side(name=machine.name, machine=machine)
+    if profile not in machine.profiles:
+        raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
+    return _Side(name=f"{machine.name} as {profile}", machine=under(machine, profile))
+
+
+def _drawing_side(name: str) -> _Side:
+    """What is in the file; a name that is neither that of a model nor of a file may be a misspelt model."""
+    path, line = name, 0
+    if not Path(name).exists() and (at := _LINE.fullmatch(name)):
+        path, line = at["path"], int(at["line"])
+    if path != "-" and not Path(path).exists():
+        hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
+        problem = Problem(path=name, line=0, code="FSM401", what="is neither a model nor a file", hint=hint)
+        raise InputError([problem])
+    found = find(path)
+    if not line:
+        return _Side(name=path, found=found)
+    here = tuple(each for each in found if each.line <= line <= each.last)
+    if not here:
+        places = ", ".join(f"{each.line} to {each.last}" for each in found)
+        what, hint = "no drawing reaches over this line", f"drawings are on lines {places}"
+        raise InputError([Problem(path=path, line=line, code="FSM402", what=what, hint=hint)])
+    return _Side(name=path, found=here, line=line)
+
+
+def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
+    """The comparison, and which drawing it is of where a file has several."""
+
+    def pair(one: Machine | Drawing, other: Machine | Drawing) -> Comparison:
+        called = [
+            side.name if isinstance(each, Machine) else each.place
+            for side, each in zip(sides, (one, other), strict=True)
+        ]
+        return compare(one, other, complete=complete, names=(called[0], called[1]))
+
+    found = choose(sides[0].machine or sides[0].found, sides[1].machine or sides[1].found, pair)
+    remarks = [
+        f"{side.name} has {len(side.found)} drawings; this is about the one at {name}"
+        for side, name in zip(sides, (found.first, found.second), strict=True)
+        if len(side.found) > 1
+    ]
+    return found, tuple(remarks)
+
+
+# -- what is written -----------------------------------------------------------
+
+
+def _form(form: str | None, output: Path | None) -> str:
+    """The format asked for, or what the output's suffix says."""
+    known = {f".{suffix}": name for name, suffix in FORMATS.items()}
+    chosen = form or (known.get(output.suffix, "text") if output else "text")
+    if chosen == "png" and output is None and sys.stdout.isatty():
+        raise click.UsageError("a terminal cannot show PNG: say --output FILE.png, or > FILE.png")
+    return chosen
+
+
+def _made(found: Comparison, form: str) -> bytes:
+    try:
+        return image(dot(found), form)
+    except DotFailedError as error:
+        raise click.ClickException(str(error)) from error
+    except NoDotError:
+        what = f"{form} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}"
+        raise click.UsageError(f"{what}; or say --format dot") from None
+
+
+def _put(written: str | bytes, output: Path | None, ctx: click.Context) -> None:
+    if output is None:
+        click.echo(written, nl=False, color=ctx.color)
+        return
+    try:
+        write(output, written)
+    except OSError as error:
+        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+
+
+def _style(output: Path | None) -> Callable[[str, str], str]:
+    def style(value: str, how: str) -> str:
+        if output is not None:
+            return value
+        return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how)
+
+    return style

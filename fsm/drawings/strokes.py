@@ -1,0 +1,78 @@
+"""What each character of a drawing reaches for: the four directions, strokes, joints and arrowheads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Direction: TypeAlias = Literal["N", "E", "S", "W"]
+Cell: TypeAlias = tuple[int, int]
+"""Row and column, counted from 0."""
+
+DIRECTIONS: Final[tuple[Direction, ...]] = ("N", "E", "S", "W")
+OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "S": "N", "E": "W", "W": "E"}
+_OFFSET: Final[Mapping[Direction, Cell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
+
+_ARMS: Final[Mapping[str, str]] = {
+    "-─━┄┅┈┉╌╍═": "EW",
+    "|│┃┆┇┊┋╎╏║": "NS",
+    "+┼╋╬": "NESW",
+    "┌┏╭╔╒╓": "ES",
+    "┐┓╮╗╕╖": "SW",
+    "└┗╰╚╘╙": "NE",
+    "┘┛╯╝╛╜": "NW",
+    "├┣╠╞╟": "NES",
+    "┤┫╣╡╢": "NSW",
+    "┬┳╦╤╥": "ESW",
+    "┴┻╩╧╨": "NEW",
+    ".": "ESW",
+    "'`": "NEW",
+}
+ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
+"""The directions in which a line goes on from a character."""
+
+ROUND: Final = ".'`"
+"""Characters that are corners only where a line turns at them."""
+
+_HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
+HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
+"""Arrowheads, and where they point."""
+
+STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
+"""What stands for "nowhere" at the beginning of an arrow."""
+
+
+def beyond(cell: Cell, to: Direction, far: int = 1) -> Cell:
+    """The cell that lies *far* steps from *cell*.
+
+    >>> beyond((3, 3), "E", 2)
+    (3, 5)
+    """
+    down, right = _OFFSET[to]
+    return cell[0] + far * down, cell[1] + far * right
+
+
+def reaches(char: str, to: Direction) -> bool:
+    """Whether a line goes on from *char* in that direction; an arrowhead reaches back for its line.
+
+    >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
+    (True, False, True, False)
+    """
+    return to in ARMS.get(char, "") or (char in HEADS and HEADS[char] == OPPOSITE[to])
+
+
+def horizontal(char: str) -> bool:
+    """Whether a straight stroke from left to right."""
+    return ARMS.get(char) == "EW"
+
+
+def vertical(char: str) -> bool:
+    """Whether a straight stroke from top to bottom."""
+    return ARMS.get(char) == "NS"
+
+
+def straight(char: str) -> bool:
+    """Whether a stroke without a joint."""
+    return horizontal(char) or vertical(char)

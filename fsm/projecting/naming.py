@@ -1,0 +1,168 @@
+"""Names in a drawing, and what they are called in a machine.
+
+A drawn state is a state of the machine by its name or an alias, or all that
+show it.  A drawn label is an event by its name, its name on the wire or an
+alias; or one outcome of it, by an alias of the outcome or as
+``event/outcome``.  Labels along one line are joined by ``then``, so that a
+call drawn in two steps is an outcome with the alias ``"Create(Run) then
+Start(Run)"``.  What our own pictures add to a label, such as the outputs, is
+understood too.  Nothing is matched by likeness: letters, blanks and case
+count.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fsm.machine import Moves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fsm.machine import Event, Machine, Outcome
+
+THEN: Final = " then "
+"""Between the labels that stand along one line."""
+
+_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
+"""Between events that share a label."""
+
+_PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
+"""Words that no part of a drawing looks like."""
+
+_OUTPUTS: Final = " / "
+"""Between an event and its outputs."""
+
+_ADDED: Final = re.compile(
+    r"(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+)?(?: \(deviation\))?$"
+)
+"""What pictures add to an event: that a call ends, its error, its outputs, that a profile deviates."""
+
+
+class Meaning(NamedTuple):
+    """What a label stands for: an event, and its outcome if it names one."""
+
+    event: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What every name that a drawing may use means in one machine."""
+
+    meanings: Mapping[str, Meaning]
+    outputs: frozenset[str]
+
+    def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
+        """Each label of *labels*, apart where it names several events, with what it means."""
+        found: list[tuple[str, Meaning | None]] = []
+        for label in labels:
+            several = [label] if self._meaning(label) else parts(self._quiet(label))
+            meanings = [(part, self._meaning(part)) for part in several]
+            found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
+        return found
+
+    def _quiet(self, label: str) -> str:
+        """*label* without the outputs that our pictures write behind a stroke: they have commas between them too."""
+        if _OUTPUTS not in label:
+            return label
+        kept: list[str] = []
+        emitting = False
+        for part in label.split(", "):
+            if not (emitting and part in self.outputs):
+                event, emits, _ = part.partition(_OUTPUTS)
+                emitting = bool(emits)
+                kept.append(event)
+        return ", ".join(kept)
+
+    def _meaning(self, label: str) -> Meaning | None:
+        return self.meanings.get(label) or self.meanings.get(_ADDED.sub("", label))
+
+
+def names(machine: Machine) -> Names:
+    """What labels mean in *machine*.
+
+    >>> from fsm.library import load
+    >>> names(load("cri-container")).meant(["StopContainer"])
+    [('StopContainer', Meaning(event='stop', outcome=''))]
+    """
+    found: dict[str, Meaning] = {}
+    for event in machine.events.values():
+        for way in acts(event):
+            written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
+            for alias in (*way.aliases, *written):
+                found.setdefault(alias, Meaning(event.name, way.name))
+    for event in machine.events.values():
+        for name in (event.name, *((event.rpc,) if event.rpc else ()), *event.aliases):
+            found[name] = Meaning(event.name)
+    outputs = (output for event in machine.events.values() for way in acts(event) for output in way.emits)
+    return Names(meanings=found, outputs=frozenset(outputs))
+
+
+def acts(event: Event) -> Iterator[Outcome]:
+    """Every way in which *event* acts in any state."""
+    for cell in (*event.cells.values(), *event.ends.values()):
+        if isinstance(cell, Moves):
+            yield from cell.outcomes
+
+
+def parts(label: str) -> list[str]:
+    """The events that share a label.
+
+    >>> parts("Stop/Exit")
+    ['Stop', 'Exit']
+    """
+    return [label] if THEN in label else _SEVERAL.split(label)
+
+
+def plain(those: Iterable[str]) -> list[str]:
+    """Those that can be written in any drawing without being taken for something else.
+
+    >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
+    ['Create(Run) then Start(Run)', 'CREATED']
+    """
+    return [each for each in those if _PLAIN.fullmatch(each) and not _SEVERAL.search(each)]
+
+
+def groups(machine: Machine, drawn: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The states of *machine* that each of the *drawn* names stands for; empty for names it does not know.
+
+    A state that has no alias, and is drawn under no name of its own, belongs
+    to the one that shows the same, if one alone does.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name in drawn:
+        own = tuple(state.name for state in machine.states.values() if name in {state.name, *state.aliases})
+        found[name] = own or tuple(state.name for state in machine.states.values() if state.shows == name)
+    taken = {state for states in found.values() for state in states}
+    shown = {name: {machine.states[state].shows for state in states} for name, states in found.items()}
+    for state in machine.states.values():
+        alike = [name for name, shows in shown.items() if state.shows in shows]
+        if state.name not in taken and not state.aliases and len(alike) == 1:
+            found[alike[0]] = (*found[alike[0]], state.name)
+    return found
+
+
+def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
+    """The names under which *machine* is best drawn, each with the states it stands for.
+
+    States that show the same are one, unless they have aliases that differ.
+
+    >>> from fsm.library import load
+    >>> list(proposed(load("container-status")))
+    ['DELETED', 'CREATED', 'RUNNING', 'EXITED', 'UNKNOWN']
+    """
+    names: dict[str, None] = {}
+    taken = {name for state in machine.states.values() for name in (state.name, *state.aliases)}
+    for state in machine.states.values():
+        alike = [each for each in machine.states.values() if each.shows == state.shows]
+        aliased = {alias for each in alike for alias in plain(each.aliases)[:1]}
+        own = plain(state.aliases)
+        if own:
+            names[own[0]] = None
+        elif len(aliased) != 1:
+            together = len(alike) > 1 and not aliased and plain([state.shows]) and state.shows not in taken
+            names[state.shows if together else state.name] = None
+    return groups(machine, names)

@@ -1,0 +1,191 @@
+"""``fsm diff``: what people type, and what they get."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from drawn import CONTAINER, POD
+from machines import DOOR, edited
+
+from fsm.cli.diff_command import command
+from fsm.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*arguments: object) -> Result:
+    """What came of the command."""
+    return CliRunner().invoke(command, [str(each) for each in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A source file with a drawing in a comment."""
+    path = tmp_path / "status.py"
+    path.write_text(CONTAINER, encoding="utf-8")
+    return path
+
+
+def test_a_drawing_that_shows_the_machine(source: Path) -> None:
+    """Says so, and what is left out; exit code 0."""
+    ran = run("container-status", source)
+
+    assert 0 == ran.return_value
+    assert f"container-status and {source}:3: equal\n  in both: 5 states, 13 moves\n" in ran.output
+    assert "not drawn, which is no difference\n  start: CREATED → EXITED\n" in ran.output
+    assert 0 == run(source, "container-status").return_value
+
+
+def test_a_drawing_that_differs(source: Path) -> None:
+    """Names each difference with its line and column; exit code 1."""
+    source.write_text(CONTAINER.replace("Exit/Stop", "Exit/Halt").replace("LogReopen", "         "), encoding="utf-8")
+
+    ran = run("container-status", source)
+
+    assert 1 == ran.return_value
+    assert f"container-status and {source}:3: different\n" in ran.output
+    assert "only in container-status\n  stop: RUNNING → EXITED (stopped, stopped-late)\n" in ran.output
+    assert "  reopen-log: RUNNING → RUNNING (reopened, failed)\n" in ran.output
+    assert f"only in {source}:3\n  :20:45: Halt: RUNNING → EXITED: no event of container-status" in ran.output
+    assert run(source, "container-status").output.index("only in container-status") > 0
+
+
+def test_a_drawing_that_cannot_be_read(source: Path) -> None:
+    """Is wrong input."""
+    source.write_text(CONTAINER.replace("-----v-----+\n#       +", "-----------+\n#       +"), encoding="utf-8")
+
+    assert isinstance(run("container-status", source).exception, InputError)
+
+
+def test_as_data(source: Path) -> None:
+    """Every state and every move, where it is, and where it stands."""
+    source.write_text(CONTAINER.replace("Load", "Lade"), encoding="utf-8")
+
+    ran = run("container-status", source, "--format", "json")
+
+    report = json.loads(ran.output)
+    assert 1 == ran.return_value
+    assert [False, "container-status", f"{source}:3"] == [report[key] for key in ("equal", "first", "second")]
+    assert {
+        "source": None,
+        "event": "Lade",
+        "target": "RUNNING",
+        "in": "second",
+        "label": "Lade",
+        "outcomes": [],
+        "reply": None,
+        "emits": [],
+        "begins": False,
+        "silent": False,
+        "why": "unknown event",
+        "places": [None, {"line": 14, "column": 39}],
+    } in [each | {"source": None} for each in report["moves"]]
+    assert {"both", "first", "second", "not drawn"} == {each["in"] for each in report["moves"]}
+    states = {each["name"]: each for each in report["states"]}
+    assert ["created", "starting", "created-removing"] == states["CREATED"]["stands_for"]
+
+
+def test_as_a_picture(source: Path, tmp_path: Path) -> None:
+    """What only one has is coloured, what is not drawn dotted."""
+    source.write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
+
+    text = run("container-status", source, "--format", "dot").output
+
+    assert '"=CREATED" -> "=RUNNING" [label=Stort color="#1a7f37"' in text
+    assert '"=CREATED" -> "=RUNNING" [label=start color="#cf222e"' in text
+    assert (
+        '"=CREATED" -> "=DELETED" [label=remove color="#8c959f" fontcolor="#6e7781" penwidth=1.2 style=dotted]' in text
+    )
+    if shutil.which("dot"):
+        ran = run("container-status", source, "-o", tmp_path / "difference.svg")
+        assert 1 == ran.return_value
+        assert 'fill="#1a7f37"' in (tmp_path / "difference.svg").read_text(encoding="utf-8")
+
+
+def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it is said which."""
+    monkeypatch.setenv("PATH", "")
+
+    ran = run("container-status", source, "--format", "svg")
+
+    assert "say --format dot" in str(ran.exception)
+
+
+def test_versions_of_a_model() -> None:
+    """One model, two profiles; or itself and one."""
+    ran = run("container-status", "--profile", "containerd-1.6", "--profile", "containerd-2.1")
+
+    assert 1 == ran.return_value
+    assert (
+        "only in container-status as containerd-1.6\n  stop: absent → absent, replying NOT_FOUND (stop-of-removed)\n"
+        in ran.output
+    )
+    assert "only in container-status as containerd-1.6" in run("container-status", "-p", "containerd-1.6").output
+
+
+def test_behaviour(tmp_path: Path) -> None:
+    """A shortest trace that tells two models apart."""
+    (tmp_path / "old.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "new.toml").write_text(edited(DOOR, 'emits = ["Bang"]', 'emits = ["Bing"]'), encoding="utf-8")
+
+    ran = run("--behaviour", tmp_path / "old.toml", tmp_path / "new.toml")
+
+    assert 1 == ran.return_value
+    assert "door and door: different\n  after PushDoor, replying ok, emitting Creak\n" in ran.output
+    assert "can show: slam, emitting B" in ran.output
+    data = json.loads(run("--behaviour", tmp_path / "old.toml", tmp_path / "new.toml", "-f", "json").output)
+    assert ["PushDoor", "slam"] == [each["event"] for each in data["trace"]]
+    same = run("--behaviour", "cri-pod", "cri-pod")
+    assert 0 == same.return_value
+    assert "nobody can tell them apart" in same.output
+    assert json.loads(run("--behaviour", "cri-pod", "cri-pod", "-f", "json").output)["equal"]
+
+
+def test_several_drawings_in_a_file(source: Path) -> None:
+    """The one that matches; or the one on a line."""
+    source.write_text(f"{CONTAINER}\n{POD}", encoding="utf-8")
+
+    ran = run("pod-sandbox", source)
+    assert 0 == ran.return_value
+    assert ran.output.startswith(
+        f"{source} has 2 drawings; this is about the one at {source}:{CONTAINER.count(chr(10)) + 7}\n"
+    )
+    assert 0 == run("container-status", f"{source}:3").return_value
+    assert 1 == run("pod-sandbox", f"{source}:10").return_value
+
+
+MISUSES = [
+    (["container-status"], "name two things to compare"),
+    (["container-status", "no-such-file"], "is neither a model nor a file"),
+    (["container-stotus", "container-status"], "did you mean 'container-status'?"),
+    (["container-status", "-p", "containerd-1.5"], "did you mean 'containerd-1.7'?"),
+    (["container-status", "-p", "a", "-p", "b", "-p", "c"], "at most two profiles"),
+    (["FILE", "FILE", "-p", "containerd-1.6"], "only models have profiles"),
+    (["container-status", "FILE", "--behaviour"], "a drawing says too little"),
+    (["cri-pod", "cri-pod", "--behaviour", "-f", "svg"], "say text or json"),
+    (["container-status", "FILE:1"], "no drawing reaches over this line"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISUSES)
+def test_misuse_says_what_to_do(arguments: list[str], said: str, source: Path) -> None:
+    """Nothing is compared."""
+    ran = run(*(each.replace("FILE", str(source)) for each in arguments))
+
+    assert said in str(ran.exception) + str(getattr(ran.exception, "message", ""))
+
+
+def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
+    """What it lacks is a difference then."""
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "door.mmd").write_text("stateDiagram\nCLOSED --> OPEN: push\n", encoding="utf-8")
+
+    assert 0 == run(tmp_path / "door.toml", tmp_path / "door.mmd").return_value
+    assert 1 == run(tmp_path / "door.toml", tmp_path / "door.mmd", "--complete").return_value
