@@ -109,7 +109,7 @@ def _behaviour(ctx: click.Context, sides: tuple[_Side, _Side], form: str, output
         raise click.UsageError("--behaviour is of two models: a drawing says too little")
     if form not in {"text", "json"}:
         raise click.UsageError(f"--behaviour cannot be written as {form}: say text or json")
-    found = told_apart(*map(tabulate, machines))
+    found = told_apart(tabulate(machines[0]), tabulate(machines[1]))
     called = (sides[0].name, sides[1].name)
     if form == "json":
         _put(behaviour.json(found, called), output, ctx)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.comparing.difference import ComparedMove, ComparedState, Comparison, Where, Why
 from fsm.projecting import Key, project
-from fsm.projecting.naming import Meaning, groups, names
+from fsm.projecting.naming import Meaning, groups, names, proposed
 
 if TYPE_CHECKING:
     from fsm.drawings.drawing import Arrow, Drawing
@@ -56,6 +56,11 @@ class Matching:
         merged: dict[str, tuple[str, ...]] = {}
         for name, states in self.found.items():
             merged[self._same(name, merged)] = merged.get(self._same(name, merged), ()) + states
+        drawn = {state for states in merged.values() for state in states}
+        for name, states in proposed(self.machine).items():
+            rest = tuple(state for state in states if state not in drawn)
+            if rest and name not in merged:
+                merged[name] = rest
         self.projection = project(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
         self.initial = self.projection.shown[self.machine.initial]
 
