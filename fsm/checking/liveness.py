@@ -105,9 +105,9 @@ class _Waiting:
 
     def _possible(self, fair: Fair, node: Node) -> bool:
         """Whether what is *fair* can happen at *node*."""
-        row = self.table.row[fair.event]
-        ways = self.table.step(node.state, self.table.end[row] if fair.ends else row)
-        return any(_is(fair, way) for way in ways or ())
+        own = self.table.row[fair.event]
+        row = self.table.end.get(own) if fair.ends else own  # a mutant need not have ends
+        return row is not None and any(_is(fair, way) for way in self.table.step(node.state, row) or ())
 
     def _takes(self, fair: Fair, link: _Link) -> bool:
         row = self.table.rows[link.step.row]
