@@ -25,7 +25,7 @@ STEPS = 1_500
 """In one verifier: with twice as many, compiling takes thrice the time."""
 MOST = 100
 """Processes in one verifier, of which SPIN allows 255."""
-ALIKE = 12
+ALIKE = 30
 """Parts that share a process: with more, the expressions that choose between them grow too long."""
 CHOSEN = 77_777
 """Stands in the verifier's source for the number of the part that is asked for."""
