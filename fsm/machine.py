@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from fsm.model import Kind, Level
 
@@ -21,6 +21,15 @@ LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
 
 ANY_ERROR = "error"
 """Stands for every error reply."""
+
+
+def fits(reply: str, allowed: Collection[str]) -> bool:
+    """Whether *reply* is among *allowed*, ``error`` standing for every error.
+
+    >>> fits("JAMMED", ("ok", "error")), fits("ok", ("error",))
+    (True, False)
+    """
+    return reply in allowed or (ANY_ERROR in allowed and reply != "ok")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +77,7 @@ class Outcome:
         >>> Outcome(name="cut-short", to="open", reply=("error",)).replies("JAMMED")
         True
         """
-        return reply in self.reply or (ANY_ERROR in self.reply and reply != "ok")
+        return fits(reply, self.reply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

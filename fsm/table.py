@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.machine import outcomes
+from fsm.machine import fits, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class Way:
 
     def replies(self, reply: str) -> bool:
         """Whether *reply* fits, ``error`` standing for every error."""
-        return reply in self.reply or ("error" in self.reply and reply != "ok")
+        return fits(reply, self.reply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,9 @@ noticed
     A signal that can happen now, with or without its effect; where it may act
     later, the trace does not show it.
 maybe
-    A signal that may have happened.
+    A signal that may have happened, or a call that may have been made.
 gap
-    Observations are missing: nothing is known of anybody from here on.
+    Observations are missing: nothing is known from here on of the entity, or of anybody if none is named.
 """
 
 

@@ -55,6 +55,8 @@ class Permitted:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
+    ``said`` is what of it is not legal: the reply, the event, the state that
+    was shown or met, the outputs joined by blanks.
     ``before`` are the states possible just before it, ``permitted`` what each
     would have allowed, ``clause`` the weakest clause among those that it
     breaks: the strongest that certainly is broken.
@@ -69,18 +71,24 @@ class Violation:
     permitted: tuple[Permitted, ...]
     clause: Clause
     edits: tuple[Edit, ...]
+    said: str = ""
     resembles: tuple[Deviation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """A declared deviation of the chosen profile, met in the trace."""
+    """A declared deviation of the chosen profile, met in the trace.
+
+    Where ``others`` would explain the observation as well, it was one of them
+    all, and nobody can tell which.
+    """
 
     machine: str
     deviation: Deviation
     observation: Observation
     file: str
     line: int
+    others: tuple[Deviation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +119,21 @@ Verdict: TypeAlias = Holds | Fails | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with one cause, folded: the first few, and how many there are."""
+    """Violations with one cause, folded: the first few, and how many there are.
+
+    ``others`` says that it is not one cause: of causes beyond those that are
+    told apart, all whose clauses have one level are counted together.
+    """
 
     first: tuple[Violation, ...]
     count: int
     entities: int
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations of one name, folded."""
+    """Tolerated deviations of one name, or of the same few, folded."""
 
     first: Tolerated
     count: int

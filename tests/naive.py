@@ -147,6 +147,10 @@ def first_unexplained(
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
     for index, each in enumerate(trace):
+        if each.phase == "gap":
+            # Whatever happened meanwhile, to those already there and to those yet to come.
+            now = asking.later(everywhere)
+            continue
         event = _event(machine, each.event)
         if each.event and event is None:
             continue
@@ -217,7 +221,7 @@ class Asking:
             case "begun":
                 found = ends(self.machine, here.state, call.event)
                 yield from (self.acted(others, way, call.event, call.acted) for way in found)
-                if not found:
+                if not found:  # nor is it what it says that it met
                     yield others.with_call(Call(call.event, "free"))
             case "lost":
                 yield from self.acts_late(others if self.once else here, call.event)
@@ -231,7 +235,7 @@ class Asking:
         """A call of *event* acts in *state* beside *others*."""
         found = ways(self.machine, state, event)
         if found is None:
-            yield from (others.at(to).with_call(Call(event, "free")) for to in self.machine.states)
+            yield from (others.at(to).with_call(Call(event, "free", state)) for to in self.machine.states)
         yield from (self.acted(others, way, event, state) for way in found or ())
         # It comes to nothing, and the caller is told that nobody knows.
         yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
@@ -276,16 +280,25 @@ class Asking:
                 possible = ways(self.machine, here.state, event) != set()
                 if each.phase == "maybe" or (each.phase == "noticed" and possible):
                     yield here
-        elif each.phase == "request":
-            yield from (here.with_call(Call(event, "asked")) for here in now)
-        elif each.phase == "lost":
-            for here in now:
-                yield from self.given_up(here, event)
         else:
-            if not each.phase:
-                now = self.later(here.with_call(Call(event, "asked")) for here in now)
-            for here in now:
-                yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
+            yield from self.calls(now, each, event)
+
+    def calls(self, now: set[Situation], each: Observation, event: str) -> Iterator[Situation]:
+        """The same, where *event* is a call."""
+        asked = (here.with_call(Call(event, "asked")) for here in now)
+        match each.phase:
+            case "request":
+                yield from asked
+            case "lost":
+                for here in now:
+                    yield from self.given_up(here, event)
+            case "maybe" | "noticed":
+                # Nobody knows whether it was called, so nobody waits for a reply.
+                for here in self.later(asked):
+                    yield from self.given_up(here, event)
+            case _:
+                for here in now if each.phase else self.later(asked):
+                    yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
         """The caller of one call of *event* stops waiting; an interruption may have ended it already."""
@@ -306,10 +319,10 @@ class Asking:
         """Whether *call* may be the one whose reply *each* is."""
         if call.event != event or call.stage not in {"acted", "free"}:
             return False
+        if each.met and call.acted and self.machine.states[call.acted].shows != each.met:
+            return False
         if call.stage == "free":
             return True
-        if each.met and self.machine.states[call.acted].shows != each.met:
-            return False
         if each.emits is not None and each.emits != call.emits:
             return False
         error = "error" in call.replies and each.reply != "ok"

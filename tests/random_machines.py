@@ -223,6 +223,8 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
     """Anything that can be said of *machine*, sensible or not."""
     sights = ["", "", *(state.shows for state in machine.states.values())]
     shows, met, emits = chance.choice(sights), chance.choice(sights), chance.choice(SEEN_OUTPUTS)
+    if chance.random() < 0.05:
+        return Observation(entity=chance.choice(("e", "")), phase="gap")
     event = chance.choice([*machine.events.values()])
     name = event.rpc if event.rpc and chance.random() < 0.5 else event.name
     if chance.random() < 0.15:
@@ -231,11 +233,11 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
         return Observation(
             entity="e", event=name, phase=chance.choice(("", "", "maybe", "noticed")), shows=shows, emits=emits
         )
-    match chance.choice(("request", "reply", "whole", "lost" if lost else "whole")):
+    match chance.choice(("request", "reply", "whole", *(("lost", "maybe", "noticed") if lost else ("whole",)))):
         case "request":
             return Observation(entity="e", event=name, phase="request", shows=shows)
-        case "lost":
-            return Observation(entity="e", event=name, phase="lost", shows=shows)
+        case "lost" | "maybe" | "noticed" as phase:
+            return Observation(entity="e", event=name, phase=phase, shows=shows)
         case phase:
             reply = chance.choice(REPLIES)
             return Observation(

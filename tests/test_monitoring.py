@@ -10,18 +10,22 @@ import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judged import content
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from random_machines import LONGEST, machines, random_machine, random_seen, random_trace
 
 import fsm.monitoring
+from fsm.judging import judge
 from fsm.library import load, names
-from fsm.monitoring import Monitor, belief
+from fsm.monitoring import Monitor, belief, folding, interning
 from fsm.simulating import simulate
 from fsm.table import tabulate
 from fsm.trace import Observation
 from fsm.verdict import Cause, Fails, Holds, Repair, Unknown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fsm.machine import Machine
     from fsm.monitoring.possibility import Possibilities, Possibility
     from fsm.trace import Phase
@@ -267,10 +271,73 @@ def test_a_fresh_trace_does_not_begin_in_mid_life() -> None:
     assert 0 == first_violation(counter(), trace, fresh=True)
 
 
-def test_knows_the_state_after_a_gap_no_more() -> None:
-    """A gap in the trace makes everything possible; without it the same is a violation."""
-    assert 1 == first_violation(counter(), seen("add:ok add:ok@n1"), fresh=True)
-    assert first_violation(counter(), seen("add:ok - add:ok@n1")) is None
+NOBODY = Observation(phase="gap")
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize(
+    ("before", "gap", "after", "violation"),
+    [
+        ("add:ok", [], "add:ok@n1", 1),
+        ("add:ok", seen("-"), "add:ok@n1", None),
+        ("add:ok", [NOBODY], "add:ok@n1", None),
+        ("add:ok reset:ok", [], "add:ok@n3", 2),
+        ("add:ok reset:ok", seen("-"), "add:ok@n3", None),
+        ("add:ok reset:ok", [NOBODY], "add:ok@n3", None),
+        ("add:ok reset:ok", seen("a/-"), "add:ok@n3", 3),
+        ("add:ok", seen("-"), "reset:ok add:ok@n3", 3),
+    ],
+)
+def test_knows_the_state_after_a_gap_no_more(
+    before: str, gap: list[Observation], after: str, violation: int | None, *, fresh: bool
+) -> None:
+    """Neither of one that was about nor of one that had come back; a gap of somebody else changes nothing."""
+    judgement = judged(counter(), [*seen(before), *gap, *seen(after)], fresh=fresh)
+
+    assert violation == first_in(judgement)
+    assert len({each.entity for each in [*seen(before), *gap] if each.entity}) >= judgement.entities > 0
+
+
+@pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
+def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
+    """Who was not seen yet may have begun in it, also where nobody existed before the trace."""
+    assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
+
+
+def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
+    """After a gap of everybody they rest, and of those only the last are known by name."""
+    monitor = Monitor(counter(), fresh=True)
+    trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
+    monitor.feed([*trace, NOBODY], range(51))
+    assert {} == monitor._alive  # noqa: SLF001  (memory is what is tested)
+    monitor.feed(trace, range(50))
+
+    assert 50 == monitor.judgement().entities
+
+
+MOVED = edited(
+    JOB,
+    'moves      = { starting = "waiting", checking = "ended", running = "ended" }',
+    'moves      = { absent = "ended", starting = "waiting", checking = "ended", running = "ended" }',
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "violation"),
+    [
+        ("", "@ENDED", None),  # it was there
+        ("", "@absent", None),  # it was not
+        ("", "@WAITING", 1),
+        ("exit% @absent", "@ENDED", None),
+        ("exit% @absent", "@RUNNING", 3),
+        ("make:ok", "@ENDED", 2),
+    ],
+)
+def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str, violation: int | None) -> None:
+    """Also to those that rest, and to those that were not seen yet, if they were there."""
+    trace = [*seen(before), Observation(event="crash"), *seen(after)]
+
+    assert violation == first_in(judged(machine_of(MOVED), trace, fresh=True))
 
 
 # -- each kind of violation, with its evidence ------------------------------------------
@@ -324,6 +391,83 @@ def test_a_wrong_output() -> None:
 
     assert (Cause.OUTPUT, 3) == (found.cause, found.line)
     assert {"n0": ("tick",), "n1": ("tick",), "n2": ("tick",)} == {each.state: each.what for each in found.permitted}
+
+
+@pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
+def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
+    """In mid-life it may be in any state, but the reply says in which; and that it breaks a MUST is certain."""
+    (found,) = violations(judged(load("cri-container"), seen(word)))
+
+    assert (Cause.REPLY, "NOT_FOUND", ("absent",)) == (found.cause, found.said, found.before)
+    assert [("absent", ("ok",))] == [(each.state, each.what) for each in found.permitted]
+    assert ("stop-is-idempotent", "MUST") == (found.clause.name, found.clause.level)
+    assert (Repair.REPLY, "ok") == edit(found.edits[0])
+    assert {"stop-of-removed"} == {each.name for each in found.resembles}
+
+
+def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
+    """That it was looked for and not found is a breach, whatever went before."""
+    file = tmp_path / "containerd.log"
+    file.write_bytes(b"".join(content("containerd-1.6.20.log").splitlines(keepends=True)[12:14]))
+    (found,) = violations(judge(str(file)).judgements[0])
+
+    assert (("absent",), "stop-is-idempotent", "MUST") == (found.before, found.clause.name, found.clause.level)
+
+
+@pytest.mark.parametrize(
+    ("name", "trace", "shown", "clause", "resembles"),
+    [
+        # The last call led elsewhere; so did an exit.
+        ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_READY", "SANDBOX_READY", "stop-ends-it", "ready-until-the-exit-is-handled"),
+        ("cri-pod", "run:ok exit status? status=ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", "ready-again"),
+        # It was seen otherwise, and nothing may lead from there to this unseen.
+        ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_NOTREADY status:ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
+        ("cri-pod", "run:ok stop:ok @SANDBOX_NOTREADY @SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
+        ("cri-container", "create:ok start:ok exit status:ok&CONTAINER_EXITED status:ok&CONTAINER_RUNNING", "CONTAINER_RUNNING", "exited-is-final", ""),
+        # Looking at it once more, without a word of its state, tells nothing.
+        ("cri-container", "create:ok start:ok status:ok status:ok&CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
+        # What the call itself does would have been seen.
+        ("cri-container", "create:ok start:ok@CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
+    ],
+)  # fmt: skip
+def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
+    """It is the state that is wrong, not the reply; the clause is of what would have led there."""
+    (found,) = violations(judged(load(name), seen(trace), fresh=True))
+
+    assert (Cause.STATE, shown) == (found.cause, found.said)
+    assert (clause, "MUST") == (found.clause.name, found.clause.level)
+    assert shown not in {what for each in found.permitted for what in each.what}
+    assert {resembles} - {""} == {each.name for each in found.resembles}
+
+
+def test_goes_on_from_the_state_that_was_met() -> None:
+    """What was shown is not taken for nothing: the same once more is no second violation."""
+    trace = "make:ok start? start=UNKNOWN make:EXISTS&ENDED make:EXISTS&ENDED"
+
+    assert [4] == [each.line for each in violations(judged(job(), seen(trace), fresh=True))]
+
+
+def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
+    """A reply that is legal elsewhere mends nothing."""
+    (found,) = violations(judged(counter(to=1), seen("add? add=FULL&n0")))
+
+    assert [(Repair.REPLY, "ok"), (Repair.EXTRA, "")] == list(map(edit, found.edits))
+
+
+@pytest.mark.parametrize(
+    ("trace", "said", "what"),
+    [
+        ("push:ok>Bang", "Bang", {"Creak"}),
+        ("push:ok push:ok>Creak", "Creak", {""}),
+        ("push:ok slam>Creak", "Creak", {"Bang"}),
+    ],
+)
+def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[str]) -> None:
+    """It is not the reply that is wrong, nor that it happened."""
+    (found,) = violations(judged(door(), seen(trace), fresh=True))
+
+    assert (Cause.OUTPUT, said) == (found.cause, found.said)
+    assert what == {output for each in found.permitted for output in each.what}
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
@@ -444,6 +588,18 @@ def test_counts_what_causes_differ_in() -> None:
     ]
 
 
+def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not counted under a cause that they have nothing to do with."""
+    monkeypatch.setattr(folding, "CAUSES", 2)
+    trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
+    judgement = judged(machine_of(DOOR.replace('level  = "SHOULD"', 'level  = "MAY"')), trace, fresh=True)
+
+    assert isinstance(judgement.verdict, Fails)
+    assert [("A", False, 2, "MUST"), ("B", False, 1, "MUST"), ("C", True, 3, "MUST"), ("E", True, 3, "MAY")] == [
+        (each.first[0].said, each.others, each.count, each.first[0].clause.level) for each in judgement.verdict.findings
+    ]
+
+
 # -- deviations ------------------------------------------------------------------------------
 
 
@@ -481,6 +637,68 @@ def test_tolerates_a_deviation_only_when_it_is_certain(trace: str, tolerated: in
     assert ([("lock-jams", tolerated)] if tolerated else []) == [
         (each.first.deviation.name, each.count) for each in judgement.tolerated
     ]
+
+
+ANOTHER = """
+[profile.old.cell.bolt-jams]
+event    = "push"
+about    = "The bolt jams, and not the lock."
+deviates = "push-opens"
+moves    = { WHERE = { to = "shut" } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "trace", "tolerated"),
+    [
+        ("shut", "push:ok push:STUCK", [("lock-jams", "bolt-jams")]),
+        ("ajar", "warp% push:ok push:STUCK", [("lock-jams", "bolt-jams")]),  # it depends on where the door was
+        ("ajar", "push:ok push:STUCK", [("lock-jams",)]),
+        ("shut", "push:ok push:STUCK push:ok push:STUCK", [("lock-jams", "bolt-jams")] * 2),
+    ],
+)
+def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: list[tuple[str, ...]]) -> None:
+    """Where nobody can tell which it was, all that it may have been are told."""
+    old = edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
+    old = edited(old, 'moves = { ajar = { to = "open", emits = ["Creak"] } }', 'moves = { open = { to = "open" } }')
+    judgement = judged(machine_of(old + ANOTHER.replace("WHERE", where)), seen(trace), fresh=True, profile="old")
+
+    assert Holds() == judgement.verdict
+    assert tolerated == [
+        (each.first.deviation.name, *(other.name for other in each.first.others))
+        for each in judgement.tolerated
+        for _ in range(each.count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trace", "tolerated"),
+    [
+        ("remove:ok stop+NOT_FOUND", []),  # it may have failed before
+        ("remove:ok stop+ok", []),
+        ("start+UNKNOWN stop+UNAVAILABLE", []),
+        ("remove:ok stop+NOT_FOUND&absent stop:NOT_FOUND", ["stop-of-removed"] * 2),
+        ("stop+NOT_FOUND", []),
+        ("stop+NOT_FOUND&absent", ["stop-of-removed"]),
+    ],
+)
+def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) -> None:
+    """An answer whose request nobody recorded is not passed over either."""
+    judgement = judged(load("container-status"), seen(trace), profile="containerd-1.6")
+
+    assert Holds() == judgement.verdict
+    assert tolerated == [each.first.deviation.name for each in judgement.tolerated for _ in range(each.count)]
+
+
+def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
+    """Whether the lock jammed or the wind shut the door again: it is shut."""
+    monitor = Monitor(door(), fresh=True, profile="old")
+    monitor.feed(seen("push:ok"), range(1))
+    assert {"e"} == set(monitor._alive)  # noqa: SLF001  (memory is what is tested)
+    monitor.feed(seen("slam%  @CLOSED"), range(2))
+
+    assert {} == monitor._alive  # noqa: SLF001
+    assert () == monitor.judgement().tolerated
 
 
 # -- calls that overlap, are given up, are interrupted --------------------------------------------
@@ -587,6 +805,60 @@ def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
+@given(machines(), st.integers(0, 10_000), st.randoms(use_true_random=False))
+def test_never_fails_an_answer_whose_request_was_not_recorded(
+    machine: Machine, seed: int, chance: random.Random
+) -> None:
+    """Calls of which nobody saw the request, in a trace that is legal with them."""
+    whole = list(simulate(tabulate(machine), seed=seed, length=12))
+    trace: list[Observation] = []
+    for each in whole:
+        asked = trace and trace[-1].phase == "request" and trace[-1].event == each.event
+        if asked and each.phase == "reply" and chance.random() < 0.7:
+            trace[-1] = msgspec.structs.replace(each, phase="answered", emits=None)
+        elif asked and each.phase == "reply" and chance.random() < 0.5:
+            trace[-1] = msgspec.structs.replace(each, phase="")
+        else:
+            trace.append(each)
+
+    assert not trace or first_violation(machine, trace, fresh=True) is None
+
+
+@pytest.mark.parametrize(
+    ("trace", "violation"),
+    [
+        ("add+ok @n1", None),  # it acted after all that was seen
+        ("add:ok add+ok @n1", None),  # or before
+        ("add:ok add+ok @n3", 2),
+        ("add:ok add+ok@n3", 1),
+        ("add+", None),  # what was answered is not known
+        ("add:ok add+&n2", 1),
+    ],
+)
+def test_an_answer_says_what_is_so_after_it(trace: str, violation: int | None) -> None:
+    """Whoever answered has acted; what is shown with the answer is seen."""
+    assert violation == first_violation(counter(), seen(trace), fresh=True)
+
+
+def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
+    """A job is being checked while it is started, though nobody saw it so."""
+    machine = machine_of(
+        edited(JOB, 'refuses = { "*" = ["EXISTS", "BUSY"] }', 'refuses = { checking = "CHECKED", "*" = "EXISTS" }')
+    )
+
+    assert first_violation(machine, seen("make:ok start:ok make+CHECKED"), fresh=True) is None
+    assert 1 == first_violation(machine, seen("make:ok make+CHECKED"), fresh=True)
+
+
+@pytest.mark.parametrize(
+    ("trace", "violation"),
+    [("add% @n1", None), ("add% @n0", None), ("add~ @n1 @n0", 2), ("add? add% add=ok @n2", None), ("add% @n1 add=FULL", None)],
+)  # fmt: skip
+def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
+    """Nobody knows whether it was; nobody waits for its reply."""
+    assert violation == first_violation(counter(), seen(trace), fresh=True)
+
+
 # -- what is remembered, what is noted ---------------------------------------------------------------
 
 
@@ -668,9 +940,30 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
     """Beliefs are forgotten when there are too many; what was counted is not."""
     trace = list(simulate(tabulate(job()), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
-    monkeypatch.setattr(fsm.monitoring, "INTERNED", 5)
+    monkeypatch.setattr(interning, "INTERNED", 5)
 
     assert expected == judged(job(), trace, fresh=True).covered.cells
+
+
+def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither legal replies, nor illegal ones, nor events that nobody knows."""
+    monkeypatch.setattr(interning, "INTERNED", 50)
+    monkeypatch.setattr(fsm.monitoring, "EXPLAINED", 50)
+    monitor = Monitor(job(), fresh=True)
+    trace = seen("make:ok " + " ".join(f"start:E{n}@WAITING make:W{n} unheard{n}" for n in range(300)))
+    monitor.feed(trace, range(len(trace)))
+    beliefs = {life.belief for life in monitor._alive.values()}  # noqa: SLF001  (memory is what is tested)
+
+    assert 300 == monitor.judgement().notes["unknown event"]
+    assert max(len(each.next) for each in beliefs) < 100
+    assert len(monitor._explained) <= 50  # noqa: SLF001
+
+
+def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to know the state is nothing unusual."""
+    monkeypatch.setattr(belief, "LIMIT", 3)
+
+    assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 
 
 def test_feeding_in_parts_changes_nothing() -> None:

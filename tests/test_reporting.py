@@ -529,15 +529,15 @@ def test_json_has_the_documented_keys() -> None:
         (problem, "file line code what hint"),
         (recording, "file kind containerd verdict notes machines"),
         (machine, "machine verdict why entities observations notes findings tolerated cells"),
-        (finding, "kind what count entities clause first"),
+        (finding, "kind what count others entities clause first"),
         (finding["clause"], "name says level source link"),
         (
             finding["first"][0],
-            "file line at entity cause event reply shows met output detail before allowed edits resembles",
+            "file line at entity cause said event reply shows met output detail before allowed edits resembles",
         ),
         (finding["first"][0]["edits"][0], "repair instead"),
         (finding["first"][0]["resembles"][0], "name profile about since until link"),
-        (tolerated, "count file line at entity deviation clause"),
+        (tolerated, "count file line at entity deviation or clause"),
     ]
 
     assert [sorted(names.split()) for _, names in keys] == [sorted(part) for part, _ in keys]

@@ -33,7 +33,7 @@ def _check_met(problems: Problems[Written], machine: Machine, event: Event, begu
         if state in begun:
             continue
         if met is None:
-            met = _met(machine, event, begun)
+            met = found_in(machine, event)
         if state not in met:
             what = f"event '{event.name}' ends in '{state}', where it is never in progress"
             where = f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
@@ -66,7 +66,7 @@ def endless(event: Event) -> list[str]:
 def in_progress(machine: Machine, event: Event) -> set[str]:
     """The states in which a call of *event* may be that has begun and not yet ended."""
     begun = _begun(event)
-    return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *_met(machine, event, begun)}
+    return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}
 
 
 def _leaves(way: Outcome, event: Event, ending: Container[str]) -> bool:
@@ -84,8 +84,9 @@ def _begun(event: Event) -> dict[str, int]:
     return found
 
 
-def _met(machine: Machine, event: Event, begun: Iterable[str]) -> set[str]:
-    """The states in which a call of *event* that has begun may find itself, moved there by other events."""
+def found_in(machine: Machine, event: Event) -> set[str]:
+    """The states in which a call of *event* that has begun may find itself: where it begins, or others move it."""
+    begun = _begun(event)
     alone = _reached(machine, event, begun, twice=False)
     # Where a second call can begin meanwhile, its end moves the first one as well.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())

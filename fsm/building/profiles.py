@@ -62,9 +62,10 @@ def _merged_end(event: Event, state: str, override: Override) -> Moves:
 def _extended(
     own: tuple[Outcome, ...], more: tuple[Outcome, ...], override: Override, clause: Clause, line: int
 ) -> Moves:
-    """The *own* ways, and those of *more* that they do not cover, as deviations."""
+    """The *own* ways, and those of *more* that the machine does not have, as deviations; others may allow them too."""
+    undeviating = [way for way in own if way.deviation is None]
     extra = tuple(
-        replace(way, deviation=override.deviation, name=override.name) for way in more if not _covers(own, way)
+        replace(way, deviation=override.deviation, name=override.name) for way in more if not _covers(undeviating, way)
     )
     return Moves(outcomes=(*own, *extra), clause=clause, line=line)
 

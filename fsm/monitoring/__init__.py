@@ -9,16 +9,17 @@ bounded by the entities alive, not by the length of the trace.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fsm.building import under
-from fsm.monitoring.belief import Dynamics, TooManyError
+from fsm.monitoring.belief import Dynamics, TooManyError, tried
 from fsm.monitoring.explaining import Scene, explain
 from fsm.monitoring.folding import Folder, Open
-from fsm.monitoring.possibility import LOST
+from fsm.monitoring.interning import Beliefs, Step
+from fsm.monitoring.possibility import bits
 from fsm.table import tabulate
 from fsm.trace import key
 from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Event, Machine
     from fsm.monitoring.explaining import Explained
+    from fsm.monitoring.interning import Belief
     from fsm.monitoring.possibility import Possibilities
     from fsm.trace import Key, Observation
     from fsm.verdict import Verdict
@@ -35,48 +37,17 @@ if TYPE_CHECKING:
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
 
-INTERNED: Final = 200_000
-"""Possibilities, in all, of the beliefs that are remembered with where they lead; beyond it they are made anew."""
-
-
-@dataclass(slots=True, eq=False)
-class Belief:
-    """Interned possibilities, and where each observation leads from here.
-
-    ``since`` is the set, as bits, of the states that the entity may have been
-    in since it was created: what a call may have met whose request nobody
-    recorded.  An entity *rests* of which nothing is known, or that is in the
-    initial state with nobody waiting for a reply.
-    """
-
-    possibilities: Possibilities
-    since: int
-    rests: bool = False
-    next: dict[Key, Step] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Step:
-    """Where an observation leads, the cells that explain it, how often it was taken.
-
-    A ``plain`` step has nothing to report and leaves the entity alive.
-    """
-
-    to: Belief
-    plain: bool = False
-    cells: frozenset[tuple[int, int]] = frozenset()
-    explained: Explained | None = None
-    tolerated: tuple[str, ...] = ()
-    note: str = ""
-    taken: int = 0
+EXPLAINED: Final = 10_000
+"""Explanations of violations that are remembered."""
 
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """An entity that is alive: its belief, and the last that was seen of it, requests aside."""
+    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is."""
 
     belief: Belief
     last: Observation | None = None
+    led: Observation | None = None
 
 
 class Monitor:
@@ -122,23 +93,19 @@ class Monitor:
         )
         self._deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self._others = tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile)
-        self._beliefs: dict[tuple[Possibilities, int], Belief] = {}
-        self._size = 0
-        self._room = INTERNED
         everything, beginning = self._dynamics.everything(), self._dynamics.beginning()
-        self._initial, self._starting = beginning, beginning if fresh else everything
-        self._everything = self._belief(everything, _bits(everything))
-        self._beginning = self._belief(beginning, _bits(beginning))
-        self._start = self._beginning if fresh else self._everything
+        self._initial = beginning
+        self._beliefs = Beliefs(beginning)
+        self._everything = self._beliefs.belief(everything, bits(everything), rests=not fresh)
+        self._stranger = self._beliefs.belief(beginning, bits(beginning)) if fresh else self._everything
         self._alive: dict[str, _Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self._explained: dict[tuple[Belief, Key, str, bool], Explained] = {}
+        self._explained: dict[tuple[object, ...], Explained] = {}
         self._folder = Folder()
-        self._covered: Counter[tuple[int, int]] = Counter()
         self._notes: Counter[str] = Counter()
         self._entities = 0
-        self._general = 0
+        self._beside = 0
         self._observations = 0
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int]) -> None:
@@ -157,6 +124,8 @@ class Monitor:
                     life.belief = step.to
                     if seen.phase != "request":
                         life.last = seen
+                    if step.leads:
+                        life.led = seen
                     continue
             self._slowly(seen, lines[index])
 
@@ -164,10 +133,9 @@ class Monitor:
         """The verdict on all that was fed so far; the trace is taken to end here."""
         for entity in tuple(self._open):
             self._close(entity)
-        for belief in self._beliefs.values():
-            self._count(belief)
-        table = self._dynamics.table
-        cells = {(table.rows[row].name, table.states[state]): self._covered[row, state] for row, state in table.met()}
+        self._beliefs.count()
+        table, covered = self._dynamics.table, self._beliefs.covered
+        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.met()}
         return Judgement(
             machine=self.machine,
             verdict=self._verdict(),
@@ -184,32 +152,57 @@ class Monitor:
         findings = self._folder.findings()
         if findings:
             return Fails(findings=findings, untold=untold)
-        if self._observations and not self._entities:
+        if self._observations and not self._entities and not self._notes["unknown event"]:
             return Unknown(why=f"the trace tells of no {self.machine.entity}")
-        if self._observations - self._general <= self._notes["unknown event"]:
+        if self._observations == self._beside:
             return Unknown(why="nothing in the trace concerns this machine")
         return Unknown(why=untold) if untold else Holds()
 
     # -- one observation, with all that can happen -------------------------
 
     def _slowly(self, seen: Observation, line: int) -> None:
-        self._general += not seen.entity or seen.phase == "gap"
+        self._beside += not seen.entity or seen.phase == "gap"
         if seen.phase == "gap":
-            self._forget(seen.entity)
+            self._gap(seen.entity)
+        elif seen.event and self._dynamics.row(seen.event) < 0:
+            self._beside += bool(seen.entity)
+            self._notes["unknown event"] += 1
         elif seen.entity:
             self._take(seen, line)
         else:
             for entity in tuple(self._alive):
                 self._take(msgspec.structs.replace(seen, entity=entity), line)
-            if self._dynamics.after(self._initial, key(seen)) != self._initial:
-                self._resting.clear()
+            self._happened_to_strangers(seen)
 
-    def _forget(self, entity: str) -> None:
-        """Nothing is known any more of *entity*, or of anybody alive."""
+    def _gap(self, entity: str) -> None:
+        """Nothing is known any more of *entity*, or of anybody, those included that were not seen yet."""
         for each in (entity,) if entity else tuple(self._alive):
             self._close(each)
-            self._alive.pop(each, None)
-            self._resting.pop(each, None)
+        if not entity:
+            self._stranger = self._everything
+            self._everything.rests = True
+            self._resting = OrderedDict.fromkeys((*self._resting, *self._alive), self._everything)
+            self._alive.clear()
+            self._shorten()
+            self._forget()
+        elif entity in self._alive or entity in self._resting or self._stranger is not self._everything:
+            self._entities += entity not in self._alive and entity not in self._resting
+            self._alive.pop(entity, None)
+            self._resting.pop(entity, None)
+            self._keep(entity, _Life(belief=self._everything))
+
+    def _happened_to_strangers(self, seen: Observation) -> None:
+        """What was *seen* of everybody may have moved those at rest, and those not seen yet if they were there."""
+        moved = self._dynamics.after(self._initial, key(seen))
+        if moved <= self._initial:
+            return
+        self._resting.clear()
+        known = self._stranger.possibilities
+        possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.possibilities
+        if possible != known:
+            since = self._stranger.since | bits(possible)
+            self._stranger = self._beliefs.belief(possible, since, rests=True)
+            self._forget()
 
     def _take(self, seen: Observation, line: int) -> None:
         entity = seen.entity
@@ -217,7 +210,7 @@ class Monitor:
         if life is None:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
-            life = _Life(belief=resting or self._start)
+            life = _Life(belief=resting or self._stranger)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
@@ -225,11 +218,13 @@ class Monitor:
         step.taken += 1
         if step.note:
             self._notes[step.note] += 1
-        for name in step.tolerated:
+        for names in step.tolerated:
+            deviation, *others = (each for name, each in self._deviations.items() if name in names)
             self._folder.tolerate(
                 Tolerated(
                     machine=self.machine.name,
-                    deviation=self._deviations[name],
+                    deviation=deviation,
+                    others=tuple(others),
                     observation=seen,
                     file=self.file,
                     line=line,
@@ -243,9 +238,11 @@ class Monitor:
         life.belief = step.to
         if seen.phase != "request":
             life.last = seen
+        if step.leads:
+            life.led = seen
         self._keep(entity, life)
-        if self._size > self._room:
-            self._tidy()
+        if self._beliefs.full():
+            self._forget()
 
     def _keep(self, entity: str, life: _Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""
@@ -254,8 +251,18 @@ class Monitor:
             return
         self._alive.pop(entity, None)
         self._resting[entity] = life.belief
-        if len(self._resting) > REMEMBERED:
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Remember the last of those at rest only."""
+        while len(self._resting) > REMEMBERED:
             self._resting.popitem(last=False)
+
+    def _forget(self) -> None:
+        """Forget the beliefs that nobody holds."""
+        alive = (life.belief for life in self._alive.values())
+        self._beliefs.forget([*alive, self._everything, self._stranger, *self._resting.values()])
+        self._explained.clear()
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         """Report the open violation of *entity*, now that it is known what followed."""
@@ -274,109 +281,93 @@ class Monitor:
             step = Step(to=self._everything, note="too many possibilities")
         if step is None:
             again = life.last is not None and bool(seen.event) and life.last.event == seen.event
-            return self._violated(before, said, life.last, again=again)
-        before.next[said] = step
+            return self._violated(before, said, life.led, again=again)
+        self._beliefs.remember(before, said, step)
         return step
+
+    def _begun(self, before: Belief, said: Key) -> tuple[Possibilities, str]:
+        """What is possible when *said* is seen, and a note if it lacks something.
+
+        Where the request of a reply is missing we do not know what else is:
+        the entity may be in any state in which this can be replied.
+        """
+        if not self._dynamics.unasked(before.possibilities, said):
+            return before.possibilities, ""
+        row = self._dynamics.row(said[0])
+        return self._dynamics.asked(self._everything.possibilities, row), "reply without request"
 
     def _found(self, before: Belief, said: Key) -> Step | None:
         """The step, or ``None`` if nothing explains what was said."""
-        event, phase = said[0], said[1]
-        row = self._dynamics.names.get(event)
-        if event and row is None:
-            return Step(to=before, note="unknown event")
-        note = ""
-        start = before.possibilities
-        if row is not None and self._dynamics.table.rows[row].event.kind == "call":
-            if phase == "answered":
-                states = [state for state in range(before.since.bit_length()) if before.since >> state & 1]
-                return Step(to=before, plain=True) if self._dynamics.answers(states, said) else None
-            if phase in {"reply", "lost"} and not self._dynamics.waits(start, row):
-                # The request is missing, and with it we do not know what else:
-                # the entity may be in any state in which this can be replied.
-                note = "reply without request"
-                start = self._dynamics.closed(self._dynamics.requested(self._everything.possibilities, row))
-        kept = self._dynamics.observed(start, said)
+        start, note = self._begun(before, said)
+        kept = self._dynamics.observed(start, said, before.since)
         if not kept.possibilities:
             return None
-        certain = frozenset.intersection(*(frozenset(each.deviations) for each in kept.possibilities))
-        possibilities = kept.possibilities
-        if certain:
-            possibilities = frozenset(
-                each._replace(deviations=tuple(name for name in each.deviations if name not in certain))
-                for each in possibilities
-            )
-        since = _bits(possibilities)
+        tolerated, possibilities = _certain(kept.possibilities)
+        since = bits(possibilities)
         if note:
             since = self._everything.since
-        elif not self._created(kept.cells, since):
-            since |= before.since
-        to = self._belief(possibilities, since)
-        note = note or ("unspecified" if kept.unspecified and phase != "maybe" else "")
-        plain = not note and not certain and not to.rests
-        return Step(to=to, plain=plain, cells=kept.cells, tolerated=tuple(sorted(certain)), note=note)
+        elif self._created(kept.cells, since):
+            since |= kept.passed & ~(1 << self._dynamics.table.initial)
+        else:
+            since |= before.since | kept.passed
+        to = self._beliefs.belief(possibilities, since)
+        note = note or ("unspecified" if kept.unspecified and said[1] != "maybe" else "")
+        plain = not note and not tolerated and not to.rests
+        return Step(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
+
+    def _leads(self, said: Key) -> bool:
+        """Whether *said* is of what may move an entity, or shows where it is; a request is neither yet."""
+        event, phase, _, shows, met, _, _ = said
+        return phase != "request" and bool(not event or shows or met or self._dynamics.moves(self._dynamics.row(event)))
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
         """Whether the entity has certainly just left the initial state."""
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, said: Key, last: Observation | None, *, again: bool) -> Step:
-        known = (before, said, last.event if last else "", again)
+    def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> Step:
+        known = (before, said, (led.event, led.shows, led.met) if led else None, again)
         explained = self._explained.get(known)
         if explained is None:
-            start = before.possibilities
-            if self._asks(before, said):
-                row = self._dynamics.names[said[0]]
-                start = self._dynamics.closed(self._dynamics.requested(self._everything.possibilities, row))
             scene = Scene(
                 dynamics=self._dynamics,
-                before=start,
+                before=self._begun(before, said)[0],
+                since=before.since,
                 seen=said,
-                last=key(last) if last else None,
+                led=key(led) if led else None,
                 again=again,
                 others=self._others,
             )
+            if len(self._explained) >= EXPLAINED:
+                self._explained.clear()
             explained = self._explained[known] = explain(scene)
-        to = self._belief(explained.after, before.since | _bits(explained.after))
-        return Step(to=to, explained=explained)
+        to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
+        return Step(to=to, leads=self._leads(said), explained=explained)
 
-    def _asks(self, before: Belief, said: Key) -> bool:
-        """Whether *said* ends a call whose request was not seen."""
-        row = self._dynamics.names.get(said[0])
-        if row is None or self._dynamics.table.rows[row].event.kind != "call":
-            return False
-        return said[1] in {"reply", "lost"} and not self._dynamics.waits(before.possibilities, row)
 
-    def _belief(self, possibilities: Possibilities, since: int) -> Belief:
-        known = self._beliefs.get((possibilities, since))
-        if known is None:
-            known = self._beliefs[possibilities, since] = Belief(possibilities, since, self._rests(possibilities))
-            self._size += len(possibilities)
-        return known
+def _certain(possibilities: Possibilities) -> tuple[tuple[tuple[str, ...], ...], Possibilities]:
+    """The deviations that were certainly met, and what is possible then.
 
-    def _rests(self, possibilities: Possibilities) -> bool:
-        return possibilities == self._starting or self._initial.issuperset(
-            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST)) for each in possibilities
-        )
+    Each is a group of which one was met: a deviation on which everything
+    possible rests, or several where everything rests on one or another.
+    """
+    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in possibilities))
+    certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
+    left = _without(possibilities, everywhere)
+    if all(each.deviations for each in left):
+        anywhere = frozenset(name for each in left for name in each.deviations)
+        certain.append(tuple(sorted(anywhere)))
+        left = _without(left, anywhere)
+    return tuple(certain), left
 
-    def _tidy(self) -> None:
-        """Forget the beliefs that nobody holds, and where any of them leads."""
-        for belief in self._beliefs.values():
-            self._count(belief)
-            belief.next.clear()
-        held = [life.belief for life in self._alive.values()]
-        held += [self._everything, self._beginning, *self._resting.values()]
-        self._beliefs = {(belief.possibilities, belief.since): belief for belief in held}
-        self._explained.clear()
-        self._size = sum(len(possibilities) for possibilities, _ in self._beliefs)
-        self._room = self._size + INTERNED
 
-    def _count(self, belief: Belief) -> None:
-        """Add what was met from *belief* to the coverage."""
-        for step in belief.next.values():
-            for cell in step.cells:
-                self._covered[cell] += step.taken
-            step.taken = 0
+def _without(possibilities: Possibilities, names: frozenset[str]) -> Possibilities:
+    """*possibilities*, resting on none of the deviations *names* any more."""
+    if not names:
+        return possibilities
+    return frozenset(
+        each._replace(deviations=tuple(name for name in each.deviations if name not in names)) for each in possibilities
+    )
 
 
 def _shown(event: Event, seen: frozenset[str] | None, *, outputs: bool) -> bool:
@@ -387,7 +378,3 @@ def _shown(event: Event, seen: frozenset[str] | None, *, outputs: bool) -> bool:
             return seen is None or event.name in seen
         case _:
             return not outputs
-
-
-def _bits(possibilities: Possibilities) -> int:
-    return sum(1 << state for state in {each.state for each in possibilities})

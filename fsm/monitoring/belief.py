@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fsm.monitoring.ending import finals
 from fsm.monitoring.possibility import (
     ASKED,
     BEGUN,
@@ -31,6 +32,7 @@ from fsm.monitoring.possibility import (
     Pending,
     Possibilities,
     Possibility,
+    bits,
     late,
     numbers,
     passing,
@@ -38,29 +40,39 @@ from fsm.monitoring.possibility import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fsm.table import Table, Way
     from fsm.trace import Key
 
 LIMIT = 20_000
-"""Possibilities of one entity; beyond it the search gives up and says so."""
+"""Possibilities of one entity beyond its states; with more the search gives up and says so."""
 
 
 class TooManyError(Exception):
     """The possibilities outgrew :data:`LIMIT`."""
 
 
+def tried(find: Callable[[], Possibilities]) -> Possibilities:
+    """What *find* finds; nothing where that is too much to try."""
+    try:
+        return find()
+    except TooManyError:
+        return frozenset()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What an observation leaves: possibilities, and the (row, state) pairs it certainly rests on.
 
-    ``unspecified`` says that it is legal only in that the specification says nothing of it.
+    ``unspecified`` says that it is legal only in that the specification says nothing of it,
+    ``passed`` which states, as bits, a whole call may have been in on its way.
     """
 
     possibilities: Possibilities
     cells: frozenset[tuple[int, int]] = frozenset()
     unspecified: bool = False
+    passed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +90,11 @@ class Dynamics:
     silence: bool = True
     names: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def _anything(self) -> int:
+        """All states, as bits."""
+        return (1 << len(self.table.states)) - 1
+
     def everything(self) -> Possibilities:
         """Nothing is known."""
         return self.closed(Possibility(state) for state in range(len(self.table.states)))
@@ -94,7 +111,7 @@ class Dynamics:
         todo = [each for each in possibilities if found.add(each)]
         while todo:
             todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
-            if found.size > LIMIT:
+            if found.size > LIMIT + len(self.table.states):
                 raise TooManyError
         return found.all()
 
@@ -126,7 +143,7 @@ class Dynamics:
             if ways == () and call.stage == BEGUN:
                 # Another event took the entity out of the state that the call
                 # had moved it to: nothing is specified of how the call ends.
-                yield here._replace(pending=plus(others, Pending(call.row, FREE, met)))
+                yield here._replace(pending=plus(others, Pending(call.row, FREE, self._anything)))
         else:
             return
         lost = call.stage in {LOST, LOST_BEGUN}
@@ -161,26 +178,38 @@ class Dynamics:
 
     # -- what somebody sees ------------------------------------------------
 
-    def observed(self, before: Possibilities, seen: Key) -> Kept:
+    def observed(self, before: Possibilities, seen: Key, since: int = 0) -> Kept:
         """What is left of *before*, which is closed, when *seen* is seen; closed again.
 
-        Nothing is left if no possibility explains it.
+        *since* are the states, as bits, in which an unrecorded call may have
+        acted; without them it is those of *before*.  Nothing is left if no
+        possibility explains it.
         """
         event, phase, reply, shows, met, output, emits = seen
-        met = self._understood(met)
-        row = self.names.get(event, -1)
+        met = self.understood(met)
+        row = self.row(event)
         kept = Kept(possibilities=before)
         if output:
             before = self.closed(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
-        elif row >= 0 and self.table.rows[row].event.kind == "call":
+        elif self.calls(row):
             match phase:
                 case "request":
-                    before = self.closed(self.requested(before, row))
+                    before = self.asked(before, row)
                 case "lost":
                     before = self._lost(before, row)
+                case "maybe" | "noticed":
+                    before = self._lost(self.asked(before, row), row)
+                case "answered":
+                    answers = self._answers(numbers(since or bits(before)), seen)
+                    # It has acted: before what was last seen, or after.
+                    acted = self._replied(self.asked(before, row), row, reply, met, emits).possibilities
+                    already = {_resting_on(each, deviation) for each in before for deviation in answers}
+                    before = self.closed(already | acted) if answers else frozenset()
+                case "":
+                    asked = self.asked(before, row)
+                    kept = replace(self._replied(asked, row, reply, met, emits), passed=bits(asked))
+                    before = self.closed(kept.possibilities)
                 case _:
-                    if phase == "":
-                        before = self.closed(self.requested(before, row))
                     kept = self._replied(before, row, reply, met, emits)
                     before = self.closed(kept.possibilities)
         elif row >= 0:
@@ -190,19 +219,32 @@ class Dynamics:
             before = self.closed(each for each in before if self.table.shows[each.state] == shows)
         return replace(kept, possibilities=before)
 
-    def _understood(self, met: str) -> str:
+    def row(self, event: str) -> int:
+        """The row of the event that a trace calls *event*; -1 if the machine has none."""
+        return self.names.get(event, -1)
+
+    def calls(self, row: int) -> bool:
+        """Whether *row* is that of a call."""
+        return row >= 0 and self.table.rows[row].event.kind == "call"
+
+    def understood(self, met: str) -> str:
         """*met*, unless it is a state that this machine never shows: then the reply says nothing of its states."""
         return met if met in self.table.shows else ""
 
-    def requested(self, before: Possibilities, row: int) -> Possibilities:
-        """*before* with one more call of *row* in progress; not closed."""
-        return frozenset(
+    def asked(self, before: Possibilities, row: int) -> Possibilities:
+        """*before* with one more call of *row* in progress."""
+        return self.closed(
             each._replace(pending=plus(each.pending, Pending(row, ASKED, 1 << each.state))) for each in before
         )
 
     def waits(self, before: Iterable[Possibility], row: int) -> bool:
         """Whether a call of *row* is in progress whose reply somebody waits for."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
+
+    def unasked(self, before: Possibilities, seen: Key) -> bool:
+        """Whether *seen* ends a call for which nobody waits: its request was not seen."""
+        row = self.row(seen[0])
+        return seen[1] in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
     def _replied(self, before: Possibilities, row: int, reply: str, met: str, emits: tuple[str, ...] | None) -> Kept:
         kept: set[Possibility] = set()
@@ -215,9 +257,8 @@ class Dynamics:
                 fit = self._fits(call, reply, met, emits)
                 if fit is None:
                     continue
-                pending = each.pending[:index] + each.pending[index + 1 :]
-                deviations = tuple(sorted({*each.deviations, *fit.deviations}))
-                kept.add(each._replace(pending=pending, deviations=deviations))
+                left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
+                kept.update(_resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
         certain = frozenset.intersection(*cells) if cells else frozenset()
@@ -226,7 +267,7 @@ class Dynamics:
     def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:
         """How *call* may have ended with *reply*; ``None`` if it may not."""
         table = self.table
-        indefinite = not reply or reply in table.machine.indefinite
+        indefinite = self.indefinite(reply)
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
         if call.stage >= 0:
             way = table.ways[call.stage]
@@ -234,27 +275,31 @@ class Dynamics:
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return _Fit(cells=cells) if fits and states else None
         if call.stage == FREE:
-            return _Fit(unspecified=True)
+            return _Fit(unspecified=True) if states else None
         if call.stage != ASKED:
             return None
         if indefinite and states and not emits:
             return _Fit()
         where = []
         silent = []
-        deviations: list[str | None] = []
+        deviations: list[str] = []
         for state in states:
             for way in table.step(state, call.row) or ():
                 still = way.to == state and not way.begins
                 if still and (indefinite or way.replies(reply)) and (emits is None or emits == way.emits):
                     where.append(state)
-                    deviations.append(way.deviation.name if way.deviation else None)
+                    deviations.append(way.deviation.name if way.deviation else "")
             if self.silence and table.step(state, call.row) is None:
                 silent.append(state)
         if not where:
             return _Fit(unspecified=True) if silent else None
         cells = frozenset((call.row, state) for state in [*where, *silent])
-        needed = () if None in deviations else tuple(name for name in deviations[:1] if name)
+        needed = ("",) if "" in deviations else tuple(dict.fromkeys(deviations))
         return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=needed)
+
+    def indefinite(self, reply: str) -> bool:
+        """Whether *reply* leaves open what the call did, or nobody knows it."""
+        return not reply or reply in self.table.machine.indefinite
 
     def _lost(self, before: Possibilities, row: int) -> Possibilities:
         """The caller of *row* gave up: it may have acted, or act yet."""
@@ -266,12 +311,12 @@ class Dynamics:
                 if call.row != row or call.stage <= LOST:
                     continue
                 others = each.pending[:index] + each.pending[index + 1 :]
-                if call.stage == BEGUN or (call.stage == ASKED and self._moves(row)):
+                if call.stage == BEGUN or (call.stage == ASKED and self.moves(row)):
                     others = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN)
                 kept.add(each._replace(pending=others))
         return self.closed(kept)
 
-    def _moves(self, row: int) -> bool:
+    def moves(self, row: int) -> bool:
         """Whether an event of *row* can change the state, anywhere."""
         cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
         return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
@@ -304,50 +349,46 @@ class Dynamics:
 
         Nothing where that is too much to try.
         """
-        row = self.names.get(seen[0], -1)
-        try:
-            if seen[1] == "reply" and row >= 0 and not self.waits(before, row):
-                before = self.closed(self.requested(before, row))
-            return self.observed(before, seen).possibilities
-        except TooManyError:
-            return frozenset()
+
+        def left() -> Possibilities:
+            start = self.asked(before, self.row(seen[0])) if self.unasked(before, seen) else before
+            return self.observed(start, seen).possibilities
+
+        return tried(left)
 
     def allows(self, before: Possibilities, seen: Key) -> bool:
         """Whether *seen* is legal after *before*."""
         return bool(self.after(before, seen))
 
-    def answers(self, states: Iterable[int], seen: Key) -> bool:
-        """Whether a call that met one of *states* may have the reply of *seen*."""
-        row, reply, met = self.names[seen[0]], seen[2], self._understood(seen[4])
-        return reply in self.table.machine.indefinite or any(
-            ways is None or any(reply in found or ("error" in found and reply != "ok") for found in ways)
-            for ways in (self.replies(state, row) for state in states if not met or self.table.shows[state] == met)
-        )
+    def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
+        """The deviations of one of which the reply of *seen* needs that a call which met one of *states* gave.
 
-    def replies(self, state: int, row: int) -> tuple[tuple[str, ...], ...] | None:
-        """The replies that a call of *row* which meets *state* may have, its ends included; ``None``: any."""
-        found = []
-        todo, done = [(state, row)], set()
-        while todo:
-            here = todo.pop()
-            if here in done:
+        The empty one is none.  Nothing if there can be no such reply.
+        """
+        row, reply, met = self.row(seen[0]), seen[2], self.understood(seen[4])
+        found: set[str] = set()
+        for state in states:
+            if met and self.table.shows[state] != met:
                 continue
-            done.add(here)
-            ways = self.table.step(*here)
-            if ways is None:
-                return None
-            for way in ways:
-                if way.begins:
-                    todo.append((way.to, self.table.end[row]))
-                else:
-                    found.append(way.reply)
-        return tuple(found)
+            ways = finals(self.table, state, row, displaced=True)
+            if ways is None or self.indefinite(reply):
+                return ("",)
+            found |= {way.deviation.name if way.deviation else "" for way in ways if way.replies(reply)}
+        return ("",) if "" in found else tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The cells that a reply certainly rests on, the deviations it needs, whether only silence allows it."""
+    """The cells that a reply certainly rests on, the deviations of which it needs one, whether only silence allows it.
+
+    The empty deviation is none.
+    """
 
     cells: frozenset[tuple[int, int]] = frozenset()
-    deviations: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ("",)
     unspecified: bool = False
+
+
+def _resting_on(each: Possibility, deviation: str) -> Possibility:
+    """*each*, which rests on *deviation* too, unless that is none."""
+    return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fsm.trace import key
-from fsm.verdict import Cause, Deviated, Edit, Finding, Repair, Violation
+from fsm.verdict import Deviated, Edit, Finding, Repair, Violation
 
 if TYPE_CHECKING:
     from fsm.monitoring.belief import Dynamics
@@ -19,10 +19,12 @@ WHOLE: Final = 3
 """Violations of one cause that are kept whole."""
 
 CAUSES: Final = 1_000
-"""Causes that are told apart; a trace with more is not one of this machine."""
+"""Causes that are told apart; the others are counted by level."""
 
 NAMED: Final = 1_000
 """Entities of one cause that are told apart."""
+
+_Group: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class Open:
             permitted=self.explained.permitted,
             clause=self.explained.clause,
             edits=tuple(edit for edit, _ in edits),
+            said=self.explained.said,
             resembles=self.explained.resembles,
         )
 
@@ -65,18 +68,19 @@ class Folder:
     """Collects violations and tolerated deviations by cause; memory does not grow with their number."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[object, ...], list[Violation]] = {}
-        self._counts: dict[tuple[object, ...], int] = {}
-        self._entities: dict[tuple[object, ...], set[str]] = {}
-        self._tolerated: dict[str, Deviated] = {}
+        self._groups: dict[_Group, list[Violation]] = {}
+        self._counts: dict[_Group, int] = {}
+        self._entities: dict[_Group, set[str]] = {}
+        self._others: set[_Group] = set()
+        self._tolerated: dict[tuple[str, ...], Deviated] = {}
 
     def fold(self, violation: Violation) -> None:
         """Take one more *violation*."""
         seen = violation.observation
-        said = seen.shows if violation.cause is Cause.STATE else seen.reply or seen.output
-        group: tuple[object, ...] = (violation.cause, seen.event, said, violation.clause, violation.edits[:1])
-        if group not in self._groups and len(self._groups) >= CAUSES:
-            group = next(reversed(self._groups))
+        group: _Group = (violation.cause, seen.event, violation.said, violation.clause, violation.edits[:1])
+        if group not in self._groups and len(self._groups) - len(self._others) >= CAUSES:
+            group = ("others", violation.clause.level)
+            self._others.add(group)
         whole = self._groups.setdefault(group, [])
         if len(whole) < WHOLE:
             whole.append(violation)
@@ -87,14 +91,19 @@ class Folder:
 
     def tolerate(self, met: Tolerated) -> None:
         """Take one more deviation that the profile declares."""
-        name = met.deviation.name
-        known = self._tolerated.get(name)
-        self._tolerated[name] = Deviated(first=known.first if known else met, count=known.count + 1 if known else 1)
+        names = (met.deviation.name, *(each.name for each in met.others))
+        known = self._tolerated.get(names)
+        self._tolerated[names] = Deviated(first=known.first if known else met, count=known.count + 1 if known else 1)
 
     def findings(self) -> tuple[Finding, ...]:
         """Every cause, in the order of first appearance."""
         return tuple(
-            Finding(first=tuple(whole), count=self._counts[group], entities=len(self._entities[group]))
+            Finding(
+                first=tuple(whole),
+                count=self._counts[group],
+                entities=len(self._entities[group]),
+                others=group in self._others,
+            )
             for group, whole in self._groups.items()
         )
 

@@ -52,25 +52,26 @@ class Best:
     """Possibilities, without those that another one of them covers.
 
     One covers another if the two differ only in that its calls may have met
-    more states, or that more calls are late for whose reply nobody waits:
-    whatever is legal after the other is legal after it.
+    more states, that more calls are late for whose reply nobody waits, or that
+    it rests on fewer deviations: whatever is legal after the other is legal
+    after it, and no deviation is certain for the other alone.
     """
 
     def __init__(self) -> None:
-        self._met: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+        self._open: dict[tuple[object, ...], list[_Open]] = {}
         self._whole: dict[tuple[object, ...], list[Possibility]] = {}
         self.size = 0
 
     def add(self, new: Possibility) -> bool:
         """Take *new*; whether it says anything that was not known."""
-        shape, met = _split(new)
-        known = self._met.setdefault(shape, [])
-        if any(_covers(other, met) for other in known):
+        shape, mine = _split(new)
+        known = self._open.setdefault(shape, [])
+        if any(_covers(other, mine) for other in known):
             return False
-        left = [index for index, other in enumerate(known) if not _covers(met, other)]
+        left = [index for index, other in enumerate(known) if not _covers(mine, other)]
         whole = self._whole.setdefault(shape, [])
         self.size += 1 + len(left) - len(known)
-        self._met[shape] = [*(known[index] for index in left), met]
+        self._open[shape] = [*(known[index] for index in left), mine]
         self._whole[shape] = [*(whole[index] for index in left), new]
         return True
 
@@ -81,18 +82,25 @@ class Best:
 
 def within(less: Possibilities, more: Possibilities) -> bool:
     """Whether whatever is legal after *less* is legal after *more*, since some of *more* covers each of *less*."""
-    known: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+    known: dict[tuple[object, ...], list[_Open]] = {}
     for each in more:
-        shape, met = _split(each)
-        known.setdefault(shape, []).append(met)
-    return all(any(_covers(other, met) for other in known.get(shape, ())) for shape, met in map(_split, less))
+        shape, mine = _split(each)
+        known.setdefault(shape, []).append(mine)
+    return all(any(_covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(_split, less))
 
 
-def _split(each: Possibility) -> tuple[tuple[object, ...], tuple[int, ...]]:
-    """What must be the same in two possibilities for one to cover the other, and what may be more."""
+class _Open(NamedTuple):
+    """What a possibility leaves open: the late calls and what each call has met, as bits; and what it rests on."""
+
+    sets: tuple[int, ...]
+    deviations: tuple[str, ...]
+
+
+def _split(each: Possibility) -> tuple[tuple[object, ...], _Open]:
+    """What must be the same in two possibilities for one to cover the other, and what may be more open."""
     waited = tuple((call.row, call.stage) for call in each.pending if call.stage > LOST)
-    shape = (each.state, waited, each.queue, each.deviations)
-    return shape, (_late(each), *(call.met for call in each.pending if call.stage > LOST))
+    sets = (_late(each), *(call.met for call in each.pending if call.stage > LOST))
+    return (each.state, waited, each.queue), _Open(sets, each.deviations)
 
 
 def _late(each: Possibility) -> int:
@@ -104,8 +112,10 @@ def _late(each: Possibility) -> int:
     return bits
 
 
-def _covers(more: tuple[int, ...], less: tuple[int, ...]) -> bool:
-    return all(one | other == one for one, other in zip(more, less, strict=True))
+def _covers(more: _Open, less: _Open) -> bool:
+    return all(one | other == one for one, other in zip(more.sets, less.sets, strict=True)) and (
+        not more.deviations or set(more.deviations) <= set(less.deviations)
+    )
 
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
@@ -127,10 +137,19 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
     return tuple(sorted(call._replace(met=call.met | bit) if call.stage == ASKED else call for call in calls))
 
 
-def numbers(bits: int) -> list[int]:
+def numbers(those: int) -> list[int]:
     """The numbers in a set of bits.
 
     >>> numbers(0b101)
     [0, 2]
     """
-    return [number for number in range(bits.bit_length()) if bits >> number & 1]
+    return [number for number in range(those.bit_length()) if those >> number & 1]
+
+
+def bits(possibilities: Possibilities) -> int:
+    """The states of *possibilities* as a set of bits.
+
+    >>> bits(frozenset({Possibility(0), Possibility(2)}))
+    5
+    """
+    return sum(1 << state for state in {each.state for each in possibilities})

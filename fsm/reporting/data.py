@@ -87,6 +87,7 @@ def _finding(report: Report, finding: Finding) -> Json:
         "kind": "violation" if report.fails(finding) else "surprise",
         "what": words.what(finding.first[0]),
         "count": finding.count,
+        "others": finding.others,
         "entities": finding.entities,
         "clause": clause_data(finding.first[0].clause),
         "first": [_violation(each) for each in finding.first],
@@ -101,6 +102,7 @@ def _violation(violation: Violation) -> Json:
         "at": words.moment(seen.at) or None,
         "entity": seen.entity,
         "cause": violation.cause.value,
+        "said": violation.said or None,
         "event": seen.event or None,
         "reply": seen.reply or None,
         "shows": seen.shows or None,
@@ -122,6 +124,7 @@ def _tolerated(each: Deviated) -> Json:
         "at": words.moment(each.first.observation.at) or None,
         "entity": each.first.observation.entity,
         "deviation": deviation_data(each.first.deviation),
+        "or": [deviation_data(other) for other in each.first.others],
         "clause": clause_data(each.first.deviation.clause),
     }
 

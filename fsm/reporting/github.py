@@ -30,8 +30,8 @@ def github(report: Report) -> str:
             lines.append(_command(kind, judged.name, first.line, title, "\n".join(message)))
         for each in judgement.tolerated:
             deviation = each.first.deviation
-            title = f"tolerated deviation {deviation.name} of {deviation.profile}"
-            about = f"{deviation.about} ({words.often(each.count)})"
+            title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"
+            about = f"{words.done(each.first)} ({words.often(each.count)})"
             lines.append(_command("notice", judged.name, each.first.line, title, about))
         if report.answer(judgement) is report.of(judged) is Answer.UNKNOWN:
             lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))

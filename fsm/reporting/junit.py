@@ -58,7 +58,7 @@ def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Ju
         case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {reason}")]
     said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
     said += [
-        f"tolerated deviation {each.first.deviation.name} of {each.first.deviation.profile}: {words.often(each.count)}"
+        f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"
         for each in judgement.tolerated
         if each.first.deviation.clause == clause
     ]

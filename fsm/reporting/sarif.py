@@ -83,7 +83,7 @@ def _tolerated(each: Deviated, judgement: Judgement, rules: dict[str, Json]) -> 
     return {
         "ruleId": _rule(deviation.clause, judgement, rules),
         "level": "note",
-        "message": {"text": f"{deviation.name}: {deviation.about}"},
+        "message": {"text": f"{words.tolerated(each.first)}: {words.done(each.first)}"},
         "locations": [_location(each.first.file, each.first.line)],
         "occurrenceCount": each.count,
         "suppressions": [{"kind": "external", "justification": f"declared in profile {deviation.profile}"}],

@@ -114,10 +114,10 @@ class _Writer:
     def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
         deviation, clause = each.first.deviation, each.first.deviation.clause
         word = "tolerated deviation"
-        said = f"{word}: {deviation.name} of {deviation.profile} — {words.often(each.count)}"
+        said = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
         yield from self._wrapped(said, marked=word, how="cyan")
         yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
-        yield from self._row("what", deviation.about)
+        yield from self._row("what", words.done(each.first))
         yield from self._row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         ends = {"since": deviation.since, "until": deviation.until}
         yield from self._row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.machine import Deviation
-    from fsm.verdict import Edit, Finding, Violation
+    from fsm.verdict import Edit, Finding, Tolerated, Violation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -105,12 +105,15 @@ def what(violation: Violation) -> str:
             return f"{seen.event} replied {seen.reply}{met}"
         case Cause.STATE:
             after = f" after {seen.event}" if seen.event else ""
+            if violation.said == seen.met != seen.shows:
+                return f"{seen.event} met {seen.met}"
             return f"{seen.shows} was shown{after}"
         case Cause.EVENT:
             showing = f", showing {seen.shows}" if seen.shows else ""
             return f"{seen.event} happened{showing}"
         case Cause.OUTPUT:
-            return f"{seen.output} was told"
+            after = f" after {seen.event}" if seen.event else ""
+            return f"{violation.said or seen.output or 'nothing'} was told{after}"
         case _:
             assert_never(violation.cause)
 
@@ -135,7 +138,7 @@ def _listed(those: tuple[str, ...]) -> str:
 
 
 def _reply(name: str) -> str:
-    return "any error" if name == "error" else name
+    return "any error" if name == "error" else name or "nothing"
 
 
 def _edit(each: Edit, violation: Violation) -> str:
@@ -175,6 +178,16 @@ def known(violation: Violation) -> list[str]:
     return found
 
 
+def tolerated(met: Tolerated) -> str:
+    """The deviations of which one was met, by name."""
+    return either(each.name for each in (met.deviation, *met.others))
+
+
+def done(met: Tolerated) -> str:
+    """What the implementation does by them."""
+    return " Or: ".join(each.about for each in (met.deviation, *met.others))
+
+
 def often(count: int) -> str:
     """How often.
 
@@ -185,8 +198,10 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """How often, on how many."""
+    """How often, on how many; and whether that is not of the one violation that is told."""
     if finding.count == 1:
         return often(1)
+    if finding.others:
+        return f"and others, too many to tell apart: {often(finding.count)} in all"
     least = "at least " if finding.entities >= NAMED else ""
     return f"{often(finding.count)}, on {least}{plural(finding.entities, entity)}"

@@ -78,9 +78,17 @@ class Events:
     """Turns the lines of one recording into observations."""
 
     notes: Counter[str] = field(default_factory=Counter)
+    _begun: bool = False
 
     def observations(self, line: bytes) -> Iterator[Observation]:
         """What *line* says."""
+        for seen in self._said(line):
+            # A plugin that is configured first has missed nothing that was recorded.
+            if self._begun or seen.phase != "gap":
+                self._begun = True
+                yield seen
+
+    def _said(self, line: bytes) -> Iterator[Observation]:
         try:
             told = _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
