@@ -70,7 +70,30 @@ class Unexplained:
     shows: str = ""
 
 
-Evidence: TypeAlias = Run | Unreached | Unexplained
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A move between drawn states, or a state alone: then there is a ``target`` only.
+
+    ``line`` and ``column`` are where it is drawn; 0 if it is not.
+    """
+
+    target: str
+    source: str = ""
+    event: str = ""
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misdrawn:
+    """The drawing at ``place`` lacks some of what the machine does, or adds to it."""
+
+    place: str
+    lacks: tuple[Arrow, ...]
+    adds: tuple[Arrow, ...]
+
+
+Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

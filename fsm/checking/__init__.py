@@ -3,8 +3,8 @@
 Every claim is decided by exhausting what the machine can reach, and each kind
 by a module of its own: :mod:`~fsm.checking.safety`,
 :mod:`~fsm.checking.idempotence`, :mod:`~fsm.checking.liveness`,
-:mod:`~fsm.checking.inclusion`.  A search that would go beyond its limit says
-so and decides nothing.
+:mod:`~fsm.checking.inclusion`, :mod:`~fsm.checking.matching`.  A search that
+would go beyond its limit says so and decides nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fsm.checking.idempotence import check_idempotent
 from fsm.checking.inclusion import check_follows, check_refines
 from fsm.checking.instants import Stepping
 from fsm.checking.liveness import check_leads_to
+from fsm.checking.matching import check_matches
 from fsm.checking.safety import check_always, check_never, check_reachable
 from fsm.checking.searching import LIMIT, LimitError
 from fsm.evidence import Checked, Examined
@@ -135,7 +136,7 @@ def _compare(
         case Refines(other=other, overlap=overlap):
             return check_refines(table, tabulate(_alike(other, profile)), overlap, limit)
         case MatchesDiagram():
-            return Unknown(why="drawings are not read yet"), Counts(states=0, transitions=0, depth=0)
+            return check_matches(claim, table.machine)
         case _:
             assert_never(claim)
 

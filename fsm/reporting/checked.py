@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
 
-from fsm.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous
+from fsm.evidence import Misdrawn, Proved, Refuted, Run, Unexplained, Unreached, Vacuous
 from fsm.reporting import Answer, worst
 from fsm.reporting.data import dumped
 from fsm.reporting.runs import data, steps
@@ -17,7 +17,7 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.evidence import Checked, Evidence, Examined
+    from fsm.evidence import Arrow, Checked, Evidence, Examined
     from fsm.properties import Counts
     from fsm.reporting.data import Json
 
@@ -151,6 +151,12 @@ class _Writer:
                 yield from steps(run, indent=_LABEL + 4)
                 seen = f"{shows} is shown, which" if shows else "the last of it"
                 yield from self._more(f"{seen} {other} does not allow in {either(states)}")
+            case Misdrawn(place=place, lacks=lacks, adds=adds):
+                for arrow in lacks:
+                    yield from self._more(f"{place} lacks {_arrow(arrow)}")
+                for arrow in adds:
+                    at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
+                    yield from self._more(f"{at} has {_arrow(arrow)}, and the machine has not")
             case _:
                 assert_never(evidence)
 
@@ -225,6 +231,23 @@ def _checked_data(checked: Checked) -> Json:
     }
 
 
+def _arrow(arrow: Arrow) -> str:
+    """What is drawn, in a few words."""
+    if not arrow.source and not arrow.event:
+        return f"state {arrow.target}"
+    return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
+
+
+def _arrow_data(arrow: Arrow) -> Json:
+    return {
+        "source": arrow.source or None,
+        "event": arrow.event or None,
+        "target": arrow.target,
+        "line": arrow.line or None,
+        "column": arrow.column or None,
+    }
+
+
 def _conclusion_data(checked: Checked) -> dict[str, Json]:
     found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
     match checked.conclusion:
@@ -239,6 +262,12 @@ def _conclusion_data(checked: Checked) -> dict[str, Json]:
         case Refuted(evidence=Unexplained() as each):
             found["counterexample"] = data(each.run)
             found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
+        case Refuted(evidence=Misdrawn(place=place, lacks=lacks, adds=adds)):
+            found["why"] = {
+                "drawing": place,
+                "lacks": [_arrow_data(arrow) for arrow in lacks],
+                "adds": [_arrow_data(arrow) for arrow in adds],
+            }
         case _:
             raise AssertionError(checked)
     return found
