@@ -97,6 +97,15 @@ def test_a_step_may_bring_the_target_and_the_source_once_more(fair: str, verdict
     assert isinstance(concluded(machine_of(text), claim), verdict)
 
 
+def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
+    """Where the job has ended, a start that is in progress could end too; of a job at rest nothing is in progress."""
+    checking = 'checking = { to = "running", emits = ["started"] }'
+    text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
+    claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
+
+    assert isinstance(concluded(machine_of(text), claim), Refuted)
+
+
 @pytest.mark.parametrize("states", [2, 5, 30])
 def test_counterexamples_are_shortest(states: int) -> None:
     """The last state of a long way is as far as it is."""

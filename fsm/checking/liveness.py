@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fsm.checking.instants import Instant, Step, Stepping
     from fsm.evidence import Conclusion, Taken
     from fsm.properties import Fair, LeadsTo
-    from fsm.table import Way
 
 
 class Node(NamedTuple):
@@ -105,13 +104,11 @@ class _Waiting:
 
     def _possible(self, fair: Fair, node: Node) -> bool:
         """Whether what is *fair* can happen at *node*."""
-        own = self.table.row[fair.event]
-        row = self.table.end.get(own) if fair.ends else own  # a mutant need not have ends
-        return row is not None and any(_is(fair, way) for way in self.table.step(node.state, row) or ())
+        return any(self._takes(fair, step) for step in self.steps.after(node.state))
 
-    def _takes(self, fair: Fair, link: _Link) -> bool:
-        row = self.table.rows[link.step.row]
-        return row.event.name == fair.event and row.ends == fair.ends and _is(fair, link.step.way)
+    def _takes(self, fair: Fair, step: Step) -> bool:
+        row = self.table.rows[step.row]
+        return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     # -- counterexamples ---------------------------------------------------
 
@@ -142,7 +139,7 @@ class _Waiting:
     def _fair_in(self, those: frozenset[Node], links: Sequence[_Link]) -> Iterator[frozenset[Node]]:
         hungry: set[Node] = set()
         for fair in self.fair:
-            if any(self._takes(fair, link) for link in links):
+            if any(self._takes(fair, link.step) for link in links):
                 continue
             possible = {node for node in those if self._possible(fair, node)}
             if not fair.strongly and possible == those:
@@ -162,7 +159,7 @@ class _Waiting:
             cycle: list[tuple[Node, _Link]] = []
             here = start
             for fair in self.fair:
-                if any(self._takes(fair, link) for _, link in cycle):
+                if any(self._takes(fair, link.step) for _, link in cycle):
                     continue
                 if not fair.strongly and any(
                     not self._possible(fair, node) for node in (start, *(n for n, _ in cycle))
@@ -183,7 +180,7 @@ class _Waiting:
         return self._path(
             here,
             those,
-            lambda link: self._takes(fair, link) or (not fair.strongly and not self._possible(fair, link.to)),
+            lambda link: self._takes(fair, link.step) or (not fair.strongly and not self._possible(fair, link.to)),
         )
 
     def _back(self, here: Node, start: Node, those: frozenset[Node]) -> list[tuple[Node, _Link]]:
@@ -212,7 +209,3 @@ class _Waiting:
 
     def _initial(self) -> str:
         return self.table.states[self.table.initial]
-
-
-def _is(fair: Fair, way: Way) -> bool:
-    return not fair.outcome or way.name == fair.outcome
