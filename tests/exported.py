@@ -15,6 +15,7 @@ from fsm.machine import (
     Ignores,
     Machine,
     Moves,
+    Omission,
     Outcome,
     Override,
     Profile,
@@ -93,6 +94,12 @@ def from_json(document: dict[str, Any]) -> Machine:
             )
             for name, each in document["profiles"].items()
         },
+        omits=None
+        if document["omits"] is None
+        else {
+            name: Omission(states=frozenset(each["states"]), outcomes=frozenset(each["outcomes"]))
+            for name, each in document["omits"].items()
+        },
     )
 
 
@@ -119,6 +126,7 @@ def _outcome(way: dict[str, Any]) -> Outcome:
         reply=tuple(way["reply"]),
         emits=tuple(way["emits"]),
         about=way["about"] or "",
+        aliases=tuple(way["aliases"]),
         deviation=_deviation(way["deviation"]),
     )
 
@@ -196,6 +204,7 @@ class _Chart:
         for each in self.root.iter(f"{SCXML}state"):
             for key, cell in self._state(each).items():
                 cells.setdefault(key, {})[each.attrib[f"{OURS}called"]] = cell
+        omits = self.root.find(f"{OURS}omits")
         named = {key: clause for key, clause in self.clauses.items() if key in self.listed}
         return Machine(
             name=head.attrib["called"],
@@ -210,7 +219,7 @@ class _Chart:
                     name=each.attrib[f"{OURS}called"],
                     about=each.get(f"{OURS}about", ""),
                     shows=each.get(f"{OURS}shows", ""),
-                    aliases=tuple(one.attrib["name"] for one in each.iter(f"{OURS}alias")),
+                    aliases=_names(each, "aliases"),
                 )
                 for each in self.root.iter(f"{SCXML}state")
             },
@@ -221,7 +230,7 @@ class _Chart:
                     about=each.get("about", ""),
                     rpc=each.get("rpc", ""),
                     interrupts=each.get("interrupts") == "true",
-                    aliases=tuple(one.attrib["name"] for one in each.iter(f"{OURS}aliases")),
+                    aliases=_names(each, "aliases"),
                     cells=cells.get((each.attrib["name"], False), {}),
                     ends=cells.get((each.attrib["name"], True), {}),  # type: ignore[arg-type]
                 )
@@ -229,6 +238,14 @@ class _Chart:
             },
             clauses=named,
             profiles={each.attrib["name"]: self._profile(each) for each in self.root.iter(f"{OURS}profile")},
+            omits=None
+            if omits is None
+            else {
+                each.attrib["row"]: Omission(
+                    states=frozenset(_names(each, "states")), outcomes=frozenset(_names(each, "outcomes"))
+                )
+                for each in omits
+            },
         )
 
     def _state(self, state: Element) -> dict[tuple[str, bool], Cell]:
@@ -260,6 +277,7 @@ class _Chart:
             emits=emits,
             begins=told.get("begins") == "true",
             about=told.get("about", ""),
+            aliases=tuple(told.get("aliases", "").splitlines()),
             deviation=self.deviations.get(told.get("deviation", "")),
         )
 
@@ -280,9 +298,7 @@ class _Chart:
         cells: dict[bool, dict[str, Any]] = {False: {}, True: {}}
         for each in element:
             clause = self.clauses[each.attrib["clause"]]
-            ways = tuple(
-                self._way(way.attrib, way.attrib["to"], tuple(one.attrib["name"] for one in way)) for way in each
-            )
+            ways = tuple(self._way(way.attrib, way.attrib["to"], _names(way, "emits")) for way in each)
             match each.attrib["is"]:
                 case "moves":
                     cell: Any = Moves(outcomes=ways, clause=clause)
@@ -299,3 +315,7 @@ class _Chart:
             cells=cells[False],
             ends=cells[True],
         )
+
+
+def _names(parent: Element, name: str) -> tuple[str, ...]:
+    return tuple(each.attrib["name"] for each in parent.findall(f"{OURS}{name}"))

@@ -429,7 +429,7 @@ def test_without_dot(tmp_path: Path) -> None:
     assert every.returncode == 2
     assert every.stderr.count("so there is no svg and no png: apt-get install graphviz") == 1
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        f"{name}.{suffix}" for name in names() for suffix in ("dot", "mmd", "puml", "md")
+        f"{name}.{suffix}" for name in names() for suffix in ("dot", "mmd", "puml", "md", "txt")
     }
 
 

@@ -53,8 +53,8 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     Raises :class:`CannotExportError` for a claim that SPIN cannot decide.
 
     >>> from fsm.library import load
-    >>> print(promela(load("nri-pod")).split("*/")[0][:36])
-    /* nri-pod: The NRI events of a pod
+    >>> print(promela(load("nri-pod")).partition(" in ")[0])
+    /* nri-pod: A pod
     """
     claim = stated.claim if stated else None
     words = vocabulary(machine, _conditions(claim) if claim else ())

@@ -79,10 +79,14 @@ class _Chart:
         for state in machine.states.values():
             told = {"fsm:called": state.name, "fsm:shows": state.shows, "fsm:about": state.about}
             element = SubElement(root, "state", {"id": self.ids[state.name], **told})
-            for alias in state.aliases:
-                _ours(element, "alias", {"name": alias})
+            _named(element, "aliases", state.aliases)
             for event in machine.events.values():
                 self._cells(element, event, state.name)
+        if machine.omits is not None:
+            omits = _ours(root, "omits", {})
+            for name, each in machine.omits.items():
+                left_out = {"states": tuple(sorted(each.states)), "outcomes": tuple(sorted(each.outcomes))}
+                _ours(omits, "omission", {"row": name}, **left_out)
         for profile in machine.profiles.values():
             self._profile(root, profile)
         self._references(root)
@@ -148,6 +152,7 @@ class _Chart:
             "reply": " ".join(way.reply),
             "begins": "true" if way.begins else "",
             "about": way.about,
+            "aliases": "\n".join(way.aliases),
             "deviation": way.deviation.name if way.deviation else "",
         }
 
@@ -181,9 +186,14 @@ def _ours(parent: Element, name: str, attributes: Mapping[str, str], **lists: tu
     """An element of our own namespace in *parent*; what is empty is left out, of *lists* each item is an element."""
     element = SubElement(parent, f"fsm:{name}", {key: value for key, value in attributes.items() if value})
     for key, values in lists.items():
-        for value in values:
-            SubElement(element, f"fsm:{key}", {"name": value})
+        _named(element, key, values)
     return element
+
+
+def _named(parent: Element, name: str, values: tuple[str, ...]) -> None:
+    """An element of our own namespace in *parent* for each of *values*."""
+    for value in values:
+        SubElement(parent, f"fsm:{name}", {"name": value})
 
 
 def _words(ways: tuple[Outcome, ...]) -> list[str]:

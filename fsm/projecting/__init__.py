@@ -146,7 +146,7 @@ def project(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Ite
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
     >>> [key.target for key in project(machine, proposed(machine)).must if key.event == "run"]
-    ['ready', 'notready']
+    ['ready', 'SANDBOX_NOTREADY']
     """
     found = Projection(
         machine=machine,

@@ -151,6 +151,7 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
             },
             "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
             "clauses": {name: clause_data(each) for name, each in machine.clauses.items()},
+            "omits": _omits_data(machine),
             "profiles": {
                 each.name: {
                     "about": each.about,
@@ -162,6 +163,15 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
             },
         }
     )
+
+
+def _omits_data(machine: Machine) -> Json:
+    if machine.omits is None:
+        return None
+    return {
+        event: {"states": [*sorted(each.states)], "outcomes": [*sorted(each.outcomes)]}
+        for event, each in machine.omits.items()
+    }
 
 
 def _event_data(event: Event, states: Collection[str]) -> Json:
@@ -212,6 +222,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
                         "reply": list(each.reply),
                         "emits": list(each.emits),
                         "about": each.about or None,
+                        "aliases": list(each.aliases),
                         "deviation": _deviation(each.deviation),
                     }
                     for each in outcomes
