@@ -19,6 +19,9 @@ from fsm.errors import InputError
 from fsm.library import load, names
 from fsm.projecting import naming
 from fsm.rendering.ascii import drawn
+from fsm.rendering.dot import dot
+from fsm.rendering.mermaid import mermaid
+from fsm.rendering.picture import picture
 from fsm.rendering.sketch import Sketch, sketch
 
 if TYPE_CHECKING:
@@ -305,6 +308,17 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
         return
 
     assert read(machine, drawn(spoilt))
+
+
+@pytest.mark.parametrize("name", names())
+def test_our_pictures_are_read_back(name: str) -> None:
+    """What they draw is there, in Mermaid and DOT; drawn in full, nothing of it is missing."""
+    machine = replace(load(name), omits=None)
+    full = picture(machine, show=("outcomes", "stays", "interrupts"))
+
+    for write in (dot, mermaid):
+        assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
+        assert [] == read(machine, write(full)), write.__name__
 
 
 # -- two machines, two drawings ---------------------------------------------------

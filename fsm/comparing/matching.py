@@ -11,10 +11,11 @@ compared are the states and the events that it has, and what succeeds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.comparing.difference import ComparedMove, ComparedState, Comparison, Where, Why
+from fsm.drawings.drawing import Step
 from fsm.projecting import Key, project
 from fsm.projecting.naming import Meaning, groups, names, proposed
 
@@ -44,8 +45,10 @@ class Matching:
     drawn: dict[Key, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.found = groups(self.machine, self.drawing.states)
+        below = {name: self.drawing.below.get(name, ()) for name in self.drawing.states}
+        self.found = groups(self.machine, below)
         self.known = names(self.machine)
+        self.drawing = self._without_words()
         nowhere = {
             event
             for arrow in self.drawing.arrows
@@ -63,6 +66,31 @@ class Matching:
                 merged[name] = rest
         self.projection = project(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
         self.initial = self.projection.shown[self.machine.initial]
+
+    def _without_words(self) -> Drawing:
+        """The drawing with arrows from nowhere for those that begin at their own label.
+
+        Our pictures draw so what they otherwise leave out, where nothing else leads to a state.
+        """
+        words = {
+            name: (name, *self.drawing.below.get(name, ()))
+            for name in self.drawing.states
+            if not self.found[name]
+            and all(meaning for _, meaning in self.known.meant((name, *self.drawing.below.get(name, ()))))
+        }
+        words = {
+            name: lines
+            for name, lines in words.items()
+            if all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows)
+        }
+        arrows = tuple(
+            replace(arrow, source=None, steps=(Step(names=words[arrow.source], place=arrow.place),))
+            if arrow.source in words
+            else arrow
+            for arrow in self.drawing.arrows
+        )
+        states = {name: place for name, place in self.drawing.states.items() if name not in words}
+        return replace(self.drawing, states=states, arrows=arrows)
 
     def _same(self, name: str, among: dict[str, tuple[str, ...]]) -> str:
         """The first of the drawn names that stand for a state that *name* stands for."""

@@ -41,6 +41,12 @@ class Box:
         """Whether *cell* is of the box, border or inside."""
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
+    def cells(self) -> Iterator[Cell]:
+        """Its border, and all that is inside."""
+        for row in range(self.top, self.bottom + 1):
+            for column in range(self.left, self.right + 1):
+                yield row, column
+
     def sides(self) -> Iterator[tuple[Cell, Direction]]:
         """The cells of the border without its corners, and the way out from each."""
         for column in range(self.left + 1, self.right):
@@ -69,7 +75,8 @@ def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
     edges = [edge for row in range(within.first, within.last + 1) for edge in _edges(sheet, row)]
     found: list[Box] = []
     for number, top in enumerate(edges):
-        closed = (_closed(sheet, top, bottom) for bottom in edges[number + 1 :])
+        below = (each for each in edges[number + 1 :] if _aligned(top, each))
+        closed = (_closed(sheet, top, bottom) for bottom in below)
         found += filter(None, [next(filter(None, closed), None)])
     around = [box for box in found if any(box is not inner and _around(box, inner) for inner in found)]
     return [box for box in found if box not in around], around
@@ -109,6 +116,11 @@ def _flat(char: str, text: str, column: int) -> bool:
     return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and not vertical(char))
 
 
+def _aligned(top: _Edge, bottom: _Edge) -> bool:
+    """Whether they end in the same columns, but for one corner that may be missing."""
+    return abs(top.first - bottom.first) + abs(top.last - bottom.last) <= 1
+
+
 def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
     """The box between two strokes, if there is one."""
     left, right = min(top.first, bottom.first), max(top.last, bottom.last)
@@ -121,8 +133,7 @@ def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
         return None
     name, cell = _name(sheet, top, bottom)
     box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
-    missing = sum(edge.first - left + right - edge.last for edge in (top, bottom))
-    if not box.name or missing > 1 or not all(_clean(sheet, box, corner) for corner in box.corners()):
+    if not box.name or not all(_clean(sheet, box, corner) for corner in box.corners()):
         return None
     return box
 

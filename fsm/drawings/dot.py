@@ -17,6 +17,7 @@ from pydot.dot_parser import GraphParser
 from pyparsing import ParseBaseException
 
 from fsm.drawings.drawing import Arrow, Drawing, Kind, Place, Step
+from fsm.drawings.mermaid import NOWHERE
 from fsm.errors import Problem
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ class Graph:
         # One edge of pydot is one arrow of the text, in its order.
         places = [self._place(at) for at in arrows] if len(arrows) == len(edges) else [self._place(0)] * len(edges)
         ends = [(_members(edge.get_source()), _members(edge.get_destination())) for edge in edges]
-        texts = {name: name for both in ends for side in both for name in side}
-        texts |= {_bare(node.get_name()): _text(node) for node in nodes}
+        lines: dict[str, list[str]] = {name: [name] for both in ends for side in both for name in side}
+        lines |= {_bare(node.get_name()): _text(node) for node in nodes}
+        targets = {name for _, targets in ends for name in targets}
+        texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
         first: dict[str, Place] = {}
         for both, place in zip(ends, places, strict=True):
             for name in itertools.chain(*both):
@@ -79,11 +82,17 @@ class Graph:
             last=self.line + self.text.rstrip().count("\n"),
             states={text: first.get(name, self._place(0)) for name, text in texts.items() if text},
             arrows=tuple(
-                Arrow(source=texts[source] or None, target=texts[target], steps=_steps(edge, place), place=place)
-                for edge, place, (sources, targets) in zip(edges, places, ends, strict=True)
-                for source in sources
-                for target in targets
+                Arrow(
+                    source=texts[source] if lines[source] else None,
+                    target=texts[target],
+                    steps=_steps(edge, place),
+                    place=place,
+                )
+                for edge, place, (begin, end) in zip(edges, places, ends, strict=True)
+                for source in begin
+                for target in end
             ),
+            below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
 
     def _place(self, at: int) -> Place:
@@ -117,12 +126,12 @@ def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the node
     return tuple(_bare(name) for name in end["nodes"])
 
 
-def _text(node: pydot.Node) -> str:
-    """What is seen of *node*."""
+def _text(node: pydot.Node) -> list[str]:
+    """What is seen of *node*, line by line."""
     label = node.get("label")
-    if node.get("shape") == "point" or (label is not None and not _lines(str(label))):
-        return ""
-    return _lines(str(label))[0] if label is not None and str(label) != r"\N" else _bare(node.get_name())
+    if node.get("shape") == "point":
+        return []
+    return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
 
 
 def _steps(edge: pydot.Edge, place: Place) -> tuple[Step, ...]:
@@ -143,8 +152,15 @@ def _lines(label: str) -> list[str]:
     """The lines of a label that are not empty, tags of HTML removed."""
     html = label.startswith("<") and label.endswith(">")
     parts: Iterable[str] = _BREAK.split(_bare(label[1:-1] if html else label))
-    plain = (unescape(_TAG.sub("", part)) if html else part for part in parts)
-    return [" ".join(part.split()) for part in plain if part.strip()]
+    plain = (" ".join((unescape(_TAG.sub("", part)) if html else part).split()) for part in parts)
+    found: list[str] = []
+    for line in plain:
+        # Our own pictures break a long label before what is emitted.
+        if found and line.startswith(("/ ", "↗")):
+            found[-1] += f" {line}"
+        elif line:
+            found.append(line)
+    return found
 
 
 def graphs(text: str, path: str) -> Iterator[Graph]:

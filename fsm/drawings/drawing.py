@@ -7,7 +7,7 @@ A drawing has names and arrows only.  What the names mean, a machine says;
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from fsm.projecting.naming import THEN
@@ -60,7 +60,10 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States by name with the place where each stands first, and arrows in the order of their places."""
+    """States by name with the place where each stands first, and arrows in the order of their places.
+
+    ``below`` is what else is written in a state, line by line.
+    """
 
     path: str
     kind: Kind
@@ -68,6 +71,7 @@ class Drawing:
     last: int
     states: dict[str, Place]
     arrows: tuple[Arrow, ...]
+    below: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

@@ -67,6 +67,7 @@ class Block:
             last=self.lines[-1][0] if self.lines else self.line,
             states={self._text(name): place for name, place in self.states.items()},
             arrows=tuple(self._arrow(*arrow) for arrow in self.arrows),
+            below={self._text(name): self._lines(name)[1:] for name in self.states},
         )
 
     def _statement(self, statement: str, place: Place) -> None:
@@ -88,7 +89,10 @@ class Block:
 
     def _text(self, name: str) -> str:
         """What is seen of the state *name*."""
-        return _plain(_BREAK.split(self.texts.get(name, name))[0])
+        return self._lines(name)[0]
+
+    def _lines(self, name: str) -> tuple[str, ...]:
+        return tuple(map(_plain, _BREAK.split(self.texts.get(name, name))))
 
     def _arrow(self, source: str, target: str, label: str, place: Place) -> Arrow:
         names = tuple(_plain(name) for name in _BREAK.split(label) if name.strip())

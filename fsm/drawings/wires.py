@@ -49,12 +49,15 @@ class Touch(NamedTuple):
 class Wires:
     """The lines of a paragraph: each stroke, the strokes it goes on to, and the boxes it meets.
 
-    ``loose`` are arrowheads and joints on borders that no line comes to.
+    ``loose`` are arrowheads and joints on borders that no line comes to;
+    ``owners`` are the boxes by their cells, and ``chars`` what was asked for.
     """
 
     sheet: Canvas
     within: Paragraph
     boxes: tuple[Box, ...]
+    owners: dict[Cell, Box]
+    chars: dict[Cell, str] = field(default_factory=dict)
     links: dict[Node, dict[Direction, Node]] = field(default_factory=dict)
     touches: dict[Node, list[Touch]] = field(default_factory=dict)
     loose: list[Cell] = field(default_factory=list)
@@ -63,10 +66,15 @@ class Wires:
 
     def box(self, cell: Cell) -> Box | None:
         """The box that *cell* belongs to."""
-        return next((box for box in self.boxes if box.holds(cell)), None)
+        return self.owners.get(cell)
 
     def char(self, cell: Cell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""
+        if cell not in self.chars:
+            self.chars[cell] = self._char(cell)
+        return self.chars[cell]
+
+    def _char(self, cell: Cell) -> str:
         char = self.sheet.stroke(cell)
         inside = self.within.first <= cell[0] <= self.within.last and (char in ARMS or char in HEADS)
         return char if inside and self.box(cell) is None and self._turns(cell, char) else " "
@@ -167,6 +175,8 @@ class Wires:
 
 def wires(sheet: Canvas, within: Paragraph, boxes: Iterable[Box]) -> Wires:
     """The lines of a paragraph."""
-    found = Wires(sheet=sheet, within=within, boxes=tuple(boxes))
+    those = tuple(boxes)
+    owners = {cell: box for box in those for cell in box.cells()}
+    found = Wires(sheet=sheet, within=within, boxes=those, owners=owners)
     found.trace()
     return found

@@ -13,13 +13,14 @@ count.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.machine import Moves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from fsm.machine import Event, Machine, Outcome
 
@@ -35,10 +36,8 @@ _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
 _OUTPUTS: Final = " / "
 """Between an event and its outputs."""
 
-_ADDED: Final = re.compile(
-    r"(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+)?(?: \(deviation\))?$"
-)
-"""What pictures add to an event: that a call ends, its error, its outputs, that a profile deviates."""
+_ADDED: Final = re.compile(r"(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$")
+"""What pictures add to an event: that a call ends, its error, its outputs."""
 
 
 class Meaning(NamedTuple):
@@ -126,15 +125,17 @@ def plain(those: Iterable[str]) -> list[str]:
     return [each for each in those if _PLAIN.fullmatch(each) and not _SEVERAL.search(each)]
 
 
-def groups(machine: Machine, drawn: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def groups(machine: Machine, drawn: Mapping[str, Iterable[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The states of *machine* that each of the *drawn* names stands for; empty for names it does not know.
 
+    What stands below a name may name further states, which are drawn as one with it.
     A state that has no alias, and is drawn under no name of its own, belongs
     to the one that shows the same, if one alone does.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name in drawn:
-        own = tuple(state.name for state in machine.states.values() if name in {state.name, *state.aliases})
+        below = drawn[name] if isinstance(drawn, Mapping) else ()
+        own = tuple(state.name for state in machine.states.values() if {name, *below} & {state.name, *state.aliases})
         found[name] = own or tuple(state.name for state in machine.states.values() if state.shows == name)
     taken = {state for states in found.values() for state in states}
     shown = {name: {machine.states[state].shows for state in states} for name, states in found.items()}
@@ -165,4 +166,4 @@ def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
         elif len(aliased) != 1:
             together = len(alike) > 1 and not aliased and plain([state.shows]) and state.shows not in taken
             names[state.shows if together else state.name] = None
-    return groups(machine, names)
+    return groups(machine, list(names))
