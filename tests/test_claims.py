@@ -161,7 +161,7 @@ def test_every_mistake_is_said_at_once() -> None:
 
 def test_every_rule_is_broken_here() -> None:
     """No code without a case; FSM306 is about files."""
-    assert {code for code in RULES if code > "FSM3"} == {case[0] for case in CASES} | {"FSM306"}
+    assert {code for code in RULES if "FSM3" < code < "FSM4"} == {case[0] for case in CASES} | {"FSM306"}
 
 
 # -- files ----------------------------------------------------------------------
