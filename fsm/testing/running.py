@@ -1,0 +1,151 @@
+"""Tests of one implementation, from beginning to end: what was covered, and what is not legal."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fsm.testing.oracle import oracle as oracle_of
+from fsm.testing.shortening import shorten
+from fsm.testing.stateful import walker
+from fsm.testing.system import Overlapping
+from fsm.testing.walking import Cover, FailedError, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.machine import Machine
+    from fsm.testing.oracle import Oracle
+    from fsm.testing.plan import Step
+    from fsm.testing.system import System
+    from fsm.testing.walking import Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """What tests of a system have found: ``failures`` by cause, each the shortest that was found.
+
+    ``reachable`` are the cells, by (row, state), that a test of this system
+    could meet at all; ``beyond`` those that others could, but that need what
+    the system has not: to be met while a call is in progress.
+    """
+
+    oracle: Oracle
+    cover: Cover
+    failures: tuple[Failure, ...]
+    reachable: tuple[tuple[int, int], ...]
+    beyond: tuple[tuple[int, int], ...]
+
+    @property
+    def missed(self) -> tuple[tuple[int, int], ...]:
+        """What could be met, and was not."""
+        return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
+
+
+def run(
+    machine: Machine,
+    factory: Callable[[], System],
+    *,
+    profile: str | None = None,
+    examples: int = 100,
+    steps: int = 50,
+    chance: int | None = None,
+    advanced: Callable[[int, int], None] = lambda done, whole: None,
+) -> Tested:
+    """Test what *factory* makes against *machine*.
+
+    First every step of the machine is aimed at by the shortest way to it,
+    which finds most that can be found, with the shortest test that shows it.
+    If all of them are legal, Hypothesis goes on with *examples* tests of up
+    to *steps* steps each, in random order, from the seed *chance* if one is
+    given; what it finds is shrunk.  *advanced* is told how far it has come.
+
+    >>> from fsm.library import load
+    >>> from fsm.testing.simulated import Simulated
+    >>> tested = run(load("cri-pod"), lambda: Simulated(load("cri-pod")), examples=5)
+    >>> tested.failures, tested.missed
+    ((), ())
+    """
+    system = factory()
+    try:
+        overlaps = isinstance(system, Overlapping)
+        oracle = oracle_of(machine, profile, overlaps=overlaps)
+        cover = Cover()
+        whole = len(oracle.plan.edges) + examples
+        failures = _tour(oracle, system, cover, lambda done: advanced(done, whole))
+        if not failures and examples:
+            failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
+        advanced(whole, whole)
+        reachable = _cells(oracle)
+        every = reachable if overlaps else _cells(oracle_of(machine, profile))
+        beyond = tuple(cell for cell in every if cell not in set(reachable))
+        return Tested(oracle=oracle, cover=cover, failures=tuple(failures), reachable=reachable, beyond=beyond)
+    finally:
+        system.close()
+
+
+def replay(
+    machine: Machine, factory: Callable[[], System], steps: Iterable[Step], *, profile: str | None = None
+) -> Tested:
+    """Take *steps* on what *factory* makes, and judge them."""
+    system = factory()
+    try:
+        oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
+        walk = Walk(oracle, system)
+        failures: list[Failure] = []
+        try:
+            walk.replay(steps)
+        except FailedError as failed:
+            failures.append(failed.failure)
+        cells = tuple(walk.cover.cells)
+        return Tested(oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=())
+    finally:
+        system.close()
+
+
+def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
+    return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
+
+
+def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int], None]) -> list[Failure]:
+    """Aim at every edge in turn, near ones first; one failure of each kind."""
+    found: dict[tuple[object, ...], Failure] = {}
+    walk = Walk(oracle, system, cover)
+    for number, edge in enumerate(oracle.plan.edges):
+        advanced(number)
+        try:
+            walk.reset()
+            walk.aim(edge)
+        except FailedError as failed:
+            if failed.failure.kind not in found:
+                found[failed.failure.kind] = shorten(oracle, system, failed.failure)
+            if not failed.failure.trace:
+                break  # it cannot even begin
+    return list(found.values())
+
+
+def _at_random(
+    oracle: Oracle, system: System, cover: Cover, *, examples: int, steps: int, chance: int | None
+) -> list[Failure]:
+    kind = walker(oracle, system, cover)
+    if chance is None:
+        chance = random.SystemRandom().getrandbits(64)
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    try:
+        seed(chance)(kind)
+        run_state_machine_as_test(kind, settings=how)
+    except FailedError as failed:
+        return [shorten(oracle, system, failed.failure)]
+    return []

@@ -1,0 +1,81 @@
+"""A machine as a Hypothesis stateful test of anybody's implementation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from fsm.testing.oracle import oracle as oracle_of
+from fsm.testing.system import Overlapping
+from fsm.testing.walking import Cover, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.machine import Machine
+    from fsm.testing.oracle import Oracle
+    from fsm.testing.system import System
+
+
+def stateful(
+    machine: Machine, factory: Callable[[], System], *, profile: str | None = None
+) -> type[RuleBasedStateMachine]:
+    """A Hypothesis state machine that drives what *factory* makes, and judges each step by *machine*.
+
+    It may be run as any other: as ``TestCase``, with ``settings``.  A test of
+    this kind fails with :class:`fsm.testing.walking.FailedError`;
+    :func:`fsm.testing.running.run` says what that means.
+
+    >>> from hypothesis import settings
+    >>> from hypothesis.stateful import run_state_machine_as_test
+    >>> from fsm.library import load
+    >>> from fsm.testing.simulated import Simulated
+    >>> machine = load("cri-pod")
+    >>> kind = stateful(machine, lambda: Simulated(machine))
+    >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
+    """
+    system = factory()
+    oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
+    return walker(oracle, system, Cover())
+
+
+def walker(oracle: Oracle, system: System, cover: Cover) -> type[RuleBasedStateMachine]:
+    """The state machine of :func:`stateful` on *system*, which notes in *cover* what it meets.
+
+    Both rules draw one number, whatever has happened before: where a test is
+    cut short by shrinking, what is left still means the same.
+    """
+    plan = oracle.plan
+    aims = plan.edges
+
+    class Conformance(RuleBasedStateMachine):
+        """Aims at what this test has not met yet, and wanders."""
+
+        @initialize()
+        def begin(self) -> None:
+            self.walk = Walk(oracle, system, cover)
+            self.walk.reset()
+            self.met: set[int] = set()
+
+        @rule(first=st.integers(0, len(aims) - 1))
+        def aim(self, first: int) -> None:
+            """Go to the next step, from the *first* on, that this test has not aimed at, and take it."""
+            numbers = (number % len(aims) for number in range(first, first + len(aims)))
+            number = next((number for number in numbers if number not in self.met), first)
+            self.met.add(number)
+            self.walk.aim(aims[number])
+
+        @rule(first=st.integers(0, len(aims) - 1))
+        def wander(self, first: int) -> None:
+            """Do anything that can be done here."""
+            here = self.walk.point
+            edges = plan.leaving(here) if here is not None else ()
+            if edges:
+                self.walk.take(edges[first % len(edges)].step)
+            else:
+                self.walk.reset()
+
+    Conformance.__name__ = Conformance.__qualname__ = f"Conformance[{plan.table.machine.name}]"
+    return Conformance
