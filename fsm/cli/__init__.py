@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
+    "test": "Test an implementation by a model: ours, yours in Python, or any that talks.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
     "diff": "Tell what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",

@@ -90,11 +90,12 @@ def _finding(report: Report, finding: Finding) -> Json:
         "others": finding.others,
         "entities": finding.entities,
         "clause": clause_data(finding.first[0].clause),
-        "first": [_violation(each) for each in finding.first],
+        "first": [violation_data(each) for each in finding.first],
     }
 
 
-def _violation(violation: Violation) -> Json:
+def violation_data(violation: Violation) -> Json:
+    """*violation* as data, without its clause."""
     seen = violation.observation
     return {
         "file": violation.file,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 from fsm.reporting import Answer, why, words
+from fsm.reporting.layout import LABEL, Layout, plain
 from fsm.sources import Kind
 
 if TYPE_CHECKING:
@@ -16,17 +16,10 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
     from fsm.verdict import Deviated, Finding, Judgement
 
-_LABEL: Final = 11
-_NARROWEST: Final = 40
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
 
 _COLOURS: Final = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}
-
-
-def plain(text: str, _: str) -> str:
-    """*text* without colour."""
-    return text
 
 
 def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
@@ -35,15 +28,14 @@ def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] =
     *style* gives a word a colour, or ``bold``; with *coverage* every cell of
     every machine is listed.
     """
-    writer = _Writer(report=report, width=max(width, _NARROWEST), style=style, coverage=coverage)
+    writer = _Writer(report=report, width=width, style=style, coverage=coverage)
     return "\n".join(writer.lines()) + "\n"
 
 
 class _Writer:
     def __init__(self, *, report: Report, width: int, style: Callable[[str, str], str], coverage: bool) -> None:
         self.report = report
-        self.width = width
-        self.style = style
+        self.layout = Layout(width=width, style=style)
         self.coverage = coverage
 
     def lines(self) -> Iterator[str]:
@@ -56,12 +48,12 @@ class _Writer:
             for judged in self.report.judged:
                 yield f"{self._answer(self.report.of(judged), 'unknown')}  {words.visible(words.file(judged.name))}"
             for problem in self.report.problems:
-                yield f"{self.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
+                yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
         kind = "no kind of recording that fsm knows" if judged.kind is Kind.NOTHING else judged.kind.value
         version = f" of containerd {words.visible(judged.version)}" if judged.version else ""
-        yield f"{self.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
+        yield f"{self.layout.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -79,21 +71,11 @@ class _Writer:
         entity = judgement.machine.entity
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
         said = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
-        yield from self._wrapped(said, marked=word, how=how)
+        yield from self.layout.wrapped(said, marked=word, how=how)
         yield from self._place(violation.file, violation.line, violation.observation, entity)
-        yield from self._row("it said", words.short(violation.observation.detail))
-        yield from self._row("before", words.before(violation))
-        yield from self._row("allowed", words.allowed(violation))
-        clause = violation.clause
-        yield from self._row("clause", f"{clause.name} ({clause.level}): {clause.says}")
-        yield from self._row("source", clause.source)
-        yield from self._row("", clause.link)
-        yield from self._row("legal if", words.edits(violation))
-        for known in words.known(violation):
-            yield from self._row("known", known)
-        for link in dict.fromkeys(each.link for each in violation.resembles):
-            yield from self._row("", link)
-        yield from self._row("also at", self._others(finding))
+        yield from self.layout.row("it said", words.short(violation.observation.detail))
+        yield from self.layout.reasons(violation)
+        yield from self.layout.row("also at", self._others(finding))
 
     def _others(self, finding: Finding) -> str:
         others = ", ".join(f":{each.line}" for each in finding.first[1:])
@@ -104,24 +86,24 @@ class _Writer:
         """Where and when, never broken inside the path: people copy it."""
         place = words.visible(f"{'stdin' if file == '-' else file}:{line}")
         moment = words.visible(words.moment(seen.at))
-        one = f"    {'where':<{_LABEL}}{place}"
-        fits = moment and len(one) + len(moment) + 1 <= self.width
+        one = f"    {'where':<{LABEL}}{place}"
+        fits = moment and len(one) + len(moment) + 1 <= self.layout.width
         yield f"{one} {moment}" if fits else one
         if not fits:
-            yield from self._row("", moment)
-        yield from self._row(entity if len(entity) < _LABEL else "entity", words.short(seen.entity))
+            yield from self.layout.row("", moment)
+        yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
 
     def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
         deviation, clause = each.first.deviation, each.first.deviation.clause
         word = "tolerated deviation"
         said = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
-        yield from self._wrapped(said, marked=word, how="cyan")
+        yield from self.layout.wrapped(said, marked=word, how="cyan")
         yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
-        yield from self._row("what", words.done(each.first))
-        yield from self._row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        yield from self.layout.row("what", words.done(each.first))
+        yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         ends = {"since": deviation.since, "until": deviation.until}
-        yield from self._row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
-        yield from self._row("", deviation.link)
+        yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
+        yield from self.layout.row("", deviation.link)
 
     # -- summary -----------------------------------------------------------
 
@@ -129,18 +111,20 @@ class _Writer:
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
         notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
-        yield from self._wrapped(", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes]))
-        yield from self._wrapped(self._advice(judged))
+        yield from self.layout.wrapped(
+            ", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes])
+        )
+        yield from self.layout.wrapped(self._advice(judged))
         if judged.kind is Kind.NOTHING:
             kinds = words.either(kind.value for kind in Kind if kind is not Kind.NOTHING)
-            yield from self._wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
+            yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
         yield f"  verdict: {self._answer(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
         reason = f", {why(judgement)}" if answer is Answer.UNKNOWN else ""
         word = answer.name.lower()
-        yield from self._wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
+        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
         if not judgement.entities:
             return
         found = self.report.findings(judgement)
@@ -156,7 +140,7 @@ class _Writer:
         counts.append(words.plural(judgement.entities, judgement.machine.entity))
         counts.append(words.plural(judgement.observations, "observation"))
         counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
-        yield from self._wrapped(", ".join(counts), indent="    ")
+        yield from self.layout.wrapped(", ".join(counts), indent="    ")
         yield from self._cells(judgement)
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
@@ -166,22 +150,22 @@ class _Writer:
         said = f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not"
         rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
         if self.coverage:
-            yield from self._wrapped(said, indent="    ")
+            yield from self.layout.wrapped(said, indent="    ")
             for event, row in rows.items():
                 often = [f"{count:,} in {state}" for state, count in row if count]
                 never = [state for state, count in row if not count]
                 rest = [f"never in {', '.join(never)}"] if never else []
-                yield from self._wrapped(f"{event}: {'; '.join(often + rest)}", indent="      ")
+                yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", indent="      ")
             return
         states = {event: ", ".join(state for state, count in row if count) for event, row in rows.items()}
         seen = [f"{event} in {names}" for event, names in states.items() if names]
         for kept in range(len(seen), 0, -1):
             more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
-            lines = list(self._wrapped(f"{said}: {'; '.join(seen[:kept] + more)}", indent="    "))
+            lines = list(self.layout.wrapped(f"{said}: {'; '.join(seen[:kept] + more)}", indent="    "))
             if len(lines) <= _CELL_LINES:
                 yield from lines
                 return
-        yield from self._wrapped(said, indent="    ")
+        yield from self.layout.wrapped(said, indent="    ")
 
     def _advice(self, judged: Judged) -> str:
         """The profile that would tolerate all of the violations, if there is one."""
@@ -207,26 +191,4 @@ class _Writer:
     # -- lines -------------------------------------------------------------
 
     def _answer(self, answer: Answer, longest: str = "") -> str:
-        return self.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])
-
-    def _row(self, label: str, value: str) -> Iterator[str]:
-        if value:
-            lead = f"    {label:<{_LABEL}}"
-            yield from self._filled(value, lead, " " * len(lead))
-
-    def _wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> Iterator[str]:
-        """*value* in lines; *marked* in the first of them gets the colour *how*."""
-        if value:
-            first, *rest = self._filled(value, indent, f"{indent}    ")
-            yield first.replace(marked, self.style(marked, how), 1) if marked else first
-            yield from rest
-
-    def _filled(self, value: str, first: str, rest: str) -> list[str]:
-        return textwrap.wrap(
-            words.visible(" ".join(value.split())),
-            self.width,
-            initial_indent=first,
-            subsequent_indent=rest,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        return self.layout.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])

@@ -53,6 +53,29 @@ class Step(NamedTuple):
         return f"{verb}{self.event}{hoped}"
 
 
+def steps(text: str) -> tuple[Step, ...]:
+    """The steps that *text* says, as they are printed; ``;`` stands between them.
+
+    Raises :class:`ValueError` with what is wrong.
+
+    >>> steps("create; begin start=begins; end start=failed")[2]
+    Step(event='start', stage='end', hoped=('failed',))
+    """
+    found = []
+    for part in filter(None, map(str.strip, text.split(";"))):
+        what, equals, hoped = part.partition("=")
+        words = what.split()
+        stage: Stage = "do"
+        if words and words[0] in ("begin", "end") and len(words) > 1:
+            stage = "begin" if words.pop(0) == "begin" else "end"
+        if len(words) != 1 or (equals and not hoped.strip()):
+            message = f"{part!r} is no step: EVENT, 'begin EVENT' or 'end EVENT', and =OUTCOME if it matters"
+            raise ValueError(message)
+        outcomes = tuple(each.strip() for each in hoped.split(",")) if equals else ()
+        found.append(Step(words[0], stage, outcomes))
+    return tuple(found)
+
+
 class Edge(NamedTuple):
     """A step from a point, by way of the table, to another point; ``None`` where nobody knows to which.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.shortening import shorten
 from fsm.testing.stateful import walker
 from fsm.testing.system import Overlapping
+from fsm.testing.telling import Telling
 from fsm.testing.walking import Cover, FailedError, Walk
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.testing.oracle import Oracle
-    from fsm.testing.plan import Step
+    from fsm.testing.plan import Edge, Step
     from fsm.testing.system import System
     from fsm.testing.walking import Failure
 
@@ -34,6 +34,7 @@ class Tested:
     the system has not: to be met while a call is in progress.
     """
 
+    system: str
     oracle: Oracle
     cover: Cover
     failures: tuple[Failure, ...]
@@ -45,24 +46,33 @@ class Tested:
         """What could be met, and was not."""
         return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
 
+    @property
+    def unarranged(self) -> tuple[tuple[str, str], ...]:
+        """Outcomes that the system could not see to, and that did not come by themselves, each with its event."""
+        table = self.oracle.plan.table
+        came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
+        return tuple(sorted(self.cover.unarranged - came))
+
 
 def run(
     machine: Machine,
     factory: Callable[[], System],
     *,
     profile: str | None = None,
+    name: str = "",
     examples: int = 100,
     steps: int = 50,
-    chance: int | None = None,
-    advanced: Callable[[int, int], None] = lambda done, whole: None,
+    chance: int = 0,
+    advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
     """Test what *factory* makes against *machine*.
 
     First every step of the machine is aimed at by the shortest way to it,
     which finds most that can be found, with the shortest test that shows it.
     If all of them are legal, Hypothesis goes on with *examples* tests of up
-    to *steps* steps each, in random order, from the seed *chance* if one is
-    given; what it finds is shrunk.  *advanced* is told how far it has come.
+    to *steps* steps each, in random order, from the seed *chance*;
+    what it finds is shrunk.  *name* is what the system is called in
+    reports; *advanced* is told how far it has come.
 
     >>> from fsm.library import load
     >>> from fsm.testing.simulated import Simulated
@@ -83,13 +93,20 @@ def run(
         reachable = _cells(oracle)
         every = reachable if overlaps else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
-        return Tested(oracle=oracle, cover=cover, failures=tuple(failures), reachable=reachable, beyond=beyond)
+        return Tested(
+            system=name, oracle=oracle, cover=cover, failures=tuple(failures), reachable=reachable, beyond=beyond
+        )
     finally:
         system.close()
 
 
 def replay(
-    machine: Machine, factory: Callable[[], System], steps: Iterable[Step], *, profile: str | None = None
+    machine: Machine,
+    factory: Callable[[], System],
+    steps: Iterable[Step],
+    *,
+    profile: str | None = None,
+    name: str = "",
 ) -> Tested:
     """Take *steps* on what *factory* makes, and judge them."""
     system = factory()
@@ -102,7 +119,9 @@ def replay(
         except FailedError as failed:
             failures.append(failed.failure)
         cells = tuple(walk.cover.cells)
-        return Tested(oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=())
+        return Tested(
+            system=name, oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=()
+        )
     finally:
         system.close()
 
@@ -112,28 +131,34 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
 
 
 def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int], None]) -> list[Failure]:
-    """Aim at every edge in turn, near ones first; one failure of each kind."""
+    """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    walk = Walk(oracle, system, cover)
+    telling = Telling(oracle=oracle)
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
-        try:
-            walk.reset()
-            walk.aim(edge)
-        except FailedError as failed:
-            if failed.failure.kind not in found:
-                found[failed.failure.kind] = shorten(oracle, system, failed.failure)
-            if not failed.failure.trace:
-                break  # it cannot even begin
+        for run in (edge.target and telling.runs(edge.target)) or ((),):
+            try:
+                _one(Walk(oracle, system, cover), edge, run)
+            except FailedError as failed:
+                if failed.failure.kind not in found:
+                    found[failed.failure.kind] = shorten(oracle, system, failed.failure)
+                if not failed.failure.trace:
+                    return list(found.values())  # it cannot even begin
     return list(found.values())
 
 
+def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:
+    """Aim at *edge*, and do *run* after it."""
+    walk.reset()
+    if walk.aim(edge):
+        for each in run:
+            walk.take(each.step)
+
+
 def _at_random(
-    oracle: Oracle, system: System, cover: Cover, *, examples: int, steps: int, chance: int | None
+    oracle: Oracle, system: System, cover: Cover, *, examples: int, steps: int, chance: int
 ) -> list[Failure]:
     kind = walker(oracle, system, cover)
-    if chance is None:
-        chance = random.SystemRandom().getrandbits(64)
     how = settings(
         max_examples=examples,
         stateful_step_count=steps,

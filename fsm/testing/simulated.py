@@ -54,9 +54,18 @@ class Simulated:
         return out
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Outcomes of the machine can all be had."""
+        """What the machine has can be had."""
+        row = self._table.row.get(event)
+        if row is None:
+            return False
+        if self._wanted:  # a later stage, in a state that is still to be reached
+            cells = [(self._table.end.get(row, row), state) for state in range(len(self._table.states))]
+        else:
+            cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
         self._wanted.append(outcome)
-        return event in self._table.row
+        return any(
+            way.name == outcome for each in rows for state in states for way in self._table.step(state, each) or ()
+        )
 
     def do(self, event: str) -> str:
         """Take *event* from beginning to end."""

@@ -72,7 +72,8 @@ class Arranging(Protocol):
 
         Called before each ``do``, ``begin`` and ``end`` of an event with
         several outcomes; before ``do`` of a call that takes time once for
-        each of its stages, in order.  Returns whether that can be seen to.
+        each of its stages, in order.  Returns whether that can be seen to:
+        whoever says so promises it, and a test fails where it ends otherwise.
         What was arranged and not met by the next event is forgotten.
         """
 

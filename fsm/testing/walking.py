@@ -131,8 +131,9 @@ class Walk:
         """
         known = self.oracle.plan.going(self.point, step.event, step.stage) if self.point else ()
         wanted = next((edge for edge in known if edge.step.hoped == step.hoped), None)
-        if self._senseless(step) or not self._arranged(step, wanted):
+        if self._senseless(step):
             return
+        arranged = self._arranged(step, wanted)
         try:
             seen = self._done(step)
         except UnsupportedError:
@@ -150,6 +151,8 @@ class Walk:
         self.belief = after
         went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
         if wanted is not None and went is not wanted:
+            if arranged and wanted.target is not None:
+                raise FailedError(Failure(trace=tuple(self.trace), broken=_unkept(wanted, went)))
             self._missed[wanted.source, wanted.step] += 1
         if went is None:
             self.point = next(iter(after)) if len(after) == 1 else None
@@ -170,15 +173,16 @@ class Walk:
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Step, wanted: Edge | None) -> bool:
-        """Whether the world is as *step* hopes, or nobody can see to that."""
+        """Whether the world was seen to be as *step* hopes."""
         if not isinstance(self.system, Arranging):
-            return True
+            return False
+        arranged = True
         chosen = wanted.choice if wanted else (True,) * len(step.hoped)
         for outcome, choice in zip(step.hoped, chosen, strict=False):
             if choice and not self.system.arrange(step.event, outcome):
                 self.cover.unarranged.add((step.event, outcome))
-                return False
-        return True
+                arranged = False
+        return arranged
 
     def _done(self, step: Step) -> Seen:
         system = self.system
@@ -234,6 +238,12 @@ class Walk:
         self.reset()
         for step in steps:
             self.take(step)
+
+
+def _unkept(wanted: Edge, went: Edge | None) -> str:
+    """That it ended otherwise than the world was arranged for."""
+    instead = f" as {','.join(went.step.hoped)}" if went else " otherwise"
+    return f"the world was arranged for {wanted.step}, and it ended{instead}"
 
 
 def _told(error: Exception) -> str:

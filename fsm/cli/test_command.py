@@ -1,0 +1,142 @@
+"""``fsm test``: an implementation tested by a machine."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.cli.options import choices, complete_models, complete_profiles, machine_under, style, watched, width
+from fsm.library import load
+from fsm.machine import LEVELS
+from fsm.testing import report
+from fsm.testing.finding import find
+from fsm.testing.plan import steps as read_steps
+from fsm.testing.running import replay, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.machine import Machine
+    from fsm.model import Level
+    from fsm.testing.plan import Step
+
+
+@click.command("test")
+@click.argument("model", shell_complete=complete_models)
+@click.option(
+    "--against",
+    "-a",
+    "system",
+    required=True,
+    metavar="SYSTEM",
+    help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
+)
+@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Tolerate its deviations.")
+@click.option(
+    "--examples", "-n", type=click.IntRange(min=0), default=100, show_default=True, help="Tests in random order."
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=50, show_default=True, help="The most that each of them does."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Another number, other random tests.")
+@click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
+@click.option(
+    "--fail-on",
+    "least",
+    type=click.Choice(LEVELS),
+    default="observed",
+    show_default=True,
+    help="The weakest clause whose violation counts.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    model: str,
+    system: str,
+    profile: str | None,
+    examples: int,
+    steps: int,
+    seed: int,
+    again: str | None,
+    least: Level,
+    form: str,
+) -> int:
+    """Test an implementation by a machine.
+
+    MODEL is a name from 'fsm list', or the path of a model file. Every step
+    that the machine knows is aimed at, legal, ignored, refused and
+    unspecified ones alike, in every state; what follows tells whether the
+    system is in the right one. If all of it is legal, tests in random order
+    follow. A failure is shrunk, and told with what would have been legal.
+
+    \b
+    reference              the reference implementation
+    python:MODULE:FACTORY  what FACTORY() returns, see docs/conformance.md
+    exec:COMMAND           a process that speaks the protocol of docs/exec-protocol.md
+    model:MODEL            another machine plays the implementation
+
+    \b
+    fsm test container-status --against reference
+    fsm test models/door.toml --against exec:./door.sh
+    fsm test cri-container --against model:container-status
+    """
+    machine = load(model)
+    machine_under(model, profile)  # which may not have it
+    factory = find(system, machine)
+    command = f"fsm test {shlex.quote(model)} --against {shlex.quote(system)}"
+    command += f" --profile {shlex.quote(profile)}" if profile else ""
+    if again is not None:
+        tested = replay(machine, factory, _steps(again, machine), profile=profile, name=system)
+    else:
+        with _progress() as advanced:
+            tested = run(
+                machine,
+                factory,
+                profile=profile,
+                name=system,
+                examples=examples,
+                steps=steps,
+                chance=seed,
+                advanced=advanced,
+            )
+    if form == "json":
+        click.echo(report.json(tested, again=command, least=least), nl=False)
+    else:
+        click.echo(
+            report.text(tested, again=command, least=least, width=width(), style=style), nl=False, color=ctx.color
+        )
+    return int(any(report.fails(each, least) for each in tested.failures))
+
+
+def _steps(text: str, machine: Machine) -> tuple[Step, ...]:
+    """The steps of *text*, each of an event that *machine* has."""
+    try:
+        found = read_steps(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--replay") from error
+    for step in found:
+        if step.event not in machine.events:
+            raise click.BadParameter(choices(step.event, machine.events, of="events"), param_hint="--replay")
+    return found
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal; nothing in a pipe."""
+    if not watched():
+        yield lambda _done, _whole: None
+        return
+    with click.progressbar(length=1, label="testing", file=sys.stderr) as bar:
+
+        def advanced(done: int, whole: int) -> None:
+            bar.length = whole
+            bar.update(done - bar.pos)
+
+        yield advanced

@@ -1,0 +1,113 @@
+"""The system that somebody names: the reference, a function in Python, a command, another model."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fsm.errors import InputError, Problem, nearest
+from fsm.library import load
+from fsm.testing.simulated import Simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.machine import Machine
+    from fsm.testing.system import System
+
+KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
+
+REFERENCES: Final[Mapping[str, tuple[str, str]]] = {}
+"""By machine, the module and the class that make the reference implementation a system."""
+
+
+def find(name: str, machine: Machine) -> Callable[[], System]:
+    """What makes the system called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
+
+    Raises :class:`InputError` where there is none such.
+
+    >>> from fsm.library import load
+    >>> pod = load("cri-pod")
+    >>> find("model:cri-pod", pod)().shows()
+    'absent'
+    """
+    kind, _, rest = name.partition(":")
+    factory = _factory(name, kind, rest, machine)
+    return lambda: _checked(name, factory)
+
+
+def _factory(name: str, kind: str, rest: str, machine: Machine) -> Callable[[], System]:
+    match kind:
+        case "reference" if not rest:
+            return _reference(machine)
+        case "python" if rest:
+            return _python(name, rest)
+        case "exec" if rest.strip():
+            from fsm.testing.child import child  # noqa: PLC0415  (only those pay for it who need it)
+
+            return lambda: child(rest)
+        case "model" if rest:
+            other = load(rest)
+            return lambda: Simulated(other)
+        case _:
+            raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+
+
+def _reference(machine: Machine) -> Callable[[], System]:
+    if machine.name not in REFERENCES:
+        hint = f"there is one of {', '.join(REFERENCES)}; or say {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
+        raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
+    module, kind = REFERENCES[machine.name]
+    factory: Callable[[], System] = getattr(import_module(module), kind)
+    return factory
+
+
+def _python(name: str, rest: str) -> Callable[[], System]:
+    module, colon, attribute = rest.partition(":")
+    if not (module and colon and attribute):
+        raise _wrong(
+            name, "does not say where the factory is", "say python:MODULE:FACTORY, as in python:door.tests:make"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # what python -m does
+    importlib.invalidate_caches()
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise _wrong(
+            name, f"cannot be imported: {told}", "modules are looked for here and where Python is installed"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")
+            raise _wrong(name, f"has no {part}", hint)
+        found = getattr(found, part)
+    if not callable(found):
+        raise _wrong(name, "is not a function or a class", "name what makes a system when it is called")
+    factory: Callable[[], System] = found
+    return factory
+
+
+def _checked(name: str, factory: Callable[[], System]) -> System:
+    """The system that *factory*, called *name*, makes; refused if it is none."""
+    try:
+        system = factory()
+    except InputError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise _wrong(name, f"makes no system: {told}", "the factory takes no arguments and returns a system") from error
+    missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(system, each, None))]
+    if missing:
+        what = f"makes a {type(system).__name__}, which has no {' and no '.join(missing)}"
+        raise _wrong(name, what, "a system has reset, do, shows and close: see docs/conformance.md")
+    return system
+
+
+def _wrong(name: str, what: str, hint: str) -> InputError:
+    return InputError([Problem(path=name, line=0, code="FSM601", what=what, hint=hint)])
