@@ -63,9 +63,7 @@ class Simulated:
         else:
             cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
         self._wanted.append(outcome)
-        return any(
-            way.name == outcome for each in rows for state in states for way in self._table.step(state, each) or ()
-        )
+        return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
 
     def do(self, event: str) -> str:
         """Take *event* from beginning to end."""

@@ -133,8 +133,8 @@ class Walk:
         wanted = next((edge for edge in known if edge.step.hoped == step.hoped), None)
         if self._senseless(step):
             return
-        arranged = self._arranged(step, wanted)
         try:
+            arranged = self._arranged(step, wanted)
             seen = self._done(step)
         except UnsupportedError:
             self.cover.unsupported.add((step.event, step.stage))
