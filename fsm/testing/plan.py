@@ -35,7 +35,7 @@ class Point(NamedTuple):
 class Step(NamedTuple):
     """What to do with which event; ``hoped`` are the outcomes it is to have, stage by stage.
 
-    Nothing is hoped for where the specification is silent.
+    Nothing is hoped for where there is no choice.
     """
 
     event: str
@@ -107,6 +107,7 @@ class Plan:
     overlaps: bool = True
     _paths: dict[Point, dict[Point, Edge | None]] = field(default_factory=dict)
     _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
+    _meant: dict[Point, dict[Step, Edge]] = field(default_factory=dict)
     _going: dict[tuple[Point, str, Stage], tuple[Edge, ...]] = field(default_factory=dict)
 
     @property
@@ -125,6 +126,13 @@ class Plan:
         if found is None:
             found = self._leaving[point] = tuple(self._edges(point))
         return found
+
+    def meant(self, point: Point, step: Step) -> Edge | None:
+        """The edge of *step* at *point*, if it can be taken there."""
+        found = self._meant.get(point)
+        if found is None:
+            found = self._meant[point] = {edge.step: edge for edge in self.leaving(point)}
+        return found.get(step)
 
     def going(self, point: Point, event: str, stage: Stage) -> tuple[Edge, ...]:
         """Every way in which *event* may go at *point*, as far as one step sees.
@@ -190,13 +198,14 @@ class Plan:
     def _edge(self, point: Point, stage: Stage, stages: tuple[_Stage, ...], left: int) -> Edge:
         ways = tuple(way for _, _, way in stages if way is not None)
         event = self.table.rows[stages[0][0]].event.name
+        choice = tuple(len(self.table.step(state, row) or ()) > 1 for row, state, _ in stages)
         return Edge(
             source=point,
-            step=Step(event, stage, tuple(way.name for way in ways)),
+            step=Step(event, stage, tuple(way.name for way in ways) if any(choice) else ()),
             ways=ways,
             target=Point(ways[-1].to, left) if len(ways) == len(stages) else None,
             cells=tuple((row, state) for row, state, _ in stages),
-            choice=tuple(len(self.table.step(state, row) or ()) > 1 for row, state, _ in stages),
+            choice=choice,
         )
 
     def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:

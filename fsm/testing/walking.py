@@ -130,7 +130,7 @@ class Walk:
         :class:`FailedError` for what is not legal.
         """
         known = self.oracle.plan.going(self.point, step.event, step.stage) if self.point else ()
-        wanted = next((edge for edge in known if edge.step.hoped == step.hoped), None)
+        wanted = self.oracle.plan.meant(self.point, step) if self.point else None
         if self._senseless(step):
             return
         try:
@@ -176,8 +176,8 @@ class Walk:
         """Whether the world was seen to be as *step* hopes."""
         if not isinstance(self.system, Arranging):
             return False
-        arranged = True
         chosen = wanted.choice if wanted else (True,) * len(step.hoped)
+        arranged = any(chosen)
         for outcome, choice in zip(step.hoped, chosen, strict=False):
             if choice and not self.system.arrange(step.event, outcome):
                 self.cover.unarranged.add((step.event, outcome))
@@ -242,7 +242,7 @@ class Walk:
 
 def _unkept(wanted: Edge, went: Edge | None) -> str:
     """That it ended otherwise than the world was arranged for."""
-    instead = f" as {','.join(went.step.hoped)}" if went else " otherwise"
+    instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
     return f"the world was arranged for {wanted.step}, and it ended{instead}"
 
 
