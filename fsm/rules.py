@@ -2,7 +2,8 @@
 
 Codes are stable and are never used again for another rule.  FSM0xx is the
 form of a model file (:mod:`fsm.reading`), FSM1xx its meaning
-(:mod:`fsm.building`), FSM2xx what is judged by it, FSM3xx what is claimed of it.
+(:mod:`fsm.building`), FSM2xx what is judged by it, FSM3xx what is claimed of it,
+FSM4xx drawings of it, FSM6xx what is tested by it.
 """
 
 from __future__ import annotations
@@ -285,5 +286,15 @@ _DRAWINGS: Final[Mapping[str, Rule]] = {
     ),
 }
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS})
+_SYSTEMS: Final[Mapping[str, Rule]] = {
+    "FSM601": Rule(
+        finds="a system that is not there, cannot be imported, or has not the methods of one",
+        why="there is nothing to test",
+        example="fsm test cri-pod --against python:nowhere:make",
+    ),
+}
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS, **_SYSTEMS}
+)
 """In the order of the codes."""

@@ -19,6 +19,7 @@ from fsm.bisimulating import compare
 from fsm.building import under
 from fsm.difference import Distinguished
 from fsm.library import load, names
+from fsm.machine import Moves
 from fsm.mutating import mutants
 from fsm.table import tabulate
 from fsm.testing.plan import Plan, Point, Step, steps
@@ -31,7 +32,7 @@ from fsm.testing.walking import FailedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.machine import Machine
+    from fsm.machine import Machine, Outcome
     from fsm.testing.running import Tested
     from fsm.testing.system import System
 
@@ -149,8 +150,8 @@ class Plain:
         self._inner.close()
 
 
-def _ways(cell: object) -> tuple[object, ...]:
-    return getattr(cell, "outcomes", ())
+def _ways(cell: object) -> tuple[Outcome, ...]:
+    return cell.outcomes if isinstance(cell, Moves) else ()
 
 
 def test_what_a_plain_system_cannot_be_asked_is_told() -> None:

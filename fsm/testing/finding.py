@@ -46,8 +46,7 @@ def _factory(name: str, kind: str, rest: str, machine: Machine) -> Callable[[], 
         case "python" if rest:
             return _python(name, rest)
         case "exec" if rest.strip():
-            from fsm.testing.child import child  # noqa: PLC0415  (only those pay for it who need it)
-
+            child: Callable[[str], System] = import_module("fsm.testing.child").child
             return lambda: child(rest)
         case "model" if rest:
             other = load(rest)
