@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machines import DOOR
-from test_claims import TEXT
 from test_test_command import IMPLEMENTATION
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+TEXT = """\
+machine = "door"
+expect  = { states = 4, transitions = 13, depth = 1 }
+
+[property.gone-for-good]
+says    = "A door that was taken away does not come back."
+level   = "SHOULD"
+source  = "handbook, section 5"
+never   = "gone then not gone"
+catches = ["push in gone: to open"]
+"""
 
 
 @pytest.fixture
@@ -28,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
 
 def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Pytest in that repository, by its entry point."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *arguments]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *arguments]
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
 
 
@@ -55,11 +66,13 @@ def test_collects_models_and_properties(repository: Path, how: str) -> None:
     """Each file, each property, each profile."""
     if how == "table":
         asks(repository)
-    found = ran(repository, "models", "properties", "-v", *(["--fsm"] if how == "option" else []))
+    found = ran(repository, "models", "properties", "-v", "-W", "error", *(["--fsm"] if how == "option" else []))
 
     assert "models/door.toml::well-formed PASSED" in found.stdout
     assert "properties/door.toml::gone-for-good PASSED" in found.stdout
     assert "properties/door.toml::gone-for-good[old] PASSED" in found.stdout
+    assert "properties/door.toml::size PASSED" in found.stdout
+    assert "warning" not in found.stdout
     assert found.returncode == 0
 
 
@@ -85,7 +98,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
     found = ran(repository, "properties")
 
     assert "properties/door.toml::never" in found.stdout
-    assert "push (opened)" in found.stdout
+    assert "push replies ok emits Creak" in found.stdout
     assert "Traceback" not in found.stdout
 
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from dataclasses import dataclass, field
 from html import unescape
 from typing import TYPE_CHECKING, Any, Final
 
-import pydot
-from pydot.dot_parser import GraphParser
 from pyparsing import ParseBaseException
 
 from fsm.drawings.drawing import Arrow, Drawing, Kind, Place, Step
 from fsm.drawings.mermaid import NOWHERE
 from fsm.errors import Problem
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
+    import pydot
+    from pydot.dot_parser import GraphParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

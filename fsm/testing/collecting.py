@@ -19,8 +19,8 @@ from fsm.reporting.layout import plain
 from fsm.table import tabulate
 from fsm.testing import report
 from fsm.testing.finding import find
-from fsm.testing.plugin import systems
 from fsm.testing.running import run
+from fsm.testing.settings import systems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

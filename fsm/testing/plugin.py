@@ -8,18 +8,16 @@ is collected, and nothing but this module is imported.
 
 from __future__ import annotations
 
-import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pytest
+from fsm.testing.settings import SETTINGS, settings, systems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-FOLDERS: Final = ("models", "properties")
+    import pytest
 
-_SETTINGS: Final = pytest.StashKey["Mapping[str, Any] | None"]()
+FOLDERS: Final = ("models", "properties")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,50 +39,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find out whether this repository asks for it."""
-    config.stash[_SETTINGS] = _settings(config)
-
-
-def _settings(config: pytest.Config) -> Mapping[str, Any] | None:
-    """The table ``[tool.fsm]``, empty where only an option asks; ``None`` where nobody does."""
-    asked = config.getoption("fsm") or config.getoption("fsm_system")
-    file = config.rootpath / "pyproject.toml"
-    try:
-        with file.open("rb") as opened:
-            found = tomllib.load(opened).get("tool", {}).get("fsm")
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        found = None
-    if found is not None and not isinstance(found, dict):
-        message = f"{file}: [tool.fsm] is a table, with 'system' or [tool.fsm.systems] in it"
-        raise pytest.UsageError(message)
-    return found if found is not None or not asked else {}
+    config.stash[SETTINGS] = settings(config)
+    systems(config)  # which refuses what it does not understand
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """The tests of a model or property file."""
-    settings = parent.config.stash[_SETTINGS]
-    if settings is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
+    asked = parent.config.stash[SETTINGS]
+    if asked is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
     from fsm.testing import collecting  # noqa: PLC0415  (nobody else pays for the engines)
 
     kind = collecting.ModelFile if file_path.parent.name == "models" else collecting.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)
-    return found
-
-
-def systems(config: pytest.Config) -> dict[str, str]:
-    """The system of each model that has one by name; under the empty name that of all others."""
-    settings = config.stash[_SETTINGS] or {}
-    unknown = set(settings) - {"system", "systems"}
-    named = settings.get("systems", {})
-    if unknown or not isinstance(named, dict):
-        what = f"knows no {', '.join(sorted(unknown))}" if unknown else "has 'systems' that is no table"
-        message = f"[tool.fsm] {what}: it has 'system' = SYSTEM, and a table 'systems' with MODEL = SYSTEM"
-        raise pytest.UsageError(message)
-    found = {"": settings.get("system", ""), **named}
-    for given in config.getoption("fsm_system"):
-        model, equals, system = given.partition("=")
-        if equals and ":" not in model:
-            found[model] = system
-        else:
-            found[""] = given
     return found

@@ -45,4 +45,4 @@ def test_carries_models_and_types(wheel: set[str]) -> None:
 
 def test_carries_neither_tests_nor_caches(wheel: set[str]) -> None:
     """Only the library is installed."""
-    assert not [name for name in wheel if "tests/" in name or "test_" in name or "__pycache__" in name]
+    assert not [name for name in wheel if "tests/" in name or "conftest" in name or "__pycache__" in name]
