@@ -1,0 +1,93 @@
+"""Steps of a stateful test per second, beside a bare Hypothesis state machine: ``python tests/bench/stateful.py``.
+
+Both drive the same system, a machine that plays itself; the bare one has a
+rule for each event and judges nothing.  Rounds alternate, and the median of
+each is told, with the ratio of ours to theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from fsm.library import load
+from fsm.testing.oracle import oracle
+from fsm.testing.simulated import Simulated
+from fsm.testing.stateful import walker
+from fsm.testing.system import UnsupportedError
+from fsm.testing.walking import Cover
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+ROUNDS = 5
+
+
+def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
+    """A rule for each event of *machine*; *count* has the steps that were taken."""
+
+    def begin(self: Any) -> None:  # noqa: ANN401  (the class is made below)
+        self.system = Simulated(machine)
+
+    def doing(event: str) -> Any:  # noqa: ANN401  (a rule)
+        def do(self: Any) -> None:  # noqa: ANN401
+            try:
+                self.system.do(event)
+            except UnsupportedError:
+                return
+            self.system.outputs()
+            self.system.shows()
+            count[0] += 1
+
+        do.__name__ = event.replace("-", "_")
+        return rule()(do)
+
+    rules = {f"rule_{number}": doing(event) for number, event in enumerate(machine.events)}
+    return type("Bare", (RuleBasedStateMachine,), {"begin": initialize()(begin), **rules})
+
+
+def seconds(kind: type[RuleBasedStateMachine], examples: int) -> float:
+    """How long *examples* tests take."""
+    how = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),
+        derandomize=True,
+    )
+    before = time.perf_counter()
+    run_state_machine_as_test(kind, settings=how)
+    return time.perf_counter() - before
+
+
+def main() -> None:
+    """Run both in turn, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("models", nargs="*", default=["container-status", "nri-container", "cri-pod"])
+    asked = parser.parse_args()
+    for name in asked.models:
+        machine = load(name)
+        ours: list[float] = []
+        theirs: list[float] = []
+        for _ in range(ROUNDS):
+            count = [0]
+            took = seconds(bare(machine, count), asked.examples)
+            theirs.append(count[0] / took)
+            cover = Cover()
+            kind = walker(oracle(machine), Simulated(machine), cover)
+            took = seconds(kind, asked.examples)
+            ours.append(cover.steps / took)
+        mine, bares = statistics.median(ours), statistics.median(theirs)
+        told = f"{mine:,.0f} steps/s of ours, {bares:,.0f} of a bare state machine"
+        print(f"{name}: {told}, ratio {mine / bares:.2f}")  # noqa: T201  (its purpose)
+
+
+if __name__ == "__main__":
+    main()
