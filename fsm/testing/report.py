@@ -39,6 +39,25 @@ def text(
     return "\n".join(_Writer(tested, again, least, width, style).lines()) + "\n"
 
 
+def told(failure: Failure, *, width: int = 100) -> str:
+    """One failure in words: what is not legal, the steps that lead there, and why."""
+    return "\n".join(_failure(failure, Layout(width=width), "violation"))
+
+
+def _failure(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
+    violation = failure.violation
+    yield from layout.wrapped(f"{word}: {words.what(violation) if violation else failure.broken}", marked=word, how=how)
+    longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
+    for number, taken in enumerate(failure.trace):
+        label = "test" if not number else ""
+        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
+    if violation:
+        yield from layout.reasons(violation)
+    if again and failure.trace:
+        steps = shlex.quote("; ".join(map(str, failure.steps)))
+        yield f"    {'again':<{LABEL}}{again} --replay {steps}"
+
+
 class _Writer:
     def __init__(self, tested: Tested, again: str, least: Level, width: int, style: Callable[[str, str], str]) -> None:
         self.tested = tested
@@ -52,30 +71,10 @@ class _Writer:
         yield f"{self.layout.style(words.visible(self.tested.system or machine.name), 'bold')}{by}"
         for failure in self.tested.failures:
             yield ""
-            yield from self._failure(failure)
+            word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
+            yield from _failure(failure, self.layout, word, how, self.again)
         yield ""
         yield from self._summary()
-
-    # -- failures ----------------------------------------------------------
-
-    def _failure(self, failure: Failure) -> Iterator[str]:
-        violation = failure.violation
-        word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
-        yield from self.layout.wrapped(
-            f"{word}: {words.what(violation) if violation else failure.broken}", marked=word, how=how
-        )
-        yield from self._trace(failure.trace)
-        if violation:
-            yield from self.layout.reasons(violation)
-        if self.again and failure.trace:
-            steps = shlex.quote("; ".join(map(str, failure.steps)))
-            yield f"    {'again':<{LABEL}}{self.again} --replay {steps}"
-
-    def _trace(self, trace: tuple[Taken, ...]) -> Iterator[str]:
-        longest = max((len(str(taken.step)) for taken in trace), default=0)
-        for number, taken in enumerate(trace):
-            label = "test" if not number else ""
-            yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
 
     # -- summary -----------------------------------------------------------
 

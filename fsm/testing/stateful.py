@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fsm.testing.oracle import oracle as oracle_of
+from fsm.testing.report import told
 from fsm.testing.system import Overlapping
-from fsm.testing.walking import Cover, Walk
+from fsm.testing.walking import Cover, FailedError, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fsm.machine import Machine
     from fsm.testing.oracle import Oracle
     from fsm.testing.system import System
+    from fsm.testing.walking import Failure
 
 
 def stateful(
@@ -24,9 +27,8 @@ def stateful(
 ) -> type[RuleBasedStateMachine]:
     """A Hypothesis state machine that drives what *factory* makes, and judges each step by *machine*.
 
-    It may be run as any other: as ``TestCase``, with ``settings``.  A test of
-    this kind fails with :class:`fsm.testing.walking.FailedError`;
-    :func:`fsm.testing.running.run` says what that means.
+    It may be run as any other: as ``TestCase``, with ``settings``.  It fails
+    with an :class:`AssertionError` that says what was not legal, and why.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
@@ -38,13 +40,15 @@ def stateful(
     """
     system = factory()
     oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
-    return walker(oracle, system, Cover())
+    return walker(oracle, system, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
 
 
-def walker(oracle: Oracle, system: System, cover: Cover) -> type[RuleBasedStateMachine]:
+def walker(
+    oracle: Oracle, system: System, cover: Cover, *, failing: Callable[[Failure], Exception] = FailedError
+) -> type[RuleBasedStateMachine]:
     """The state machine of :func:`stateful` on *system*, which notes in *cover* what it meets.
 
-    Both rules draw one number, whatever has happened before: where a test is
+    What *failing* makes is raised where it fails.  Both rules draw one number, whatever has happened before: where a test is
     cut short by shrinking, what is left still means the same.
     """
     plan = oracle.plan
@@ -56,8 +60,17 @@ def walker(oracle: Oracle, system: System, cover: Cover) -> type[RuleBasedStateM
         @initialize()
         def begin(self) -> None:
             self.walk = Walk(oracle, system, cover)
-            self.walk.reset()
             self.met: set[int] = set()
+            with self.judged():
+                self.walk.reset()
+
+        @contextmanager
+        def judged(self) -> Iterator[None]:
+            """Raise what *failing* makes of a failure."""
+            try:
+                yield
+            except FailedError as failed:
+                raise failing(failed.failure) from None
 
         @rule(first=st.integers(0, len(aims) - 1))
         def aim(self, first: int) -> None:
@@ -65,17 +78,19 @@ def walker(oracle: Oracle, system: System, cover: Cover) -> type[RuleBasedStateM
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.met), first)
             self.met.add(number)
-            self.walk.aim(aims[number])
+            with self.judged():
+                self.walk.aim(aims[number])
 
         @rule(first=st.integers(0, len(aims) - 1))
         def wander(self, first: int) -> None:
             """Do anything that can be done here."""
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
-            if edges:
-                self.walk.take(edges[first % len(edges)].step)
-            else:
-                self.walk.reset()
+            with self.judged():
+                if edges:
+                    self.walk.take(edges[first % len(edges)].step)
+                else:
+                    self.walk.reset()
 
     Conformance.__name__ = Conformance.__qualname__ = f"Conformance[{plan.table.machine.name}]"
     return Conformance
