@@ -351,10 +351,15 @@ def test_a_test_can_be_repeated() -> None:
 @given(
     st.lists(
         st.builds(
-            Step,
-            st.sampled_from(["push", "take-away"]),
-            st.sampled_from(["do", "begin", "end"]),
-            st.lists(st.sampled_from(["opened", "left-over"]), max_size=2).map(tuple),
+            lambda step, point: step._replace(point=point) if step.stage == "crash" else step,
+            st.builds(
+                Step,
+                st.sampled_from(["push", "take-away"]),
+                st.sampled_from(["do", "begin", "end", "crash"]),
+                st.lists(st.sampled_from(["opened", "left-over"]), max_size=2).map(tuple),
+                st.just(0),
+            ),
+            st.integers(0, 12),
         )
     )
 )

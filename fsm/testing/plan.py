@@ -9,17 +9,22 @@ for.  Points and steps make a graph; paths in it are shortest.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.table import Table, Way
 
-Stage: TypeAlias = Literal["do", "begin", "end"]
+Stage: TypeAlias = Literal["do", "begin", "end", "crash"]
+
+_STEP: Final = re.compile(
+    r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<hoped>[^\s=][^=]*))?"
+)
 
 IDLE: Final = -1
 """No call is in progress."""
@@ -35,12 +40,15 @@ class Point(NamedTuple):
 class Step(NamedTuple):
     """What to do with which event; ``hoped`` are the outcomes it is to have, stage by stage.
 
-    Nothing is hoped for where there is no choice.
+    Nothing is hoped for where there is no choice.  A crash is one at the
+    ``point``-th effect of the event; the last that is hoped for then is how
+    the restart goes.
     """
 
     event: str
     stage: Stage = "do"
     hoped: tuple[str, ...] = ()
+    point: int = 0
 
     def __str__(self) -> str:
         """As it is written after ``--replay``.
@@ -48,7 +56,8 @@ class Step(NamedTuple):
         >>> str(Step("start", "end", ("failed",))), str(Step("stop"))
         ('end start=failed', 'stop')
         """
-        verb = "" if self.stage == "do" else f"{self.stage} "
+        where = f"@{self.point}" if self.stage == "crash" else ""
+        verb = "" if self.stage == "do" else f"{self.stage}{where} "
         hoped = f"={','.join(self.hoped)}" if self.hoped else ""
         return f"{verb}{self.event}{hoped}"
 
@@ -58,21 +67,20 @@ def steps(text: str) -> tuple[Step, ...]:
 
     Raises :class:`ValueError` with what is wrong.
 
-    >>> steps("create; begin start=begins; end start=failed")[2]
-    Step(event='start', stage='end', hoped=('failed',))
+    >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
+    ['do', 'begin', 'crash']
     """
     found = []
     for part in filter(None, map(str.strip, text.split(";"))):
-        what, equals, hoped = part.partition("=")
-        words = what.split()
-        stage: Stage = "do"
-        if words and words[0] in ("begin", "end") and len(words) > 1:
-            stage = "begin" if words.pop(0) == "begin" else "end"
-        if len(words) != 1 or (equals and not hoped.strip()):
-            message = f"{part!r} is no step: EVENT, 'begin EVENT' or 'end EVENT', and =OUTCOME if it matters"
+        match = _STEP.fullmatch(part)
+        if match is None:
+            message = (
+                f"{part!r} is no step: EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', and =OUTCOME if it matters"
+            )
             raise ValueError(message)
-        outcomes = tuple(each.strip() for each in hoped.split(",")) if equals else ()
-        found.append(Step(words[0], stage, outcomes))
+        stage = cast("Stage", match["stage"] or ("crash" if match["point"] else "do"))
+        outcomes = tuple(each.strip() for each in (match["hoped"] or "").split(",") if each.strip())
+        found.append(Step(match["event"], stage, outcomes, int(match["point"] or 0)))
     return tuple(found)
 
 

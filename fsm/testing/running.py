@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fsm.testing.crashing import crashes
 from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.shortening import shorten
 from fsm.testing.stateful import walker
-from fsm.testing.system import Overlapping
+from fsm.testing.system import Crashing, Overlapping
 from fsm.testing.telling import Telling
 from fsm.testing.walking import Cover, FailedError, Walk
 
@@ -69,7 +71,8 @@ def run(
 
     First every step of the machine is aimed at by the shortest way to it,
     which finds most that can be found, with the shortest test that shows it.
-    If all of them are legal, Hypothesis goes on with *examples* tests of up
+    A system that can crash is then let die at every effect of every event.
+    If all of that was legal, Hypothesis goes on with *examples* tests of up
     to *steps* steps each, in random order, from the seed *chance*;
     what it finds is shrunk.  *name* is what the system is called in
     reports; *advanced* is told how far it has come.
@@ -87,6 +90,8 @@ def run(
         cover = Cover()
         whole = len(oracle.plan.edges) + examples
         failures = _tour(oracle, system, cover, lambda done: advanced(done, whole))
+        if isinstance(system, Crashing) and _begins(failures):
+            failures += _crashes(oracle, system, cover)
         if not failures and examples:
             failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
         advanced(whole, whole)
@@ -153,6 +158,29 @@ def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:
     if walk.aim(edge):
         for each in run:
             walk.take(each.step)
+
+
+def _begins(failures: list[Failure]) -> bool:
+    """Whether the system could be tested at all."""
+    return all(each.trace for each in failures)
+
+
+def _crashes(oracle: Oracle, system: System, cover: Cover) -> list[Failure]:
+    """Let the system die at every effect of every event; one failure of each kind."""
+    found: dict[tuple[object, ...], Failure] = {}
+    for edge, step in crashes(oracle.plan):
+        for point in count():
+            walk = Walk(oracle, system, cover)
+            try:
+                walk.reset()
+                for each in oracle.plan.path(oracle.plan.start, edge.source) or ():
+                    walk.take(each.step)
+                walk.take(step._replace(point=point))
+            except FailedError as failed:
+                found.setdefault(failed.failure.kind, failed.failure)
+            if not walk.died:
+                break
+    return list(found.values())
 
 
 def _at_random(

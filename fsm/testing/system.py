@@ -9,7 +9,7 @@ progress are left out where it has no ``begin`` and ``end``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +87,29 @@ class Overlapping(Protocol):
 
     def end(self, event: str) -> str | None:
         """Let the call *event*, which is in progress, go on by one stage; its reply, or ``None`` if it is still in it."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A system that shows what it remembers beside its state."""
+
+    def record(self) -> Any:  # noqa: ANN401  (it is only compared)
+        """All that is remembered, as data that can be compared; the reader's own.
+
+        What need not outlive a restart is left out.
+        """
+
+
+@runtime_checkable
+class Crashing(Protocol):
+    """A system that can be made to die in the middle of an event."""
+
+    def crash(self, event: str, point: int) -> bool:
+        """Let *event* happen, but die just before its *point*-th effect on the world, counted from 0; then start again.
+
+        Returns whether it died: false if the event has fewer effects, and was done whole.
+        The system then stands as after a restart either way.
+        """
 
 
 class UnsupportedError(Exception):

@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from fsm.testing.crashing import Crash, meant
+from fsm.testing.memory import Memory
 from fsm.testing.oracle import Seen
 from fsm.testing.plan import IDLE, Point, Step
-from fsm.testing.system import Arranging, BrokenError, Emitting, Overlapping, UnsupportedError
+from fsm.testing.system import Arranging, BrokenError, Crashing, Emitting, Overlapping, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,6 +100,8 @@ class Walk:
         self.cover = cover or Cover()
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Step]] = Counter()
+        self.memory = Memory(system)
+        self.died = False
         self._begin()
 
     def _begin(self) -> None:
@@ -113,6 +117,7 @@ class Walk:
             shows = self.system.shows()
             if isinstance(self.system, Emitting):
                 self.system.outputs()
+            self.memory.look()
         except Exception as error:
             raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_told(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
@@ -129,6 +134,9 @@ class Walk:
         no sense here: a call that cannot be in progress is not ended.  Raises
         :class:`FailedError` for what is not legal.
         """
+        if step.stage == "crash":
+            self._crash(step)
+            return
         known = self.oracle.plan.going(self.point, step.event, step.stage) if self.point else ()
         wanted = self.oracle.plan.meant(self.point, step) if self.point else None
         if self._senseless(step):
@@ -156,9 +164,41 @@ class Walk:
             self._missed[wanted.source, wanted.step] += 1
         if went is None:
             self.point = next(iter(after)) if len(after) == 1 else None
+            self._remember(None, seen)
             return
         self._cover(went)
+        self._remember(went, seen)
         self.point = went.target or (next(iter(after)) if len(after) == 1 else None)
+
+    def _crash(self, step: Step) -> None:
+        """Let the system die in the middle of an event; the test ends there."""
+        edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
+        if edge is None or not isinstance(self.system, Crashing):
+            return
+        path = [taken.step for taken in self.trace]
+        crash = Crash(
+            plan=self.oracle.plan,
+            system=self.system,
+            dying=self.system,
+            edge=edge,
+            step=step,
+            again=lambda: Walk(self.oracle, self.system).replay(path),
+        )
+        try:
+            self.died, shows, fault = crash.died()
+        except UnsupportedError:
+            self.died = False
+            return
+        except FailedError:
+            raise
+        except Exception as error:
+            trace = (*self.trace, Taken(step=step, seen=None))
+            raise FailedError(Failure(trace=trace, broken=_told(error))) from error
+        self.cover.steps += 1
+        self.trace.append(Taken(step=step, seen=Seen(shows=shows)))
+        self.point = None
+        if fault:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
     def _senseless(self, step: Step) -> bool:
         table = self.oracle.plan.table
@@ -204,6 +244,15 @@ class Walk:
             message = f"it shows {shows!r}, which no state shows; the states show {known}"
             raise BrokenError(message)
         return Seen(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
+
+    def _remember(self, went: Edge | None, seen: Seen) -> None:
+        """Hold the system's record to what it may be after the step that *went* so, if it is known how."""
+        try:
+            fault = self.memory.fault(self.oracle.plan.table, went, seen)
+        except Exception as error:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=_told(error))) from error
+        if fault:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
     def _cover(self, edge: Edge) -> None:
         self.cover.cells.update(edge.cells)
