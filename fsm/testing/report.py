@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 from fsm.machine import LEVELS
 from fsm.reporting import words
 from fsm.reporting.data import Json, clause_data, dumped, violation_data
-from fsm.reporting.layout import LABEL, Layout, plain
+from fsm.reporting.layout import Layout, plain
+from fsm.testing.wording import lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fsm.model import Level
     from fsm.testing.running import Tested
-    from fsm.testing.walking import Failure, Taken
+    from fsm.testing.walking import Failure
 
 _MISSED: Final = 5
 """Lines that the cells missed may take."""
@@ -39,25 +40,6 @@ def text(
     return "\n".join(_Writer(tested, again, least, width, style).lines()) + "\n"
 
 
-def told(failure: Failure, *, width: int = 100) -> str:
-    """One failure in words: what is not legal, the steps that lead there, and why."""
-    return "\n".join(_failure(failure, Layout(width=width), "violation"))
-
-
-def _failure(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
-    violation = failure.violation
-    yield from layout.wrapped(f"{word}: {words.what(violation) if violation else failure.broken}", marked=word, how=how)
-    longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
-    for number, taken in enumerate(failure.trace):
-        label = "test" if not number else ""
-        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
-    if violation:
-        yield from layout.reasons(violation)
-    if again and failure.trace:
-        steps = shlex.quote("; ".join(map(str, failure.steps)))
-        yield f"    {'again':<{LABEL}}{again} --replay {steps}"
-
-
 class _Writer:
     def __init__(self, tested: Tested, again: str, least: Level, width: int, style: Callable[[str, str], str]) -> None:
         self.tested = tested
@@ -72,7 +54,7 @@ class _Writer:
         for failure in self.tested.failures:
             yield ""
             word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
-            yield from _failure(failure, self.layout, word, how, self.again)
+            yield from lines(failure, self.layout, word, how, self.again)
         yield ""
         yield from self._summary()
 
@@ -114,18 +96,6 @@ class _Writer:
         yield from lines[:_MISSED]
         if len(lines) > _MISSED:
             yield f"      … {words.plural(len(cells), 'cell')} in all"
-
-
-def _seen(taken: Taken) -> str:
-    """What came of a step."""
-    seen = taken.seen
-    if seen is None:
-        return "no answer"
-    reply = "in progress" if seen.reply is None else seen.reply
-    said = [words.visible(reply)] if reply else []
-    said += [f"emits {', '.join(map(words.visible, seen.outputs))}"] if seen.outputs else []
-    said += [f"shows {words.visible(seen.shows)}"] if seen.shows else []
-    return "; ".join(said)
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fsm.testing.oracle import oracle as oracle_of
-from fsm.testing.report import told
 from fsm.testing.system import Overlapping
 from fsm.testing.walking import Cover, FailedError, Walk
+from fsm.testing.wording import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
