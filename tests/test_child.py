@@ -412,7 +412,7 @@ made = child(sys.argv[1:], grace=0.1)
 made.reset()
 made.do("it")
 print("ready", flush=True)
-made.do("it") if "deaf" in sys.argv else sys.stdin.read()
+sys.stdin.read()
 """
 
 

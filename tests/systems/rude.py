@@ -97,7 +97,7 @@ def mute(_number: int) -> None:
 
 
 def heirs(number: int) -> None:
-    """Leave one in the same group, one in a session of its own, and one that nobody has as a parent."""
+    """Have one in the same group, one in a session of its own, and one whose parent has gone; and hear no more."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1e6)"
     children = [
         subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=alone)
@@ -110,6 +110,7 @@ def heirs(number: int) -> None:
     found = subprocess.run(orphan, stdout=subprocess.PIPE, text=True, check=True, start_new_session=True)
     FILE.write_text(" ".join(map(str, [os.getpid(), *(each.pid for each in children), int(found.stdout)])))
     fine(number)
+    time.sleep(LONG)
 
 
 def once(number: int) -> None:
