@@ -73,6 +73,7 @@ class Driver:
             raise ValueError(message)
         place = _Place()
         self._engine.add_model(place, initial=at or self.machine.initial)
+        self._engine.models.clear()  # it would keep every entity that there ever was
         return Position(self, place)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
