@@ -1,0 +1,383 @@
+"""The NRI layer of a runtime: what it remembers of pods and containers, and what it relays to plugins.
+
+Two machines drive it, ``nri-container`` and ``nri-pod``: whether a call is
+relayed at all, which requests go out and in which order, what is remembered
+then and what is replied.  What is here is what they leave open: how the
+plugins have answered chooses among the outcomes of the machine, and what they
+want is done to the domains.
+
+Pods and containers have each their own memory, so that a pod and a container
+of the same id do not meet.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fsm.reference.nri.config import default_config
+from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.errors import (
+    EvictionsFailedError,
+    NRIError,
+    NRIStoppedError,
+    ReentrantError,
+    RegistrationError,
+    UnimplementedError,
+    UpdatesFailedError,
+)
+from fsm.reference.nri.memory import Memory
+from fsm.reference.nri.messages import NOTHING, ContainerState, Request
+from fsm.reference.nri.plugins import Connection, Plugins
+from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.machine import Outcome
+    from fsm.reference.nri.config import Config
+    from fsm.reference.nri.merging import Merged
+    from fsm.reference.nri.messages import Container, Fields, Pod, Update
+    from fsm.reference.nri.plugins import Plugin, Told
+
+_log = logging.getLogger(__name__)
+
+LISTED: Final = {
+    ContainerState.CREATED: "sync-created",
+    ContainerState.RUNNING: "sync-running",
+    ContainerState.PAUSED: "sync-running",
+    ContainerState.STOPPED: "sync-stopped",
+}
+"""What it is for a container to be listed in a state when a plugin joins; any other state means that it is gone."""
+
+GONE: Final = "sync-gone"
+"""What it is for a container to be listed in any other state."""
+
+
+class NRI:
+    """The interface that a runtime calls, from as many threads as it likes.
+
+    One lock is held for the whole of every call, the plugins' answers
+    included, so calls take effect one after the other.  Every call raises
+    :class:`NRIStoppedError` once the interface was stopped, and
+    :class:`ReentrantError` where a plugin or domain makes it while it is
+    being asked.  If the interface is disabled, nothing happens at all.
+
+    >>> from fsm.reference.nri.messages import Answer, Container, Pod
+    >>> class Limiter:
+    ...     index, name, events = "10", "limiter", {"CreateContainer"}
+    ...     def synchronize(self, pods, containers): return ()
+    ...     def handle(self, request): return Answer(adjust={"memory.limit": 1 << 20})
+    >>> nri = NRI(plugins=[Limiter()])
+    >>> nri.start()
+    >>> nri.plugins, nri.create_container(Pod(id="p1"), Container(id="c1"))
+    (('10-limiter',), {'memory.limit': 1048576})
+    >>> nri.container_state("c1")
+    'created'
+    >>> nri.stop()
+    >>> nri.is_enabled()
+    True
+    >>> nri.start_container(Pod(id="p1"), Container(id="c1"))
+    Traceback (most recent call last):
+        ...
+    fsm.reference.nri.errors.NRIStoppedError: the NRI interface was stopped; make a new one
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        domains: Domains | None = None,
+        plugins: Iterable[Plugin] = (),
+    ) -> None:
+        """Set up as *config* says, for *domains*; *plugins* are those that are installed, and join at the start."""
+        self.config: Final = config or default_config()
+        self._domains: Final = domains or Domains()
+        self._pods: Final = Memory("nri-pod", self.config.release.name)
+        self._containers: Final = Memory("nri-container", self.config.release.name)
+        self._installed: Final = tuple(plugins)
+        self._plugins: Final = Plugins(self.config.request_timeout)
+        self._sync: Final = SyncLock()
+        self._lock: Final = threading.Lock()
+        self._holder = 0
+        self._started = False
+        self._stopped = False
+        self._exiting: Final = threading.Lock()
+        self._exits: set[threading.Thread] = set()
+
+    def is_enabled(self) -> bool:
+        """Whether there is NRI at all, by configuration."""
+        return not self.config.disable
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Index and name of each plugin that has joined, in the order in which they are asked."""
+        return self._plugins.names
+
+    def container_state(self, container_id: str) -> str:
+        """The state of ``nri-container`` in which the container is remembered."""
+        return self._containers.state(container_id)
+
+    def pod_state(self, pod_id: str) -> str:
+        """The state of ``nri-pod`` in which the pod is remembered."""
+        return self._pods.state(pod_id)
+
+    # -- the interface itself --------------------------------------------------
+
+    def start(self) -> None:
+        """Let the installed plugins join; what the domains list of containers is remembered, even if there are none.
+
+        Raises :class:`RegistrationError` if one cannot: then none has, and
+        this can be tried again.  Once it has succeeded it cannot.
+        """
+        if not self.is_enabled():
+            return
+        if self._started:
+            message = "the NRI interface was started already"
+            raise NRIError(message, code="FAILED_PRECONDITION")
+        self._join(self._installed, told=self.config.release.restores)
+        self._started = True
+
+    def stop(self) -> None:
+        """Ask the plugins no more."""
+        if not self.is_enabled():
+            return
+        with self._entered():
+            self._stopped = True
+            self._plugins.close()
+
+    def register(self, plugin: Plugin) -> None:
+        """Let *plugin* join: it is told what there is, and asked from then on.
+
+        Waits while that is blocked, and raises :class:`BlockedError` if it
+        is for longer than a registration may take;
+        :class:`RegistrationError` for a plugin that cannot be registered,
+        or fails when it is told, or where none may come by themselves.
+        """
+        if not self.is_enabled():
+            return
+        if self.config.disable_connections:
+            message = f"plugin {plugin.name} cannot join: connections are disabled; give it at the start"
+            raise RegistrationError(message, code="FAILED_PRECONDITION")
+        self._join([plugin])
+
+    def disconnect(self, plugin: Plugin) -> None:
+        """*plugin* has hung up: it is asked no more."""
+        if not self.is_enabled():
+            return
+        with self._entered():
+            self._plugins.leave(plugin)
+
+    def block_plugin_sync(self) -> PluginSyncBlock:
+        """Keep plugins from joining until that is unblocked; waits for one that is at it, never for one that waits."""
+        if not self.is_enabled():
+            return PluginSyncBlock()
+        if not self.config.release.blocks:
+            message = f"{self.config.release.name} cannot block the synchronisation of plugins"
+            raise UnimplementedError(message)
+        self._check()
+        return self._sync.block()
+
+    def update_containers(self, updates: Iterable[Update]) -> None:
+        """Make *updates* that a plugin asks for by itself.
+
+        Raises :class:`UpdatesFailedError` with those that failed; all others were made.
+        """
+        if not self.is_enabled():
+            return
+        with self._entered():
+            self._domains.update_containers(updates)
+
+    # -- pods ------------------------------------------------------------------
+
+    def run_pod_sandbox(self, pod: Pod) -> None:
+        """The pod is up, and about to be reported ready."""
+        self._pod("run-pod-sandbox", pod)
+
+    def update_pod_sandbox(self, pod: Pod, resources: Fields = NOTHING) -> None:
+        """The pod's resources are about to be changed to *resources*; not every release has this."""
+        self._pod("update-pod-sandbox", pod, resources)
+
+    def post_update_pod_sandbox(self, pod: Pod) -> None:
+        """The pod's resources were changed; not every release has this."""
+        self._pod("post-update-pod-sandbox", pod)
+
+    def stop_pod_sandbox(self, pod: Pod) -> None:
+        """The pod's processes have ended."""
+        self._pod("stop-pod-sandbox", pod)
+
+    def remove_pod_sandbox(self, pod: Pod) -> None:
+        """The pod is gone."""
+        self._pod("remove-pod-sandbox", pod)
+
+    # -- containers ------------------------------------------------------------
+
+    def create_container(self, pod: Pod, container: Container) -> Fields | None:
+        """The container is about to be created; returns what plugins adjust, ``None`` if NRI is disabled.
+
+        Other containers are evicted and updated as they ask; that some could not be is only logged.
+        """
+        merged = self._container("create-container", pod, container)
+        return merged.adjust if merged else None
+
+    def post_create_container(self, pod: Pod, container: Container) -> None:
+        """The container was created."""
+        self._container("post-create-container", pod, container)
+
+    def start_container(self, pod: Pod, container: Container) -> None:
+        """The container's process is about to be started."""
+        self._container("start-container", pod, container)
+
+    def post_start_container(self, pod: Pod, container: Container) -> None:
+        """The container's process was started."""
+        self._container("post-start-container", pod, container)
+
+    def update_container(self, pod: Pod, container: Container, resources: Fields) -> Fields | None:
+        """The container's resources are about to be changed to *resources*; returns what to change them to instead.
+
+        ``None`` if no plugin wants anything else.  What plugins want of other
+        containers is done at once; that some of it could not be is only logged.
+        """
+        merged = self._container("update-container", pod, container, resources)
+        return merged.own if merged else None
+
+    def post_update_container(self, pod: Pod, container: Container) -> None:
+        """The container's resources were changed."""
+        self._container("post-update-container", pod, container)
+
+    def stop_container(self, pod: Pod, container: Container) -> None:
+        """The container's process has ended, or one that was never started was told to stop."""
+        self._container("stop-container", pod, container)
+
+    def remove_container(self, pod: Pod, container: Container) -> None:
+        """The container is gone; plugins are told first that it has stopped, if they were not."""
+        self._container("remove-container", pod, container)
+
+    def notify_container_exit(self, pod: Pod, container: Container) -> None:
+        """The container's process has ended by itself.
+
+        Returns at once: it is relayed on a thread of its own, in no order
+        with other calls, and what plugins answer to it is lost.
+        """
+        if not self.is_enabled():
+            return
+        self._check()
+        thread = threading.Thread(
+            target=self._exited, args=(pod, container), name=f"exit of {container.id}", daemon=True
+        )
+        with self._exiting:
+            self._exits.add(thread)
+            thread.start()
+
+    def wait_for_exits(self) -> None:
+        """Wait until every exit of which there was a notification is relayed."""
+        with self._exiting:
+            threads = tuple(self._exits)
+        for thread in threads:
+            thread.join()
+
+    # -- how it is done --------------------------------------------------------
+
+    def _pod(self, event: str, pod: Pod, resources: Fields = NOTHING) -> None:
+        if self.is_enabled():
+            with self._entered():
+                self._happens(self._pods, pod.id, event, Request(event=event, pod=pod, resources=resources))
+
+    def _container(self, event: str, pod: Pod, container: Container, resources: Fields = NOTHING) -> Merged | None:
+        """What the plugins want; ``None`` if they were not asked."""
+        if not self.is_enabled():
+            return None
+        with self._entered():
+            request = Request(event=event, pod=pod, container=container, resources=resources)
+            return self._happens(self._containers, container.id, event, request)
+
+    def _exited(self, pod: Pod, container: Container) -> None:
+        try:
+            self._container("notify-exit", pod, container)
+        except NRIError as error:
+            _log.info("exit of container %s: %s", container.id, error)
+        finally:
+            with self._exiting:
+                self._exits.discard(threading.current_thread())
+
+    def _happens(self, memory: Memory, entity: str, event: str, request: Request) -> Merged | None:
+        """Let *event* happen to *entity*: relay all that the machine puts out, and reply as it does."""
+        ways = memory.ways(entity, event)
+        relays = max((way.emits for way in ways), key=len, default=())  # the others end where a plugin is lost
+        told = [self._relayed(replace(request, event=name)) for name in relays]
+        way = memory.take(entity, event, _came(ways, relays, told))
+        if way.reply and "ok" not in way.reply:
+            raise _refused(event, way, told)
+        return told[-1].merged if told else None
+
+    def _relayed(self, request: Request) -> Told:
+        """Send *request* to the plugins, and do what they want of other containers; what fails is logged, and no more."""
+        told = self._plugins.relay(request)
+        if told.error is None:
+            with suppress(EvictionsFailedError):
+                self._domains.evict_containers(told.merged.evictions)
+            with suppress(UpdatesFailedError):
+                self._domains.update_containers(told.merged.others)
+        return told
+
+    def _join(self, plugins: Iterable[Plugin], *, told: bool = True) -> None:
+        """Let all of *plugins* join, or none; tell them what there is."""
+        connections = [Connection(plugin, self._pods.outputs | self._containers.outputs) for plugin in plugins]
+        self._check()
+        with self._sync.joining(timeout=self.config.registration_timeout), self._entered():
+            pods, containers = self._domains.pods(), self._domains.containers()
+            if told:
+                self._remember(containers)
+            try:
+                for connection in connections:
+                    updates = self._plugins.synchronize(connection, pods, containers) if told else ()
+                    with suppress(UpdatesFailedError):
+                        self._domains.update_containers(updates)
+                    self._plugins.join(connection)
+            except RegistrationError:
+                for connection in connections:
+                    self._plugins.leave(connection.plugin)
+                raise
+
+    def _remember(self, containers: Iterable[Container]) -> None:
+        """What is listed replaces what was remembered; what is not listed stays."""
+        for container in containers:
+            self._containers.take(container.id, LISTED.get(container.state, GONE))
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """Nobody else is asked, or asks."""
+        self._check()
+        with self._lock:
+            self._holder = threading.get_ident()
+            try:
+                if self._stopped:
+                    raise NRIStoppedError
+                yield
+            finally:
+                self._holder = 0
+
+    def _check(self) -> None:
+        if self._holder == threading.get_ident() or self._plugins.working:
+            raise ReentrantError
+        if self._stopped:
+            raise NRIStoppedError
+
+
+def _came(ways: tuple[Outcome, ...], relays: tuple[str, ...], told: list[Told]) -> str:
+    """The outcome that the plugins have chosen: the last relay's, unless one was lost at an earlier one."""
+    if not told:
+        return ""
+    *before, last = told
+    lost = next((number for number, each in enumerate(before, start=1) if each.came == "lost"), 0)
+    if lost and last.came != "error":
+        return next(way.name for way in ways if way.emits == relays[:lost])
+    return last.came
+
+
+def _refused(event: str, way: Outcome, told: list[Told]) -> NRIError:
+    """The error that *way* replies: a plugin's, or the layer's own."""
+    error = told[-1].error if told else None
+    return error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])

@@ -1,0 +1,95 @@
+"""How the NRI layer is set up, and in what its releases differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+REGISTRATION: Final = 5.0
+"""Seconds for a plugin to register."""
+
+REQUEST: Final = 2.0
+"""Seconds for a plugin to answer a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release of containerd: ``name`` is that of a profile of the machines, empty for the newest.
+
+    ``blocks`` says whether synchronisation can be blocked, ``restores``
+    whether states are taken from the domains when the interface starts.
+    """
+
+    name: str
+    disabled: bool
+    blocks: bool
+    restores: bool
+
+
+RELEASES: Final = {
+    release.name: release
+    for release in (
+        Release(name="", disabled=False, blocks=True, restores=True),
+        Release(name="containerd-2.1", disabled=False, blocks=True, restores=True),
+        # As in 1.7.2; blocking was brought to 1.7.26.
+        Release(name="containerd-1.7", disabled=True, blocks=False, restores=False),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Whether there is NRI at all, where plugins are found, and how long they may take.
+
+    Times are in seconds; zero stands for the default.  They are this
+    interface's own: another one in the same process has others.
+    ``disable_connections`` admits no plugins but those given at the start.
+
+    >>> config = Config(plugin_request_timeout=0.5)
+    >>> config.disable, config.registration_timeout, config.request_timeout
+    (False, 5.0, 0.5)
+
+    Raises :class:`ValueError` for a time that is below zero.
+    """
+
+    disable: bool = False
+    socket_path: str = "/var/run/nri/nri.sock"
+    plugin_path: str = "/opt/nri/plugins"
+    plugin_config_path: str = "/etc/nri/conf.d"
+    plugin_registration_timeout: float = REGISTRATION
+    plugin_request_timeout: float = REQUEST
+    disable_connections: bool = False
+    release: Release = RELEASES[""]
+
+    def __post_init__(self) -> None:
+        """Refuse times that nothing can be done in."""
+        for name in ("plugin_registration_timeout", "plugin_request_timeout"):
+            seconds = getattr(self, name)
+            if seconds < 0:
+                message = f"{name} is {seconds}; give seconds, or 0 for the default"
+                raise ValueError(message)
+
+    @property
+    def registration_timeout(self) -> float:
+        """How long a registration may take."""
+        return self.plugin_registration_timeout or REGISTRATION
+
+    @property
+    def request_timeout(self) -> float:
+        """How long a plugin may take to answer."""
+        return self.plugin_request_timeout or REQUEST
+
+
+def default_config(release: str = "") -> Config:
+    """What holds where nothing is configured, in the newest release or the one called *release*.
+
+    Raises :class:`ValueError` for one that is not known.
+
+    >>> default_config().disable, default_config("containerd-1.7").disable
+    (False, True)
+    """
+    if release not in RELEASES:
+        known = ", ".join(filter(None, RELEASES))
+        message = f"no release is called {release!r}; there are {known}, and the newest, which has no name"
+        raise ValueError(message)
+    return Config(disable=RELEASES[release].disabled, release=RELEASES[release])

@@ -1,0 +1,111 @@
+"""What several plugins answer to one request, put together: each field of a container belongs to one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.reference.nri.errors import ConflictError, NRIError
+from fsm.reference.nri.messages import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fsm.reference.nri.messages import Answer, Eviction, Fields, Request
+
+ASKED: Final[Mapping[str, frozenset[str]]] = {
+    "CreateContainer": frozenset({"adjust", "updates", "evictions"}),
+    "UpdateContainer": frozenset({"updates", "evictions"}),
+    "StopContainer": frozenset({"updates"}),
+}
+"""By event what is looked at of an answer; of all others nothing is."""
+
+
+@dataclass(kw_only=True)
+class _Wanted:
+    resources: dict[str, object] = field(default_factory=dict)
+    ignore_failure: bool = True
+
+
+class Merged:
+    """What plugins want who answer *request*.
+
+    >>> from fsm.reference.nri.messages import Answer, Container, Pod, Request
+    >>> merged = Merged(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
+    >>> merged.add("10-a", Answer(adjust={"env.A": "1"}))
+    >>> merged.add("20-b", Answer(adjust={"env.A": "2"}))
+    Traceback (most recent call last):
+        ...
+    fsm.reference.nri.errors.ConflictError: plugins '20-b' and '10-a' both set env.A of container c1
+    >>> merged.adjust
+    {'env.A': '1'}
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.adjust: dict[str, object] = {}
+        self.evictions: list[Eviction] = []
+        self._looks: Final = ASKED.get(request.event, frozenset())
+        self._subject: Final = request.container.id if request.container else ""
+        self._base: Final[Fields] = request.resources
+        self._wanted: dict[str, _Wanted] = {}
+        self._owners: dict[tuple[str, str], str] = {}
+
+    def add(self, plugin: str, answer: Answer) -> None:
+        """Take what *plugin* answers.
+
+        Raises :class:`ConflictError` for a field that is taken, and
+        :class:`NRIError` for an update of the container that is about to be
+        created.  An update that may fail does so without a word, and claims nothing.
+        """
+        if "adjust" in self._looks:
+            self._claim(plugin, self._subject, answer.adjust)
+            self.adjust |= answer.adjust
+        if "updates" in self._looks:
+            for update in answer.updates:
+                self._update(plugin, update)
+        if "evictions" in self._looks:
+            self.evictions += answer.evictions
+
+    @property
+    def others(self) -> tuple[Update, ...]:
+        """The updates of other containers, in the order in which plugins first spoke of them."""
+        return tuple(self._merged(each) for each in self._wanted if each != self._subject)
+
+    @property
+    def own(self) -> Fields | None:
+        """The resources that the container itself is to have; ``None`` if no plugin wants others than were asked for."""
+        return self._merged(self._subject).resources if self._subject in self._wanted else None
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """All updates, the container's own last."""
+        return self.others + ((self._merged(self._subject),) if self._subject in self._wanted else ())
+
+    def _merged(self, container: str) -> Update:
+        wanted = self._wanted[container]
+        base = self._base if container == self._subject else {}
+        return Update(
+            container_id=container, resources={**base, **wanted.resources}, ignore_failure=wanted.ignore_failure
+        )
+
+    def _update(self, plugin: str, update: Update) -> None:
+        if "adjust" in self._looks and update.container_id == self._subject:
+            message = f"plugin {plugin!r} asked for an update of {self._subject} during its creation; adjust it instead"
+            raise NRIError(message, code="INVALID_ARGUMENT")
+        try:
+            self._claim(plugin, update.container_id, update.resources)
+        except ConflictError:
+            if update.ignore_failure:
+                return
+            raise
+        wanted = self._wanted.setdefault(update.container_id, _Wanted())
+        wanted.resources |= update.resources
+        wanted.ignore_failure &= update.ignore_failure
+
+    def _claim(self, plugin: str, container: str, fields: Fields) -> None:
+        for name in fields:
+            owner = self._owners.get((container, name))
+            if owner is not None:
+                message = f"plugins {plugin!r} and {owner!r} both set {name} of container {container}"
+                raise ConflictError(message)
+        self._owners |= {(container, name): plugin for name in fields}

@@ -1,0 +1,232 @@
+"""Plugins as Python objects, each asked on a thread of its own, in the order of their index."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
+
+from fsm.reference.nri.errors import NRIError, PluginFailedError, PluginLostError, RegistrationError
+from fsm.reference.nri.merging import Merged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
+
+_log = logging.getLogger(__name__)
+_NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
+_INDEX: Final = re.compile(r"[0-9]{2}")
+
+T = TypeVar("T")
+
+Came: TypeAlias = Literal["ok", "error", "lost"]
+"""How a request went: all answered; one answered with an error, those after it were not asked; one was lost."""
+
+
+class Plugin(Protocol):
+    """What wants to be asked.
+
+    Its methods run on a thread of its own, one at a time.  An exception is
+    an answer, an error; :class:`PluginLostError` says that there is no plugin
+    any more.  One that does not answer in time is lost, too.
+    """
+
+    @property
+    def index(self) -> str:
+        """Two digits: plugins are asked in ascending order."""
+
+    @property
+    def name(self) -> str:
+        """Letters, digits, and ``_ . + -``."""
+
+    @property
+    def events(self) -> Collection[str]:
+        """The names of the requests that it subscribes to; none stand for all."""
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """What there is when it joins; it may ask for updates."""
+
+    def handle(self, request: Request) -> Answer:
+        """Answer *request*."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How a request went, and what came of it; ``error`` is what a plugin answered, if one did."""
+
+    came: Came
+    merged: Merged
+    error: NRIError | None = None
+
+
+class Connection:
+    """The thread on which one plugin is asked.
+
+    >>> class Slow:
+    ...     index, name, events = "10", "slow", ()
+    ...     def synchronize(self, pods, containers): return ()
+    ...     def handle(self, request): threading.Event().wait()
+    >>> connection = Connection(Slow(), frozenset({"StopContainer"}))
+    >>> connection.name, sorted(connection.events)
+    ('10-slow', ['StopContainer'])
+    >>> connection.ask(lambda: connection.plugin.handle(None), timeout=0.01)
+    Traceback (most recent call last):
+        ...
+    fsm.reference.nri.errors.PluginLostError: 10-slow did not answer in 0.01 seconds
+    """
+
+    def __init__(self, plugin: Plugin, known: frozenset[str]) -> None:
+        """Raises :class:`RegistrationError` for what cannot be registered; *known* are all events that there are."""
+        if not _NAME.fullmatch(plugin.name):
+            message = f"plugin name {plugin.name!r}: write letters, digits, and _ . + -"
+            raise RegistrationError(message)
+        if not _INDEX.fullmatch(plugin.index):
+            message = f"plugin index {plugin.index!r}: write two digits"
+            raise RegistrationError(message)
+        unknown = sorted(set(plugin.events) - known)
+        if unknown:
+            message = f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(known))}"
+            raise RegistrationError(message)
+        self.plugin: Final = plugin
+        self.name: Final = f"{plugin.index}-{plugin.name}"
+        self.events: Final = frozenset(plugin.events) or known
+        self.open = True
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=f"plugin {self.name}", daemon=True)
+
+    def ask(self, what: Callable[[], T], *, timeout: float) -> T:
+        """What *what* returns or raises on the plugin's thread.
+
+        Raises :class:`PluginLostError` if that takes more than *timeout*
+        seconds, or the thread is ended; the plugin is not asked again then.
+        """
+        if not self.open:
+            message = f"{self.name} is closed"
+            raise PluginLostError(message)
+        if not self._thread.is_alive():
+            self._thread.start()
+        answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+        def job() -> None:
+            try:
+                answers.put((what(), None))
+            except BaseException as error:  # noqa: BLE001  # whoever asks is told, and this thread goes on
+                answers.put((None, error))
+
+        self._jobs.put(job)
+        try:
+            result, error = answers.get(timeout=timeout)
+        except Empty:
+            message = f"{self.name} did not answer in {timeout:g} seconds"
+            raise PluginLostError(message) from None
+        if isinstance(error, Exception):
+            raise error
+        if error is not None:
+            message = f"{self.name} ended its thread: {error!r}"
+            raise PluginLostError(message) from error
+        return result  # type: ignore[return-value]  # there is one if there is no error
+
+    def close(self) -> None:
+        """Ask no more; a request that is being answered goes on, and nobody listens."""
+        self.open = False
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+class Plugins:
+    """All plugins that have joined.  Not locked: whoever owns it sees to that."""
+
+    def __init__(self, timeout: float) -> None:
+        """A plugin that takes more than *timeout* seconds to answer is lost."""
+        self._timeout: Final = timeout
+        self._connections: tuple[Connection, ...] = ()
+        self._here: Final = threading.local()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Index and name of each, in the order in which they are asked."""
+        return tuple(connection.name for connection in self._connections)
+
+    @property
+    def working(self) -> bool:
+        """Whether this is the thread of a plugin, even of one that was lost since."""
+        return getattr(self._here, "working", False)
+
+    def synchronize(
+        self, connection: Connection, pods: Sequence[Pod], containers: Sequence[Container]
+    ) -> Sequence[Update]:
+        """What the plugin of *connection*, which is about to join, wants updated.
+
+        If it fails or is lost it is closed; raises :class:`RegistrationError`.
+        """
+        try:
+            return self._ask(connection, lambda: connection.plugin.synchronize(pods, containers))
+        except Exception as error:
+            connection.close()
+            message = f"plugin {connection.name} could not be synchronised: {error}"
+            raise RegistrationError(message, code=error.code if isinstance(error, NRIError) else "UNKNOWN") from error
+
+    def join(self, connection: Connection) -> None:
+        """Ask the plugin of *connection*, too, from now on."""
+        self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.plugin.index))
+
+    def leave(self, plugin: Plugin) -> None:
+        """Ask *plugin* no more; nothing happens if it was not asked."""
+        for connection in self._connections:
+            if connection.plugin is plugin:
+                connection.close()
+        self._drop()
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for connection in self._connections:
+            connection.close()
+        self._drop()
+
+    def relay(self, request: Request) -> Told:
+        """Send *request* to each that subscribed to it, and put together what they answer.
+
+        An error ends it: those after are not asked.  One that is lost is
+        passed over, and is no longer there when this ends.
+        """
+        merged = Merged(request)
+        lost = False
+        try:
+            for connection in self._connections:
+                if request.event in connection.events:
+                    lost |= not self._told(connection, replace(request, adjusted=dict(merged.adjust)), merged)
+        except NRIError as error:
+            return Told(came="error", merged=merged, error=error)
+        finally:
+            self._drop()
+        return Told(came="lost" if lost else "ok", merged=merged)
+
+    def _told(self, connection: Connection, request: Request, merged: Merged) -> bool:
+        """Whether the plugin of *connection* is still there after *request*."""
+        try:
+            answer = self._ask(connection, lambda: connection.plugin.handle(request))
+        except PluginLostError as error:
+            _log.warning("plugin %s is lost at %s: %s", connection.name, request.event, error)
+            connection.close()
+            return False
+        except Exception as error:
+            raise PluginFailedError(connection.name, error) from error
+        merged.add(connection.name, answer)
+        return True
+
+    def _ask(self, connection: Connection, what: Callable[[], T]) -> T:
+        def here() -> T:
+            self._here.working = True
+            return what()
+
+        return connection.ask(here, timeout=self._timeout)
+
+    def _drop(self) -> None:
+        self._connections = tuple(connection for connection in self._connections if connection.open)
