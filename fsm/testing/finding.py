@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
-REFERENCES: Final[Mapping[str, tuple[str, str]]] = {}
+REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
+    "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
+}
 """By machine, the module and the class that make the reference implementation a system."""
 
 
