@@ -330,6 +330,18 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
         read_by_plantuml(tmp_path, ["@startuml\nstate a\na --> --> b\n@enduml\n"])
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("container-status", ["restart"]), ("cri-pod", ["any state"]), ("plugin-pod", [])]
+)
+def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
+    """What is no state looks like none; no style is there for nothing."""
+    written = plantuml(picture(load(name)))
+
+    assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
+    assert bool(words) == ("BorderColor<<word>> transparent" in written)
+    assert "any state" not in re.sub(r'".*<<word>>', "", written)
+
+
 def test_the_table_has_every_cell() -> None:
     """As many columns as states, and a row more for calls that take time."""
     machine = machine_of(JOB)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.rendering.labels import counted, footer, identifiers, origin
 from fsm.rendering.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
     from fsm.rendering.picture import Node, Picture
+
+WORD: Final = (
+    "hide stereotype",
+    "skinparam state {",
+    "BackgroundColor<<word>> transparent",
+    "BorderColor<<word>> transparent",
+    "FontStyle<<word>> italic",
+    "}",
+)
+"""The looks of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
 
 
 def plantuml(picture: Picture) -> str:
@@ -22,6 +32,7 @@ def plantuml(picture: Picture) -> str:
     """
     names = identifiers(picture)
     lines = ["@startuml", f"title {_text(picture.title)}", "hide empty description"]
+    lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
     for node in picture.nodes:
         lines += _node(node, names[node.name])
     if picture.initial:
@@ -30,7 +41,7 @@ def plantuml(picture: Picture) -> str:
         name = names[origin(edge)]
         words = "\\n".join(map(_text, counted(edge)))
         if edge.source in {ANY, ELSEWHERE}:
-            lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} ##[dotted]')
+            lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
         said = f" : {words}" if edge.source != ELSEWHERE else ""
         lines.append(f"{name} {arrow} {names[edge.target]}{said}")
