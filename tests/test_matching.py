@@ -47,7 +47,7 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
         evidence=Misdrawn(
             place=f"{tmp_path}/drawing.txt:3",
             lacks=(Arrow(source="CREATED", event="start", target="RUNNING"),),
-            adds=(Arrow(source="CREATED", event="Stort", target="RUNNING", line=12, column=45),),
+            adds=(Arrow(source="CREATED", event="Stort", target="RUNNING", line=10, column=39),),
         )
     ) == (found.conclusion)
 
@@ -83,7 +83,7 @@ matches-diagram = "drawing.txt"
     assert 1 == text.return_value
     said = " ".join(text.output.split())
     assert "drawing.txt:3 lacks start: CREATED → RUNNING" in said
-    assert "drawing.txt:12:45 has Stort: CREATED → RUNNING, and the machine has not" in said
+    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine has not" in said
     (why, *_) = [one["why"] for each in json.loads(data.output)["machines"] for one in each["properties"]]
     assert "Stort" == why["adds"][0]["event"]
     assert "start" == why["lacks"][0]["event"]

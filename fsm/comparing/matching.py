@@ -158,6 +158,8 @@ class Matching:
                 self._only_drawn(arrow, Key(ANY, event, target), label, why)
 
     def _only_drawn(self, arrow: Arrow, key: Key, label: str, why: Why | None) -> None:
+        # An arrowhead may be far from the label that is wrong.
+        wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         self.moves.append(
             ComparedMove(
                 source=key.source,
@@ -165,7 +167,7 @@ class Matching:
                 target=key.target,
                 where=Where.SECOND,
                 label=label,
-                places=(None, arrow.place),
+                places=(None, wrong[0] if len(wrong) == 1 else arrow.place),
                 why=why,
             )
         )
