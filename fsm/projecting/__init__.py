@@ -54,7 +54,8 @@ class Projection:
     ``names`` are the drawn states with those that they stand for; ``nowhere``
     the interrupting events that are drawn from nowhere, since what was before
     does not matter.  ``ends`` maps a move that begins a call to those that it
-    may be in the end.
+    may be in the end.  ``begun`` are the outcomes that begin a call in the
+    very state in which it goes on: a loop may show that.
     """
 
     machine: Machine
@@ -65,6 +66,7 @@ class Projection:
     must: dict[Key, list[Act]] = field(default_factory=dict)
     may: dict[Key, list[Act]] = field(default_factory=dict)
     ends: dict[Key, set[Key]] = field(default_factory=dict)
+    begun: set[tuple[Key, str]] = field(default_factory=set)
 
     def act(self) -> None:
         """Find all moves."""
@@ -87,6 +89,9 @@ class Projection:
         for way in ways:
             moves = self.shown[table.states[way.to]] != here
             if way.begins and not moves:
+                if way.to == number:
+                    key = self._key(table, row, number, way)
+                    self.begun |= {(key, way.name), (key, "")}
                 continue
             key = self._note(table, row, number, way, must=isinstance(cell, Moves) and (moves or stays))
             if way.begins:
@@ -119,7 +124,7 @@ class Projection:
     def allows(self, key: Key, outcome: str) -> bool:
         """Whether the machine has the move, by that outcome if one is named."""
         acts = (*self.must.get(key, ()), *self.may.get(key, ()))
-        return any(outcome in {"", act.outcome} for act in acts)
+        return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in acts)
 
 
 def _finals(table: Table, row: Row, way: Way) -> list[Way]:

@@ -36,8 +36,10 @@ _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
 _OUTPUTS: Final = " / "
 """Between an event and its outputs."""
 
-_ADDED: Final = re.compile(r"(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$")
-"""What pictures add to an event: that a call ends, its error, its outputs."""
+_ADDED: Final = re.compile(
+    r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
+)
+"""What pictures add to an event: that it is no state, that a call ends, its error, its outputs."""
 
 
 class Meaning(NamedTuple):

@@ -238,12 +238,16 @@ class _Drawing:
         )
 
     def _strays(self) -> Iterator[Edge]:
-        """Edges to states that nothing drawn leads to, by the events left out that do."""
+        """Edges to states that nothing drawn leads to, by the events left out that do.
+
+        They begin in a word, which must not be taken for a state of that name.
+        """
+        named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
         for state in self.machine.states:
             if state not in reached:
                 labels = [
-                    Label(event=event.name, kind=event.kind)
+                    Label(event=event.name, kind=event.kind, outcome=ELSEWHERE if event.name in named else "")
                     for event in map(self.machine.events.__getitem__, self.left_out)
                     if any(_leads(cell, state) for source, cell in event.cells.items() if source != state)
                 ]
