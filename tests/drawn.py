@@ -99,18 +99,29 @@ def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A changed drawing: what was done to it, and the line on which."""
+    """A changed drawing: what was done to it, and the line on which; ``first`` if it reaches up to another."""
 
     what: str
     line: int
     text: str
+    first: int | None = None
+
+    @property
+    def lines(self) -> range:
+        """The lines that were changed."""
+        ends = (self.line, self.line if self.first is None else self.first)
+        return range(min(ends), max(ends) + 1)
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Every change of one label, one state's name, one arrowhead, or one stroke; other *names* stand for labels."""
+    """Every change of one label, one state's name, or one arrowhead, and every line to a head left out.
+
+    Other *names* stand for labels.
+    """
     drawing = drawing_of(text)
     for arrow in drawing.arrows:
         yield _without_head(text, arrow)
+        yield _without_line(text, arrow)
     for place in dict.fromkeys(step.place for arrow in drawing.arrows for step in arrow.steps):
         yield from _relabelled(text, place.line, place.column, names)
     for state, place in drawing.states.items():
@@ -127,6 +138,32 @@ def _without_head(text: str, arrow: Arrow) -> Change:
     stroke = "|" if (line[at] == "v") != border else "-"
     lines[arrow.place.line - 1] = line[:at] + stroke + line[at + 1 :]
     return Change(what=f"no head into {arrow.target}", line=arrow.place.line, text="\n".join(lines))
+
+
+def _without_line(text: str, arrow: Arrow) -> Change:
+    """No stroke from the head back to where the line turns, branches or begins; lines that cross it stay."""
+    lines = _without_head(text, arrow).text.split("\n")
+    head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
+    down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]
+    row, column = arrow.place.line - 1, arrow.place.column - 1
+    if lines[row][column] == {"v": "|"}.get(head, "-"):
+        lines[row] = lines[row][:column] + " " + lines[row][column + 1 :]
+    while True:
+        row, column = row + down, column + right
+        if lines[row][column] != ("|" if down else "-"):
+            break
+        lines[row] = lines[row][:column] + " " + lines[row][column + 1 :]
+    border = "-" if down else "|"
+    if lines[row][column] == "+" and _on_border(lines, row, column, border):
+        lines[row] = lines[row][:column] + border + lines[row][column + 1 :]
+    return Change(what=f"no line into {arrow.target}", line=arrow.place.line, text="\n".join(lines), first=row + 1)
+
+
+def _on_border(lines: list[str], row: int, column: int, border: str) -> bool:
+    """Whether strokes of a *border* stand on both sides."""
+    if border == "-":
+        return lines[row][column - 1] == lines[row][column + 1 : column + 2] == "-"
+    return all(lines[row + off][column : column + 1] in {"|", "+"} for off in (-1, 1))
 
 
 def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> Iterator[Change]:
