@@ -130,6 +130,8 @@ WRONG = [
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
     ("python:carpenter:number", "is not a function or a class", "when it is called"),
     ("python:carpenter:broken", "makes no system: RuntimeError: no door today", "takes no arguments"),
+    ("exec:/no/such/door", "makes no system: no command that can be run: '/no/such/door'", "that can be run"),
+    ("exec:echo hello", "its first line is to be", "docs/exec-protocol.md"),
     ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "docs/conformance.md"),
 ]
 
@@ -188,6 +190,17 @@ def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
     assert terminal.end() == 0
     assert "testing" not in piped.stderr
     assert "testing" in terminal.shown
+
+
+def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
+    """As soon as was asked for."""
+    (workshop / "slow.sh").write_text('echo \'{"fsm": 1, "can": []}\'; read x; sleep 60\n', encoding="utf-8")
+
+    ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
+
+    assert ran.returncode == 1
+    assert "it cannot be reset" in ran.stdout
+    assert "within 0.2 s" in ran.stdout
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     "--steps", type=click.IntRange(min=1), default=50, show_default=True, help="The most that each of them does."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number, other random tests.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.001), metavar="SECONDS", help="What a process may take for each answer."
+)
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option(
     "--fail-on",
@@ -64,6 +67,7 @@ def command(
     examples: int,
     steps: int,
     seed: int,
+    timeout: float | None,
     again: str | None,
     least: Level,
     form: str,
@@ -89,7 +93,7 @@ def command(
     """
     machine = load(model)
     machine_under(model, profile)  # which may not have it
-    factory = find(system, machine)
+    factory = find(system, machine, timeout=timeout)
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(system)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:

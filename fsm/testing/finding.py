@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import load
 from fsm.testing.simulated import Simulated
+from fsm.testing.system import BrokenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +28,10 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 """By machine, the module and the class that make the reference implementation a system."""
 
 
-def find(name: str, machine: Machine) -> Callable[[], System]:
+def find(name: str, machine: Machine, *, timeout: float | None = None) -> Callable[[], System]:
     """What makes the system called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
+
+    A process has *timeout* seconds for each answer.
 
     Raises :class:`InputError` where there is none such.
 
@@ -38,19 +41,19 @@ def find(name: str, machine: Machine) -> Callable[[], System]:
     'absent'
     """
     kind, _, rest = name.partition(":")
-    factory = _factory(name, kind, rest, machine)
+    factory = _factory(name, kind, rest, machine, timeout)
     return lambda: _checked(name, factory)
 
 
-def _factory(name: str, kind: str, rest: str, machine: Machine) -> Callable[[], System]:
+def _factory(name: str, kind: str, rest: str, machine: Machine, timeout: float | None) -> Callable[[], System]:
     match kind:
         case "reference" if not rest:
             return _reference(machine)
         case "python" if rest:
             return _python(name, rest)
         case "exec" if rest.strip():
-            child: Callable[[str], System] = import_module("fsm.testing.child").child
-            return lambda: child(rest)
+            child: Callable[..., System] = import_module("fsm.testing.child").child
+            return lambda: child(rest, **({} if timeout is None else {"timeout": timeout}))
         case "model" if rest:
             other = load(rest)
             return lambda: Simulated(other)
@@ -101,6 +104,12 @@ def _checked(name: str, factory: Callable[[], System]) -> System:
         system = factory()
     except InputError:
         raise
+    except BrokenError as error:
+        raise _wrong(
+            name, f"makes no system: {error}", "a system says first what it can: see docs/exec-protocol.md"
+        ) from error
+    except OSError as error:
+        raise _wrong(name, f"makes no system: {error.strerror or error}", "name a command that can be run") from error
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         raise _wrong(name, f"makes no system: {told}", "the factory takes no arguments and returns a system") from error

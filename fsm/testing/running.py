@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from fsm.testing.plan import Edge, Step
     from fsm.testing.system import System
     from fsm.testing.walking import Failure
+
+
+KINDS: Final = 25
+"""Failures of different kinds after which nobody wants to know of more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +151,8 @@ def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int]
             except FailedError as failed:
                 if failed.failure.kind not in found:
                     found[failed.failure.kind] = shorten(oracle, system, failed.failure)
-                if not failed.failure.trace:
-                    return list(found.values())  # it cannot even begin
+                if not failed.failure.trace or len(found) >= KINDS:
+                    return list(found.values())
     return list(found.values())
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fsm.testing.system import System
     from fsm.testing.walking import Failure
 
-TRIES = 2_000
+TRIES = 500
 """Tests that are run at most in search of a shorter one."""
 
 
