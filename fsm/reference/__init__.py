@@ -1,1 +1,5 @@
-"""Reference implementations: objects whose lifecycle decisions come from the shipped machines, and whose data is theirs."""
+"""The reference implementation: objects whose lifecycle is a machine's, and whose data are their own.
+
+What may happen, what follows, and what is replied is read from the machine
+(:mod:`fsm.driving`); the code here adds records, files and messages.
+"""

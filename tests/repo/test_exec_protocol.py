@@ -1,0 +1,82 @@
+"""``docs/exec-protocol.md`` says how a child is talked to: its example is run, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from fsm.testing import child, process
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "exec-protocol.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def _cells(heading: str) -> list[str]:
+    """The first cells of the table below *heading*, without its head."""
+    (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    rows = [row.split("|")[1].strip().strip("`") for row in section.splitlines() if row.startswith("|")]
+    return rows[2:]
+
+
+def _keys(kind: type[msgspec.Struct]) -> list[str]:
+    return [field.name for field in msgspec.structs.fields(kind)]
+
+
+def _script(folder: Path) -> str:
+    (text,) = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+    script = folder / "door.sh"
+    script.write_text(text, encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+def _said(by: str) -> list[str]:
+    return re.findall(rf"^{by} (.*)$", TEXT, re.MULTILINE)
+
+
+def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
+    """Line by line."""
+    asked = "".join(f"{line}\n" for line in _said(">"))
+
+    done = subprocess.run([_script(tmp_path)], input=asked, capture_output=True, text=True, check=True)
+
+    assert _said("<") == done.stdout.splitlines()
+
+
+def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
+    """By the same steps."""
+    log = tmp_path / "asked"
+    door = child.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
+    door.reset()
+    seen = [(door.do(event), door.shows()) for event in ("push", "pull")]
+    door.close()
+
+    assert [("ok", "OPEN"), ("ok", "SHUT")] == seen
+    assert _said(">") == log.read_text().splitlines()
+
+
+def test_the_keys_are_those_of_the_protocol() -> None:
+    assert _keys(child.Greeting) == _cells("The greeting")
+    assert _keys(child.Answer) == _cells("Answers")
+    assert set(get_args(child.Ability)) == set(re.findall(r"(?:^|\. )`(\w+)`: ", TEXT, re.MULTILINE))
+
+
+@pytest.mark.parametrize("example", _cells("Requests"))
+def test_requests_are_written_as_shown(example: str) -> None:
+    assert example == msgspec.json.encode(msgspec.json.decode(example, type=child.Request)).decode()
+
+
+def test_every_request_is_shown() -> None:
+    assert set(_keys(child.Request)) == {key for each in _cells("Requests") for key in msgspec.json.decode(each)}
+
+
+def test_the_limits_are_those_that_are_said() -> None:
+    assert (child.START, child.TIMEOUT, child.GRACE) == (30, 5, 2)
+    assert (process.LONGEST, process.KEPT) == (2**20, 5)
+    for each in ("within 30 seconds", "within 5 seconds", "two seconds later", "a mebibyte", "the last five lines"):
+        assert each in " ".join(TEXT.split())

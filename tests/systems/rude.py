@@ -1,0 +1,182 @@
+"""A child that behaves until it is asked to do ``it``: ``rude.py MANNERS [FILE]``.
+
+FILE is for what it leaves behind: process ids, or that it has run before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG: Final = 1_000_000.0
+"""Seconds: for ever."""
+
+FILE: Final = Path(sys.argv[2] if len(sys.argv) > 2 else os.devnull)
+
+
+def say(text: str) -> None:
+    """Write *text* as it is."""
+    sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
+    sys.stdout.flush()
+
+
+def fine(number: int, **more: object) -> None:
+    """A right answer."""
+    say(json.dumps({"id": number, "reply": "ok", "shows": "SHUT", **more}) + "\n")
+
+
+def crash(_number: int) -> None:
+    """End with something to say."""
+    sys.stderr.write("".join(f"line {each}\n" for each in range(9)) + "the door\x1b[2J fell\nno end of line")
+    sys.exit(3)
+
+
+def fault(_number: int) -> None:
+    """End by a signal, and leave no core."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def deaf(_number: int) -> None:
+    """Neither answer nor be asked to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    FILE.write_text(str(os.getpid()))
+    time.sleep(LONG)
+
+
+def flood(_number: int) -> None:
+    """One line without an end."""
+    while True:
+        say("x" * 65_536)
+
+
+def lines(_number: int) -> None:
+    """Lines without an end."""
+    while True:
+        say('{"id":0}\n' * 1000)
+
+
+def twice(number: int) -> None:
+    """One answer too many."""
+    fine(number)
+    fine(number)
+
+
+def partial(number: int) -> None:
+    """A right answer but for the end of its line."""
+    say(json.dumps({"id": number}))
+    time.sleep(LONG)
+
+
+def cut(_number: int) -> None:
+    """An answer that breaks off."""
+    say('{"id":')
+    sys.exit(0)
+
+
+def complain(number: int) -> None:
+    """More on the standard error than a pipe holds, and a right answer."""
+    sys.stderr.write("it creaks\n" * 100_000)
+    fine(number)
+
+
+def mute(_number: int) -> None:
+    """Go on without a standard output."""
+    os.close(1)
+    time.sleep(LONG)
+
+
+def heirs(number: int) -> None:
+    """Have one in the same group, one in a session of its own, and one whose parent has gone; and hear no more."""
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1e6)"
+    children = [
+        subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=alone)
+        for alone in (False, True)
+    ]
+    for each in children:
+        assert each.stdout is not None
+        each.stdout.readline()
+    orphan = ["sh", "-c", 'sleep 1000000 >&2 & echo "$!"']
+    found = subprocess.run(orphan, stdout=subprocess.PIPE, text=True, check=True, start_new_session=True)
+    FILE.write_text(" ".join(map(str, [os.getpid(), *(each.pid for each in children), int(found.stdout)])))
+    fine(number)
+    time.sleep(LONG)
+
+
+def once(number: int) -> None:
+    """Crash, but not the second time."""
+    if FILE.exists():
+        fine(number)
+        return
+    FILE.touch()
+    sys.exit(1)
+
+
+MANNERS: Final[dict[str, Callable[[int], None]]] = {
+    "fine": fine,
+    "crash": crash,
+    "fault": fault,
+    "quit": lambda _number: sys.exit(0),
+    "hang": lambda _number: time.sleep(LONG),
+    "deaf": deaf,
+    "stopped": lambda _number: os.kill(os.getpid(), signal.SIGSTOP),
+    "garbage": lambda _number: say("the door is open\n"),
+    "bytes": lambda _number: say("\udcff\udcfe\0\n"),
+    "empty": lambda _number: say("\n"),
+    "array": lambda _number: say("[1]\n"),
+    "odd-key": lambda number: fine(number, show="SHUT"),
+    "odd-reply": lambda number: say(json.dumps({"id": number, "reply": 0}) + "\n"),
+    "undeclared": lambda number: fine(number, outputs=["Creak"]),
+    "without-id": lambda _number: say('{"reply":"ok"}\n'),
+    "other-id": lambda number: fine(number + 1),
+    "twice": twice,
+    "partial": partial,
+    "cut": cut,
+    "flood": flood,
+    "lines": lines,
+    "complain": complain,
+    "mute": mute,
+    "heirs": heirs,
+    "once": once,
+}
+
+GREETINGS: Final = {
+    "no-greeting": "",
+    "quiet": None,
+    "shell": "command not found\n",
+    "old": '{"fsm":2}\n',
+    "boast": '{"fsm":1,"can":["fly"]}\n',
+}
+
+
+def main(manners: str) -> None:
+    """Greet, and answer."""
+    greeting = GREETINGS.get(manners, '{"fsm":1}\n')
+    if manners == "fickle":
+        greeting = '{"fsm":1,"can":["outputs"]}\n' if FILE.exists() else '{"fsm":1}\n'
+        FILE.touch()
+    if greeting is None:
+        time.sleep(LONG)
+    say(greeting or "")
+    if not greeting:
+        sys.exit(4)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked.get("do") == "it":
+            MANNERS.get(manners, crash)(asked["id"])
+        else:
+            fine(asked["id"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
