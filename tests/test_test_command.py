@@ -130,7 +130,7 @@ WRONG = [
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
     ("python:carpenter:number", "is not a function or a class", "when it is called"),
     ("python:carpenter:broken", "makes no system: RuntimeError: no door today", "takes no arguments"),
-    ("exec:/no/such/door", "makes no system: no command that can be run: '/no/such/door'", "that can be run"),
+    ("exec:/no/such/door", "makes no system: no command that can be run", "that can be run"),
     ("exec:echo hello", "its first line is to be", "docs/exec-protocol.md"),
     ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "docs/conformance.md"),
 ]
@@ -200,7 +200,7 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
 
     assert ran.returncode == 1
     assert "it cannot be reset" in ran.stdout
-    assert "within 0.2 s" in ran.stdout
+    assert "within 0.2 s" in " ".join(ran.stdout.split())
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:
