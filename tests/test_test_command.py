@@ -13,6 +13,7 @@ from machines import DOOR
 from test_cli import Terminal, fsm
 
 from fsm.rules import RULES
+from fsm.testing.finding import REFERENCES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,6 +121,18 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
     assert ran.returncode == 0
     assert "surprise: nothing was told after slam" in ran.stdout
+
+
+@pytest.mark.parametrize("model", REFERENCES)
+def test_the_reference_conforms(model: str) -> None:
+    """In every cell that can be reached, also as old releases have it."""
+    for profile in ([], ["--profile", "containerd-2.1"]):
+        ran = fsm("test", model, "--against", "reference", "--examples", "20", "--format", "json", *profile)
+
+        found = json.loads(ran.stdout)
+        assert (found["verdict"], ran.returncode) == ("holds", 0), ran.stdout
+        assert all(each["met"] for each in found["cells"])
+        assert not found["beyond"]
 
 
 WRONG = [

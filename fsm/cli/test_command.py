@@ -93,7 +93,7 @@ def command(
     """
     machine = load(model)
     machine_under(model, profile)  # which may not have it
-    factory = find(system, machine, timeout=timeout)
+    factory = find(system, machine, profile=profile, timeout=timeout)
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(system)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fsm.building import under
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import load
 from fsm.testing.simulated import Simulated
@@ -28,10 +30,12 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 """By machine, the module and the class that make the reference implementation a system."""
 
 
-def find(name: str, machine: Machine, *, timeout: float | None = None) -> Callable[[], System]:
+def find(
+    name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None
+) -> Callable[[], System]:
     """What makes the system called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
 
-    A process has *timeout* seconds for each answer.
+    A reference, and a model, is as *profile* has it.  A process has *timeout* seconds for each answer.
 
     Raises :class:`InputError` where there is none such.
 
@@ -41,33 +45,29 @@ def find(name: str, machine: Machine, *, timeout: float | None = None) -> Callab
     'absent'
     """
     kind, _, rest = name.partition(":")
-    factory = _factory(name, kind, rest, machine, timeout)
+    match kind:
+        case "reference" if not rest:
+            factory = _reference(machine, profile or "")
+        case "python" if rest:
+            factory = _python(name, rest)
+        case "exec" if rest.strip():
+            child: Callable[..., System] = import_module("fsm.testing.child").child
+            limits = {} if timeout is None else {"timeout": timeout}
+            factory = partial(child, rest, **limits)
+        case "model" if rest:
+            other = load(rest)
+            factory = partial(Simulated, under(other, profile) if profile and profile in other.profiles else other)
+        case _:
+            raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return lambda: _checked(name, factory)
 
 
-def _factory(name: str, kind: str, rest: str, machine: Machine, timeout: float | None) -> Callable[[], System]:
-    match kind:
-        case "reference" if not rest:
-            return _reference(machine)
-        case "python" if rest:
-            return _python(name, rest)
-        case "exec" if rest.strip():
-            child: Callable[..., System] = import_module("fsm.testing.child").child
-            return lambda: child(rest, **({} if timeout is None else {"timeout": timeout}))
-        case "model" if rest:
-            other = load(rest)
-            return lambda: Simulated(other)
-        case _:
-            raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-
-
-def _reference(machine: Machine) -> Callable[[], System]:
+def _reference(machine: Machine, profile: str) -> Callable[[], System]:
     if machine.name not in REFERENCES:
         hint = f"there is one of {', '.join(REFERENCES)}; or say {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, kind = REFERENCES[machine.name]
-    factory: Callable[[], System] = getattr(import_module(module), kind)
-    return factory
+    return partial(getattr(import_module(module), kind), profile)
 
 
 def _python(name: str, rest: str) -> Callable[[], System]:
