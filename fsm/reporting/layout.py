@@ -29,15 +29,16 @@ class Layout:
         self.width = max(width, _NARROWEST)
         self.style = style
 
-    def reasons(self, violation: Violation) -> Iterator[str]:
-        """Why *violation* is one, what would have been legal, and what it looks like."""
+    def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
+        """Why *violation* is one, what would have been legal, and what it looks like; with *edits* what mends a trace."""
         yield from self.row("before", words.before(violation))
         yield from self.row("allowed", words.allowed(violation))
         clause = violation.clause
         yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         yield from self.row("source", clause.source)
         yield from self.row("", clause.link)
-        yield from self.row("legal if", words.edits(violation))
+        if edits:
+            yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
             yield from self.row("known", known)
         for link in dict.fromkeys(each.link for each in violation.resembles):

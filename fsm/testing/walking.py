@@ -154,6 +154,7 @@ class Walk:
         self.trace.append(Taken(step=step, seen=seen))
         after = self.oracle.legal(self.belief, step, seen)
         if not after:
+            self._meet(step)
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
         self.belief = after
@@ -253,6 +254,13 @@ class Walk:
             raise FailedError(Failure(trace=tuple(self.trace), broken=_told(error))) from error
         if fault:
             raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
+
+    def _meet(self, step: Step) -> None:
+        """Count the cell that was violated: it was met."""
+        if self.point is not None:
+            table = self.oracle.plan.table
+            row = table.row[step.event]
+            self.cover.cells[table.end[row] if step.stage == "end" else row, self.point.state] += 1
 
     def _cover(self, edge: Edge) -> None:
         self.cover.cells.update(edge.cells)

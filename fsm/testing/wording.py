@@ -28,7 +28,7 @@ def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str
         label = "test" if not number else ""
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
     if violation:
-        yield from layout.reasons(violation)
+        yield from layout.reasons(violation, edits=False)
     if again and failure.trace:
         steps = shlex.quote("; ".join(map(str, failure.steps)))
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"
