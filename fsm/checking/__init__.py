@@ -132,15 +132,15 @@ def _compare(
     """The conclusion on a claim that speaks of something else beside the machine."""
     match claim:
         case Follows(other=other):
-            return check_follows(table, tabulate(_alike(other, profile)), limit)
+            return check_follows(table, tabulate(alike(other, profile)), limit)
         case Refines(other=other, overlap=overlap):
-            return check_refines(table, tabulate(_alike(other, profile)), overlap, limit)
+            return check_refines(table, tabulate(alike(other, profile)), overlap, limit)
         case MatchesDiagram():
             return check_matches(claim, table.machine)
         case _:
             assert_never(claim)
 
 
-def _alike(other: Machine, profile: str | None) -> Machine:
+def alike(other: Machine, profile: str | None) -> Machine:
     """*other* as *profile* has it, if it has such a profile."""
     return under(other, profile) if profile in other.profiles and profile else other

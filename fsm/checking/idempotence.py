@@ -36,13 +36,8 @@ def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple
     From every state that can be reached in which no call is in progress.
     """
     table = stepping.table
-    twice = _Twice(
-        steps=stepping.steps([claim.once.means] if claim.once else []),
-        row=table.row[claim.event],
-        once=holds(claim.once.means, table) if claim.once else None,
-        busy=frozenset(way.to for way in table.ways if way.begins),
-    )
-    found: Searched[Node] = search(Node(table.initial), twice.following, limit=limit)
+    automaton = twice(claim, stepping)
+    found: Searched[Node] = search(Node(table.initial), automaton.following, limit=limit)
     if found.path is not None:
         return Refuted(evidence=Run(initial=table.states[table.initial], steps=found.path)), found.counts
     if not any(node.calls for node in found.nodes):
@@ -51,8 +46,19 @@ def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple
     return Proved(), found.counts
 
 
+def twice(claim: Idempotent, stepping: Stepping) -> Twice:
+    """The automaton of *claim*."""
+    table = stepping.table
+    return Twice(
+        steps=stepping.steps([claim.once.means] if claim.once else []),
+        row=table.row[claim.event],
+        once=holds(claim.once.means, table) if claim.once else None,
+        busy=frozenset(way.to for way in table.ways if way.begins),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Twice:
+class Twice:
     """The machine, and at some moment two calls of ``row`` in a row with nothing in between."""
 
     steps: Steps
@@ -61,21 +67,30 @@ class _Twice:
     busy: frozenset[int]
 
     def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*, the second call where nothing is said of it included."""
         table = self.steps.table
-        if not node.going and not node.calls:
-            for step in self.steps.after(node.state):
-                yield Edge(taken=step.taken, to=Node(step.way.to))
-                if step.row == self.row and node.state not in self.busy:
-                    yield from self._called(node, step)
-            return
-        row = table.end[self.row] if node.going else self.row
-        if table.step(node.state, row) is None:
-            state = table.states[node.state]
-            taken = Taken(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
-            yield Edge(taken=taken, to=node, found=node.calls > 0)
+        if node.going or node.calls:
+            row = self._due(node)
+            if table.step(node.state, row) is None:
+                state = table.states[node.state]
+                taken = Taken(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
+                yield Edge(taken=taken, to=node, found=node.calls > 0)
         for step in self.steps.after(node.state):
-            if step.row == row:
+            yield from self.taken(node, step)
+
+    def taken(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
+        """What *step* from *node* leads to: nothing, if it comes between the two calls."""
+        if node.going or node.calls:
+            if step.row == self._due(node):
                 yield from self._called(node, step)
+            return
+        yield Edge(taken=step.taken, to=Node(step.way.to))
+        if step.row == self.row and node.state not in self.busy:
+            yield from self._called(node, step)
+
+    def _due(self, node: Node) -> int:
+        """The row of what must come next: the call in progress goes on, or the second one is made."""
+        return self.steps.table.end[self.row] if node.going else self.row
 
     def _called(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
         """What *step*, of one of the two calls, leads to."""

@@ -27,10 +27,12 @@ from fsm.monitoring.possibility import within
 from fsm.trace import Observation, key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from fsm.checking.instants import Step
     from fsm.checking.searching import Searched
     from fsm.evidence import Conclusion
+    from fsm.machine import Event
     from fsm.monitoring.possibility import Possibilities
     from fsm.properties import Counts
     from fsm.table import Table, Way
@@ -63,7 +65,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     With no overlap calls are single steps.  Raises :class:`TooManyError` if
     what may be true of *other* grows beyond bounds.
     """
-    product = _Product(table=table, believing=_believing(table, other), overlap=overlap)
+    product = _Product(table=table, believing=believing(table, other), overlap=overlap)
     start = Node(table.initial, (), product.believing.initial)
     found: Searched[Node] = search(start, product.following, limit=limit)
     return _concluded(found, product.believing, table, other)
@@ -75,8 +77,20 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
     Signals that both have are the same; what else *other* has, but for what
     is hidden, does not happen.
     """
-    believing = _believing(table, other, whole=True)
+    listening = listener(table, other)
     steps = Steps(table)
+
+    def following(node: Node) -> Iterator[Edge[Node]]:
+        for step in steps.after(node.state):
+            belief = listening.after(node.belief, step)
+            yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
+
+    found: Searched[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
+    return _concluded(found, listening.believing, table, other)
+
+
+def listener(table: Table, other: Table) -> Listener:
+    """What *other* makes of the outputs of *table*."""
     shared = {
         each.index: each.event.name
         for each in table.rows
@@ -84,28 +98,38 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
         and each.event.name in other.row
         and other.rows[other.row[each.event.name]].event.kind == "signal"
     }
-
-    def following(node: Node) -> Iterator[Edge[Node]]:
-        for step in steps.after(node.state):
-            belief = node.belief
-            for event in (*([shared[step.row]] if step.row in shared else []), *step.way.emits):
-                belief = believing.after(belief, Observation(event=event)) if belief >= 0 else belief
-            yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
-
-    found: Searched[Node] = search(Node(table.initial, (), believing.initial), following, limit=limit)
-    return _concluded(found, believing, table, other)
+    return Listener(believing=believing(table, other, whole=True), shared=shared)
 
 
-def _concluded(found: Searched[Node], believing: _Believing, table: Table, other: Table) -> tuple[Conclusion, Counts]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """The other machine, which hears outputs as its events, and the signals that both have, by row."""
+
+    believing: Believing
+    shared: Mapping[int, str]
+
+    def after(self, belief: int, step: Step) -> int:
+        """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
+        for event in self.heard(step):
+            if belief >= 0:
+                belief = self.believing.after(belief, Observation(event=event))
+        return belief
+
+    def heard(self, step: Step) -> tuple[str, ...]:
+        """What *step* tells the other machine; it may not know all of it."""
+        return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
+
+
+def _concluded(found: Searched[Node], beliefs: Believing, table: Table, other: Table) -> tuple[Conclusion, Counts]:
     if found.path is not None:
         run = Run(initial=table.states[table.initial], steps=found.path)
         last = found.path[-1]
         shows = table.machine.states[last.target].shows if last.event == SIGHT else ""
-        states = tuple(other.states[state] for state in believing.refused)
+        states = tuple(other.states[state] for state in beliefs.refused)
         return Refuted(
             evidence=Unexplained(run=run, other=other.machine.name, states=states, shows=shows)
         ), found.counts
-    if not believing.tried:
+    if not beliefs.tried:
         return Vacuous(unmet=f"an event of {other.machine.name}"), found.counts
     return Proved(), found.counts
 
@@ -114,7 +138,7 @@ SIGHT = ""
 """The event of a step in which somebody reads the state."""
 
 
-def _believing(table: Table, other: Table, *, whole: bool = False) -> _Believing:
+def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
     """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
     names = dict(other.row)
     names |= {event.rpc: other.row[event.name] for event in other.machine.events.values() if event.rpc}
@@ -128,11 +152,11 @@ def _believing(table: Table, other: Table, *, whole: bool = False) -> _Believing
             or (not whole and row.event.kind == "signal" and not known & {row.event.name, row.event.rpc})
         )
     )
-    return _Believing(dynamics=Dynamics(table=other, unseen=unseen, names=names))
+    return Believing(dynamics=Dynamics(table=other, unseen=unseen, names=names))
 
 
 @dataclass(slots=True, kw_only=True)
-class _Believing:
+class Believing:
     """Beliefs about the other machine, by number, and where each observation leads."""
 
     dynamics: Dynamics
@@ -145,7 +169,17 @@ class _Believing:
 
     @property
     def initial(self) -> int:
+        """Of the other machine at its beginning."""
         return self._numbered(self.dynamics.beginning())
+
+    @property
+    def everything(self) -> int:
+        """Where nothing is known of the other machine."""
+        return self._numbered(self.dynamics.everything())
+
+    def called(self, event: Event) -> str:
+        """What the other machine knows *event* by: its name on the wire, or else its name."""
+        return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Observation) -> int:
         """The belief that *seen* leaves of *belief*; -1 if nothing explains it."""
@@ -191,7 +225,7 @@ class _Product:
     """The machine, its calls in progress, and what may be true of the other."""
 
     table: Table
-    believing: _Believing
+    believing: Believing
     overlap: int
     met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
 
@@ -316,6 +350,4 @@ class _Product:
         return self.believing.after(belief, Observation(event=self._name(row), phase=phase, reply=reply))
 
     def _name(self, row: int) -> str:
-        """What the other machine knows the event by: its name on the wire, or else its name."""
-        event = self.table.rows[row].event
-        return event.rpc if event.rpc in self.believing.dynamics.names else event.name
+        return self.believing.called(self.table.rows[row].event)

@@ -45,7 +45,7 @@ class _Link:
 
 def check_leads_to(claim: LeadsTo, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the target comes after each source, in every fair run."""
-    waiting = _Waiting(claim, stepping)
+    waiting = Waiting(claim, stepping)
     waiting.explore(limit)
     counts = Counts(
         states=len(waiting.depth), transitions=waiting.transitions, depth=max(waiting.depth.values(), default=0)
@@ -57,7 +57,7 @@ def check_leads_to(claim: LeadsTo, stepping: Stepping, limit: int) -> tuple[Conc
     return (Proved() if waiting.asked else Vacuous(unmet=claim.source.text)), counts
 
 
-class _Waiting:
+class Waiting:
     """The machine beside one bit: whether the target is due."""
 
     def __init__(self, claim: LeadsTo, stepping: Stepping) -> None:
@@ -74,7 +74,7 @@ class _Waiting:
 
     def explore(self, limit: int) -> None:
         """Everything that can be reached, breadth first."""
-        start = Node(self.table.initial, self._due(due=False, instants=[self.steps.beginning]))
+        start = Node(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
         self.depth[start] = 0
         queue = deque([start])
         while queue:
@@ -82,7 +82,7 @@ class _Waiting:
             links = self.links[node] = []
             for step in self.steps.after(node.state):
                 self.transitions += 1
-                to = Node(step.way.to, self._due(due=node.due, instants=step.instants))
+                to = Node(step.way.to, self.due(due=node.due, instants=step.instants))
                 # A step of several outputs may meet the target, and then the source once more.
                 if node.due and to.due and not any(self.target(at) for at in step.instants):
                     links.append(_Link(step=step, to=to))
@@ -93,7 +93,8 @@ class _Waiting:
                     self.before[to] = (node, step.taken)
                     queue.append(to)
 
-    def _due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
+    def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
+        """Whether the target is due after *instants* too."""
         for at in instants:
             source, target = self.source(at), self.target(at)
             self.asked = self.asked or source
@@ -102,11 +103,12 @@ class _Waiting:
 
     # -- fairness ----------------------------------------------------------
 
-    def _possible(self, fair: Fair, node: Node) -> bool:
-        """Whether what is *fair* can happen at *node*."""
-        return any(self._takes(fair, step) for step in self.steps.after(node.state))
+    def possible(self, fair: Fair, state: int) -> bool:
+        """Whether what is *fair* can happen in *state*."""
+        return any(self.takes(fair, step) for step in self.steps.after(state))
 
-    def _takes(self, fair: Fair, step: Step) -> bool:
+    def takes(self, fair: Fair, step: Step) -> bool:
+        """Whether *step* is what is *fair*."""
         row = self.table.rows[step.row]
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
@@ -115,7 +117,7 @@ class _Waiting:
     def stops(self, due: Sequence[Node]) -> Run | None:
         """A run that stops while the target is due, since nothing fair can happen."""
         for node in due:
-            if not any(self._possible(fair, node) for fair in self.fair):
+            if not any(self.possible(fair, node.state) for fair in self.fair):
                 return Run(initial=self._initial(), steps=way(self.before, node), stopped=True)
         return None
 
@@ -139,9 +141,9 @@ class _Waiting:
     def _fair_in(self, those: frozenset[Node], links: Sequence[_Link]) -> Iterator[frozenset[Node]]:
         hungry: set[Node] = set()
         for fair in self.fair:
-            if any(self._takes(fair, link.step) for link in links):
+            if any(self.takes(fair, link.step) for link in links):
                 continue
-            possible = {node for node in those if self._possible(fair, node)}
+            possible = {node for node in those if self.possible(fair, node.state)}
             if not fair.strongly and possible == those:
                 return
             if fair.strongly:
@@ -159,10 +161,10 @@ class _Waiting:
             cycle: list[tuple[Node, _Link]] = []
             here = start
             for fair in self.fair:
-                if any(self._takes(fair, link.step) for _, link in cycle):
+                if any(self.takes(fair, link.step) for _, link in cycle):
                     continue
                 if not fair.strongly and any(
-                    not self._possible(fair, node) for node in (start, *(n for n, _ in cycle))
+                    not self.possible(fair, node.state) for node in (start, *(n for n, _ in cycle))
                 ):
                     continue
                 part = self._towards(here, those, fair)
@@ -180,7 +182,7 @@ class _Waiting:
         return self._path(
             here,
             those,
-            lambda link: self._takes(fair, link.step) or (not fair.strongly and not self._possible(fair, link.to)),
+            lambda link: self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state)),
         )
 
     def _back(self, here: Node, start: Node, those: frozenset[Node]) -> list[tuple[Node, _Link]]:

@@ -62,32 +62,41 @@ def check_reachable(claim: Reachable, stepping: Stepping, limit: int) -> tuple[C
 def check_always(claim: Always, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
     """Whether every instant, or those of which ``when`` holds, meet each condition."""
     total = _total(())
-    for said in claim.conditions:
-        breach: Condition = Not(of=said.means)
-        if claim.when is not None:
-            breach = All(of=(claim.when.means, breach))
-        run, counts = _run_through((Said(text=f"not ({said.text})", means=breach),), None, stepping, limit)
+    for sequence in breaches(claim):
+        run, counts = _run_through(sequence, None, stepping, limit)
         total = _total((total, counts))
         if run is not None:
             return Refuted(evidence=run), total
     return _unless_vacuous(stepping, [claim.when] if claim.when else []), total
 
 
+def breaches(claim: Always) -> tuple[Sequence, ...]:
+    """What must never be, for *claim* to hold: a sequence for each of its conditions."""
+    asked = (claim.when.means,) if claim.when else ()
+    found: list[Sequence] = []
+    for said in claim.conditions:
+        breach: Condition = Not(of=said.means)
+        means = All(of=(*asked, breach)) if asked else breach
+        found.append((Said(text=f"not ({said.text})", means=means),))
+    return tuple(found)
+
+
 def _run_through(sequence: Sequence, until: Said | None, stepping: Stepping, limit: int) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
-    through, table = _through(sequence, until, stepping), stepping.table
+    automaton, table = through(sequence, until, stepping), stepping.table
     initial = table.states[table.initial]
-    start = through.advance(0, [through.steps.beginning])
+    start = automaton.advance(0, [automaton.steps.beginning])
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
-    found: Searched[Node] = search((table.initial, start), through.following, limit=limit)
+    found: Searched[Node] = search((table.initial, start), automaton.following, limit=limit)
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
 
 
-def _through(sequence: Sequence, until: Said | None, stepping: Stepping) -> _Through:
+def through(sequence: Sequence, until: Said | None, stepping: Stepping) -> Through:
+    """The automaton of *sequence*, which *until* makes start anew."""
     table = stepping.table
     conditions = [each.means for each in sequence]
-    return _Through(
+    return Through(
         steps=stepping.steps([*conditions, *([until.means] if until else [])]),
         conditions=tuple(holds(each, table) for each in conditions),
         until=holds(until.means, table) if until else None,
@@ -95,7 +104,7 @@ def _through(sequence: Sequence, until: Said | None, stepping: Stepping) -> _Thr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Through:
+class Through:
     """The automaton of one sequence beside the machine."""
 
     steps: Steps
@@ -103,6 +112,7 @@ class _Through:
     until: Callable[[Instant], bool] | None
 
     def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*; it is what is looked for if all conditions have held."""
         state, held = node
         for step in self.steps.after(state):
             now = self.advance(held, step.instants)
