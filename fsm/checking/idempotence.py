@@ -70,7 +70,7 @@ class Twice:
         """Every step from *node*, the second call where nothing is said of it included."""
         table = self.steps.table
         if node.going or node.calls:
-            row = self._due(node)
+            row = self.due(node)
             if table.step(node.state, row) is None:
                 state = table.states[node.state]
                 taken = Taken(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
@@ -81,14 +81,14 @@ class Twice:
     def taken(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
         """What *step* from *node* leads to: nothing, if it comes between the two calls."""
         if node.going or node.calls:
-            if step.row == self._due(node):
+            if step.row == self.due(node):
                 yield from self._called(node, step)
             return
         yield Edge(taken=step.taken, to=Node(step.way.to))
         if step.row == self.row and node.state not in self.busy:
             yield from self._called(node, step)
 
-    def _due(self, node: Node) -> int:
+    def due(self, node: Node) -> int:
         """The row of what must come next: the call in progress goes on, or the second one is made."""
         return self.steps.table.end[self.row] if node.going else self.row
 
