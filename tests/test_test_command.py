@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 IMPLEMENTATION = '''\
 """A door, and some that are not."""
 
+import time
+
 
 class Door:
     def reset(self):
@@ -64,6 +66,34 @@ class Silent(Door):
 
     def outputs(self):
         return [each for each in super().outputs() if each != "Bang"]
+
+
+class Nothing(Door):
+    def do(self, event):
+        from fsm.testing.system import UnsupportedError
+
+        raise UnsupportedError(event)
+
+
+class Slow(Door):
+    """Looks, and leaps later."""
+
+    def do(self, event):
+        before = self.at
+        if event == "push" and before == "gone":
+            time.sleep(0.001)
+            return "NOT_FOUND"
+        if event == "push":
+            time.sleep(0.001)
+            self.at = "open"
+            return "ok"
+        return super().do(event)
+
+    def arrange(self, event, outcome):
+        return False
+
+    def outputs(self):
+        return []
 
 
 class Half:
@@ -113,6 +143,26 @@ def test_a_system_that_does_not(workshop: Path) -> None:
     )
     assert repeated.returncode == 1
     assert again in repeated.stdout
+
+
+def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
+    """Exit code 3."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Nothing", cwd=workshop)
+
+    assert ran.returncode == 3
+    assert ran.stdout.endswith("verdict: unknown, since nothing could be tested\n")
+
+
+def test_races_are_looked_for_when_asked(workshop: Path) -> None:
+    """Whoever looks and leaps later brings back what was removed in between."""
+    command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
+
+    alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
+    together = fsm(*command, "--threads", "2", "--format", "json", cwd=workshop)
+
+    assert alone.returncode == 0, alone.stdout
+    assert together.returncode == 1, together.stdout
+    assert "remove" in json.loads(together.stdout)["race"]
 
 
 def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:

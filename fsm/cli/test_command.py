@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number, other random tests.")
 @click.option(
+    "--threads",
+    type=click.IntRange(min=1, max=8),
+    default=1,
+    show_default=True,
+    help="Call it from so many at once too, and look for races.",
+)
+@click.option(
     "--timeout", type=click.FloatRange(min=0.001), metavar="SECONDS", help="What a process may take for each answer."
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
@@ -67,6 +74,7 @@ def command(
     examples: int,
     steps: int,
     seed: int,
+    threads: int,
     timeout: float | None,
     again: str | None,
     least: Level,
@@ -108,6 +116,7 @@ def command(
                 examples=examples,
                 steps=steps,
                 chance=seed,
+                threads=threads,
                 advanced=advanced,
             )
     if form == "json":
@@ -116,7 +125,7 @@ def command(
         click.echo(
             report.text(tested, again=command, least=least, width=width(), style=style), nl=False, color=ctx.color
         )
-    return int(any(report.fails(each, least) for each in tested.failures))
+    return report.answer(tested, least).value
 
 
 def _steps(text: str, machine: Machine) -> tuple[Step, ...]:

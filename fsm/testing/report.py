@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine import LEVELS
-from fsm.reporting import words
+from fsm.reporting import Answer, words
 from fsm.reporting.data import Json, clause_data, dumped, violation_data
 from fsm.reporting.layout import Layout, plain
 from fsm.testing.wording import lines
@@ -26,6 +26,13 @@ def fails(failure: Failure, least: Level) -> bool:
     """Whether *failure* breaks a clause of level *least* or a stronger one; a system that breaks always fails."""
     violation = failure.violation
     return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
+
+
+def answer(tested: Tested, least: Level) -> Answer:
+    """What all of it comes to; where nothing could be tested it is not known."""
+    if tested.race is not None or any(fails(each, least) for each in tested.failures):
+        return Answer.FAILS
+    return Answer.HOLDS if tested.cover.cells else Answer.UNKNOWN
 
 
 def text(
@@ -55,6 +62,10 @@ class _Writer:
             yield ""
             word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
             yield from lines(failure, self.layout, word, how, self.again)
+        if self.tested.race is not None:
+            yield ""
+            yield f"  {self.layout.style('violation', 'red')}: several threads at once see what none of them can in turn"
+            yield from (f"    {words.visible(line)}".rstrip() for line in str(self.tested.race).splitlines())
         yield ""
         yield from self._summary()
 
@@ -64,7 +75,8 @@ class _Writer:
         tested = self.tested
         failing = [each for each in tested.failures if fails(each, self.least)]
         surprises = len(tested.failures) - len(failing)
-        counts = [words.plural(len(failing), "violation")] if failing else []
+        violations = len(failing) + (tested.race is not None)
+        counts = [words.plural(violations, "violation")] if violations else []
         counts += [words.plural(surprises, "surprise")] if surprises else []
         counts.append(words.plural(tested.cover.steps, "step"))
         if tested.cover.unspecified:
@@ -81,8 +93,10 @@ class _Writer:
         unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
         if unarranged:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
-        answer, how = ("fails", "red") if failing else ("holds", "green")
-        yield f"  verdict: {self.layout.style(answer, how)}"
+        came = answer(tested, self.least)
+        how = {Answer.FAILS: "red", Answer.HOLDS: "green", Answer.UNKNOWN: "yellow"}[came]
+        why = ", since nothing could be tested" if came is Answer.UNKNOWN else ""
+        yield f"  verdict: {self.layout.style(came.name.lower(), how)}{why}"
 
     def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
         if not cells:
@@ -105,10 +119,11 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
         {
             "machine": table.machine.name,
             "system": tested.system,
-            "verdict": "fails" if any(fails(each, least) for each in tested.failures) else "holds",
+            "verdict": answer(tested, least).name.lower(),
             "steps": tested.cover.steps,
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
+            "race": str(tested.race) if tested.race else None,
             "cells": [
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from fsm.testing.concurrency import concurrently
 from fsm.testing.crashing import crashes
 from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.shortening import shorten
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fsm.machine import Machine
+    from fsm.testing.concurrency import Race
     from fsm.testing.oracle import Oracle
     from fsm.testing.plan import Edge, Step
     from fsm.testing.system import System
@@ -37,7 +39,8 @@ class Tested:
 
     ``reachable`` are the cells, by (row, state), that a test of this system
     could meet at all; ``beyond`` those that others could, but that need what
-    the system has not: to be met while a call is in progress.
+    the system has not: to be met while a call is in progress.  ``race`` is
+    what several threads at once found.
     """
 
     system: str
@@ -46,6 +49,7 @@ class Tested:
     failures: tuple[Failure, ...]
     reachable: tuple[tuple[int, int], ...]
     beyond: tuple[tuple[int, int], ...]
+    race: Race | None = None
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
@@ -69,6 +73,7 @@ def run(
     examples: int = 100,
     steps: int = 50,
     chance: int = 0,
+    threads: int = 1,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
     """Test what *factory* makes against *machine*.
@@ -78,7 +83,8 @@ def run(
     A system that can crash is then let die at every effect of every event.
     If all of that was legal, Hypothesis goes on with *examples* tests of up
     to *steps* steps each, in random order, from the seed *chance*;
-    what it finds is shrunk.  *name* is what the system is called in
+    what it finds is shrunk.  With more *threads* than one the system, of which
+    ``do`` may be called from several then, has races looked for last.  *name* is what the system is called in
     reports; *advanced* is told how far it has come.
 
     >>> from fsm.library import load
@@ -102,11 +108,20 @@ def run(
         reachable = _cells(oracle)
         every = reachable if overlaps else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
-        return Tested(
-            system=name, oracle=oracle, cover=cover, failures=tuple(failures), reachable=reachable, beyond=beyond
-        )
     finally:
         system.close()
+    race = None
+    if threads > 1 and not failures:
+        race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=chance)
+    return Tested(
+        system=name,
+        oracle=oracle,
+        cover=cover,
+        failures=tuple(failures),
+        reachable=reachable,
+        beyond=beyond,
+        race=race,
+    )
 
 
 def replay(
