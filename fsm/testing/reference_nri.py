@@ -39,11 +39,15 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True)
 class _Heard:
-    """A request as it came to a plugin, and what the plugin does about it: nothing, ``error`` or ``lost``."""
+    """A request as it came to a plugin, and what the plugin does about it: nothing, ``error`` or ``lost``.
+
+    ``alone`` says that no other plugin was there.
+    """
 
     index: str
     event: str
     does: str
+    alone: bool
 
 
 @dataclass(kw_only=True, eq=False)
@@ -52,6 +56,7 @@ class _Recorder:
 
     index: str
     heard: list[_Heard]
+    alone: threading.Event
     script: Mapping[str, str] = field(default_factory=dict)
     name: str = "recorder"
     events: tuple[str, ...] = ()
@@ -64,7 +69,7 @@ class _Recorder:
     def handle(self, request: Request) -> Answer:
         """Do as the script says."""
         does = self.script.get(request.event, "")
-        self.heard.append(_Heard(index=self.index, event=request.event, does=does))
+        self.heard.append(_Heard(index=self.index, event=request.event, does=does, alone=self.alone.is_set()))
         if does == "error":
             raise NRIError("as arranged", code="INTERNAL")
         if does == "lost":
@@ -117,6 +122,7 @@ class _NriSystem:
         self._heard: list[_Heard] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
+        self._alone = threading.Event()
         self._domain = _Listed()
         self.nri = self._kind(self._config, Domains([self._domain]))
         self.nri.start()
@@ -169,7 +175,10 @@ class _NriSystem:
         there = True
         for each, following in zip_longest(heard, heard[1:]):
             followed = following is not None and (following.index, following.event) == (SECOND, each.event)
-            right = followed == (each.does != "error") if each.index == FIRST else not (followed and there)
+            if each.index == FIRST:
+                right = each.alone or followed == (each.does != "error")
+            else:
+                right = not (followed and there)
             if not right:
                 order = ", ".join(f"{one.event} to {one.index}" for one in heard)
                 message = (
@@ -188,7 +197,8 @@ class _NriSystem:
         raise NotImplementedError
 
     def _joined(self, index: str) -> _Recorder:
-        plugin = _Recorder(index=index, heard=self._heard, script=self._script if index == FIRST else {})
+        script = self._script if index == FIRST else {}
+        plugin = _Recorder(index=index, heard=self._heard, alone=self._alone, script=script)
         self.nri.register(plugin)
         return plugin
 
@@ -272,12 +282,14 @@ class NriContainerSystem(_NriSystem):
     def _synchronised(self, state: ContainerState) -> None:
         """The second plugin hangs up, and another joins, to which the container is listed in *state*."""
         with self._joining:
+            self._alone.set()
             self.nri.disconnect(self._plugins[SECOND])
             self._domain.containers = (replace(CONTAINER, state=state),)
             try:
                 self._plugins[SECOND] = self._joined(SECOND)
             finally:
                 self._domain.containers = ()
+                self._alone.clear()
 
 
 def _answered(_: object) -> None:
