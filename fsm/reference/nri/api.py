@@ -134,6 +134,7 @@ class NRI:
         """
         if not self.is_enabled():
             return
+        self._check()
         if self._started:
             message = "the NRI interface was started already"
             raise NRIError(message, code="FAILED_PRECONDITION")
