@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
-from fsm.exporting.names import identifiers
 from fsm.exporting.steps import silent, steps
 from fsm.machine import ANY_ERROR
+from fsm.naming import identifiers
 from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some
 
 if TYPE_CHECKING:
