@@ -14,7 +14,9 @@ from fsm.cli.options import complete_models, complete_profiles
 from fsm.errors import nearest
 from fsm.exporting.dot import dot
 from fsm.exporting.promela import promela
+from fsm.exporting.python_statemachine import python_statemachine
 from fsm.exporting.scxml import scxml
+from fsm.exporting.transitions import transitions
 from fsm.exporting.vocabulary import CannotExportError
 from fsm.library import load, specification
 from fsm.properties import Follows
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
     "--to",
     "-t",
     "form",
-    type=click.Choice(["promela", "dot", "json", "scxml"]),
+    type=click.Choice(["promela", "dot", "json", "scxml", "transitions", "python-statemachine"]),
     required=True,
-    help="The language: of the model checker SPIN, of Graphviz, plain data, or state charts of the W3C.",
+    help="The language: of the model checker SPIN, of Graphviz, plain data, state charts of the W3C, "
+    "or of a Python library of that name.",
 )
 @click.option(
     "--profile",
@@ -63,11 +66,14 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     dot      every outcome as an edge of a graph
     json     all that the model says, as data
     scxml    a state chart; each outcome is an event of its own
+    transitions, python-statemachine
+             what these libraries load; each outcome is an event of its own
 
     \b
     fsm export container-status --to promela -o status.pml
     fsm export container-status --to promela --property exited-is-final -o final.pml
     fsm export my/door.toml --to scxml
+    fsm export my/door.toml --to transitions -o door.json
     """
     machine, stated = _asked(name, form, wanted)
     if profile is not None:
@@ -120,5 +126,9 @@ def _text(form: str, machine: Machine, stated: Property | None, file: str) -> st
             return dot(machine)
         case "scxml":
             return scxml(machine)
+        case "transitions":
+            return transitions(machine)
+        case "python-statemachine":
+            return python_statemachine(machine)
         case _:
             return model.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))

@@ -1,15 +1,13 @@
 """A machine as a state chart in SCXML, the W3C's notation, for tools that run or draw those.
 
-An SCXML processor takes the first transition that an event enables, so the
-outcomes of one event in one state must be events of their own: ``stop.stopped``
-and ``stop.failed``; the environment that sends them is who chooses.  The
-step in which a call that takes time goes on is ``stop-ends.stopped``.  Where
-an event does nothing but reply, its transition has no target; where it cannot
-happen, or where the specification is silent, there is none.
+Each outcome is an event of its own, as :mod:`fsm.exporting.happenings` names
+them; what is refused is one too.  Where an event does nothing but reply, its
+transition has no target; where it cannot happen, or where the specification is
+silent, there is none.
 
 What SCXML has no word for stands in attributes and elements of our own
 namespace, so that nothing is lost: replies, clauses, what a state shows,
-cells without a transition, profiles.  No two namespaces use one word for two
+cells without a transition, profiles; :mod:`fsm.importing.ours` reads it.  No two namespaces use one word for two
 things on the same element, since some readers drop the prefixes.
 """
 
@@ -18,8 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fsm.exporting.names import distinct, identifiers
+from fsm.exporting.happenings import rows, words
 from fsm.machine import Cannot, Moves, Refuses, Silent, outcomes
+from fsm.naming import distinct, identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +50,7 @@ class _Chart:
             name: f"_{word}" if word[0] in "0123456789-" else word
             for name, word in identifiers("", machine.states, also="-").items()
         }
-        rows = [*machine.events, *(f"{event.name}-ends" for event in machine.events.values() if event.ends)]
-        self.rows = identifiers("", dict.fromkeys(rows), also="-")
+        self.rows = rows(machine)
         self.clauses: dict[Clause, str] = {}
         self.deviations: dict[str, Deviation] = {}
 
@@ -131,7 +129,7 @@ class _Chart:
     def _transitions(self, element: Element, event: Event, state: str, cell: Cell, *, ends: bool) -> None:
         row = self.rows[f"{event.name}-ends" if ends else event.name]
         ways = outcomes(cell, state, event.kind) or ()
-        for way, word in zip(ways, _words(ways), strict=True):
+        for way, word in zip(ways, words(ways), strict=True):
             attributes = {"event": f"{row}.{word}"}
             if isinstance(cell, Moves):
                 attributes["target"] = self.ids[way.to]
@@ -194,11 +192,3 @@ def _named(parent: Element, name: str, values: tuple[str, ...]) -> None:
     """An element of our own namespace in *parent* for each of *values*."""
     for value in values:
         SubElement(parent, f"fsm:{name}", {"name": value})
-
-
-def _words(ways: tuple[Outcome, ...]) -> list[str]:
-    """The outcomes as parts of event names, each of its own."""
-    words: list[str] = []
-    for way in ways:
-        words.append(distinct(way.name, words, also="-"))
-    return words
