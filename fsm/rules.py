@@ -3,7 +3,7 @@
 Codes are stable and are never used again for another rule.  FSM0xx is the
 form of a model file (:mod:`fsm.reading`), FSM1xx its meaning
 (:mod:`fsm.building`), FSM2xx what is judged by it, FSM3xx what is claimed of it,
-FSM4xx drawings of it, FSM6xx what is tested by it.
+FSM4xx drawings of it, FSM5xx what it is imported from, FSM6xx what is tested by it.
 """
 
 from __future__ import annotations
@@ -286,6 +286,79 @@ _DRAWINGS: Final[Mapping[str, Rule]] = {
     ),
 }
 
+_IMPORTS: Final[Mapping[str, Rule]] = {
+    "FSM501": Rule(
+        finds="a file that cannot be opened",
+        why="there is nothing to import",
+        example="fsm import no/such/door.json",
+    ),
+    "FSM502": Rule(
+        finds="a file of more than 1 MiB",
+        why="no machine that people write is that large; it is some other file",
+        example="fsm import /var/log/syslog",
+    ),
+    "FSM503": Rule(
+        finds="bytes that are not UTF-8",
+        why="names would be guessed",
+        example="a file saved as Latin-1",
+    ),
+    "FSM504": Rule(
+        finds="text that is not JSON, YAML or XML",
+        why="the rest of the file cannot be trusted",
+        example='{"states": ["off", "on"   (the brackets are not closed)',
+    ),
+    "FSM505": Rule(
+        finds="lists, mappings or elements nested more than 32 deep",
+        why="flat machines need five levels; deeper nesting is damage or an attack",
+        example="states: [[[[[[…]]]]]]",
+    ),
+    "FSM506": Rule(
+        finds="an alias in YAML, or a document type in XML",
+        why="by them a small file may stand for an endless one, or read others",
+        example="states: &all [off, on], and *all further down",
+    ),
+    "FSM507": Rule(
+        finds="a file of which it cannot be told what form it has",
+        why="the same words mean other things in other libraries",
+        example='{"nodes": ["off", "on"]}',
+    ),
+    "FSM508": Rule(
+        finds="a word that the form does not have, or a value that it cannot have there",
+        why="the library that the file is for refuses it too, or would misunderstand it",
+        example='{"triger": "press", "source": "off", "dest": "on"}',
+    ),
+    "FSM509": Rule(
+        finds="a word that the form requires and the file lacks",
+        why="without it there is no machine",
+        example='{"trigger": "press", "dest": "on"}   (from where?)',
+    ),
+    "FSM510": Rule(
+        finds="the name of a state that does not exist",
+        why="the library would fail there only when it is reached, or make up the state",
+        example='{"trigger": "press", "source": "off", "dest": "onn"}',
+    ),
+    "FSM511": Rule(
+        finds="states within states, or several at a time",
+        why="a machine here is in one state; which of theirs could be seen is for people to decide",
+        example='{"name": "on", "children": ["dim", "bright"]}',
+    ),
+    "FSM512": Rule(
+        finds="a step that no event takes, that causes others, or that can never be taken",
+        why="a table says what happens when something happens; what happens by itself is another step",
+        example='<transition target="off"/>',
+    ),
+    "FSM513": Rule(
+        finds="a key or a state that stands twice",
+        why="only one of them can be meant",
+        example='"states": ["off", "on", "off"]',
+    ),
+    "FSM514": Rule(
+        finds="a state chart of ours that was changed so that its machine is not well formed",
+        why="what is imported is held to the same rules as what is written",
+        example="a <transition> less in the export of a call that takes time",
+    ),
+}
+
 _SYSTEMS: Final[Mapping[str, Rule]] = {
     "FSM601": Rule(
         finds="a system that is not there, cannot be imported, or has not the methods of one",
@@ -295,6 +368,6 @@ _SYSTEMS: Final[Mapping[str, Rule]] = {
 }
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS, **_SYSTEMS}
+    {**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS, **_IMPORTS, **_SYSTEMS}
 )
 """In the order of the codes."""

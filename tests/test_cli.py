@@ -523,6 +523,11 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
         (["show", "--help"], "MODEL --event --state --profile --format"),
         (["simulate", "--help"], "MODEL --seed --length --entities --overlap --profile JSON fsm judge -"),
         (["schema", "--help"], "JSON Schema editor"),
+        (
+            ["export", "--help"],
+            "MODEL --to promela dot json scxml transitions python-statemachine --profile --property",
+        ),
+        (["import", "--help"], "FILE --from transitions|python-statemachine|scxml --outcomes --output YAML SCXML"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -30,7 +30,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
     "simulate": "Write a trace that a model could have made.",
-    "export": "Write a model in the language of another tool: SPIN, Graphviz, JSON, SCXML.",
+    "export": "Write a model for another tool: SPIN, Graphviz, SCXML, transitions, python-statemachine.",
+    "import": "Make a model of a machine of transitions or python-statemachine, or of SCXML.",
     "schema": "Print the JSON Schema of model and property files, for editors.",
 }
 """The commands in the order of ``--help``, each with its line there."""

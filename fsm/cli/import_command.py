@@ -1,0 +1,52 @@
+"""``fsm import``: a machine of another tool as a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fsm.cli.files import write
+from fsm.importing import FORMS, Form, imported, read
+from fsm.importing.texts import LARGEST
+
+STANDARD_INPUT = "-"
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--from", "-f", "form", type=click.Choice(FORMS), help="Whose it is; by default told from the text.")
+@click.option("--outcomes", is_flag=True, help="EVENT.OUTCOME is an outcome of EVENT, as 'fsm export' writes it.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; it is complete or not there. By default standard output.",
+)
+def command(file: Path, form: Form | None, *, outcomes: bool, output: Path | None) -> int:
+    """Make a model of a machine that another tool has.
+
+    FILE is a configuration of the Python library transitions (the dictionary
+    of its markup, JSON or YAML), a definition of python-statemachine (JSON or
+    YAML), or a state chart in SCXML; - is standard input. What it does not
+    say is filled in as that library behaves, and the model says so at its
+    head. A state chart that 'fsm export' wrote comes back whole.
+
+    \b
+    fsm import door.json -o models/door.toml
+    fsm export cri-pod --to transitions | fsm import - --outcomes
+    """
+    if str(file) == STANDARD_INPUT:
+        data = sys.stdin.buffer.read(LARGEST + 1)
+        found = imported(data, path="stdin", form=form, outcomes=outcomes)
+    else:
+        found = read(file, form=form, outcomes=outcomes)
+    if output is None:
+        click.echo(found.text, nl=False)
+        return 0
+    try:
+        write(output, found.text)
+    except OSError as error:
+        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+    return 0

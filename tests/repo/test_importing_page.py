@@ -1,0 +1,35 @@
+"""``docs/importing.md`` says what import and export do: its example is imported, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fsm.importing import FORMS, imported
+from fsm.rules import RULES
+
+TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "importing.md").read_text(encoding="utf-8")
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The rows of the first table under *heading*, without its first two lines."""
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_example_is_what_is_imported() -> None:
+    """To the letter."""
+    (given,) = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    (made,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+    assert made == imported(given.encode(), path="lamp.yaml").text
+
+
+def test_every_form_is_listed() -> None:
+    assert [row[0].strip("`") for row in _rows("What is read")] == list(FORMS)
+    assert {row[0].strip("`") for row in _rows("What is written")} == set(FORMS)
+
+
+def test_every_mistake_is_listed() -> None:
+    assert [[code, rule.finds] for code, rule in RULES.items() if "FSM5" < code < "FSM6"] == _rows("What can be wrong")
