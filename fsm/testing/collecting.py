@@ -19,8 +19,11 @@ from fsm.reporting.layout import plain
 from fsm.table import tabulate
 from fsm.testing import report
 from fsm.testing.finding import find
+from fsm.testing.keeping import keep
 from fsm.testing.running import run
 from fsm.testing.settings import systems
+from fsm.testing.watching import untestable
+from fsm.testing.wording import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +128,12 @@ class PropertyFile(pytest.File):
                 yield Sized.from_parent(self, name=f"size{suffix}", profile=profile)
             for each in stated.properties:
                 yield Proved.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
+        named = systems(self.config)
+        system = named.get(stated.machine.name, named.get("", ""))
+        for each in stated.properties if system else ():
+            # What the machine is known not to have is nothing to ask of others.
+            if not untestable(each) and each.expected(None) is None:
+                yield Tested.from_parent(self, name=f"{each.name}[{system}]", stated=each, system=system)
 
 
 class Stated(_Item):
@@ -180,3 +189,22 @@ class Proved(_OfProfile):
         examined = self.examined(self.stated)
         if checked.answer([examined]) is not Answer.HOLDS:
             raise _FailedError(checked.text([examined], width=WIDTH, style=plain))
+
+
+class Tested(_Item):
+    """A system has the property, as far as tests show."""
+
+    parent: PropertyFile
+
+    def __init__(self, *, stated: Property, system: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*system* is to be tested for *stated*."""
+        super().__init__(**others)
+        self.stated = stated
+        self.system = system
+
+    def runtest(self) -> None:
+        """Test it."""
+        machine = self.parent.specification.machine
+        kept = keep(machine, self.stated, find(self.system, machine))
+        if kept.failure is not None:
+            raise _FailedError(told(kept.failure, width=WIDTH))

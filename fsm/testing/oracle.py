@@ -61,6 +61,13 @@ class Oracle:
             found |= self._after(point, step, seen)
         return self.closed(point for point in found if self._shown(point, seen))
 
+    def anywhere(self, before: frozenset[Point], step: Step, seen: Seen) -> frozenset[Point]:
+        """Every point at which the entity may be once it has left what is legal."""
+        row = self.plan.table.row[step.event]
+        calls = {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point.call for point in before}
+        points = (Point(state, call) for state in range(len(self.plan.table.states)) for call in calls)
+        return self.closed(point for point in points if self._shown(point, seen))
+
     def closed(self, points: Iterable[Point]) -> frozenset[Point]:
         """*points*, and those to which hidden events may lead."""
         table = self.plan.table

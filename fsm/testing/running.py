@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
-
 from fsm.testing.concurrency import concurrently
 from fsm.testing.crashing import crashes
 from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.shortening import shorten
-from fsm.testing.stateful import walker
+from fsm.testing.stateful import chanced, walker
 from fsm.testing.system import Crashing, Overlapping
 from fsm.testing.telling import Telling
 from fsm.testing.walking import Cover, FailedError, Walk
@@ -165,7 +162,7 @@ def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int]
                 _one(Walk(oracle, system, cover), edge, run)
             except FailedError as failed:
                 if failed.failure.kind not in found:
-                    found[failed.failure.kind] = shorten(oracle, system, failed.failure)
+                    found[failed.failure.kind] = shorten(lambda: Walk(oracle, system), failed.failure)
                 if not failed.failure.trace or len(found) >= KINDS:
                     return list(found.values())
     return list(found.values())
@@ -205,19 +202,8 @@ def _crashes(oracle: Oracle, system: System, cover: Cover) -> list[Failure]:
 def _at_random(
     oracle: Oracle, system: System, cover: Cover, *, examples: int, steps: int, chance: int
 ) -> list[Failure]:
-    kind = walker(oracle, system, cover)
-    how = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
     try:
-        seed(chance)(kind)
-        run_state_machine_as_test(kind, settings=how)
+        chanced(walker(oracle, system, cover), examples=examples, steps=steps, chance=chance)
     except FailedError as failed:
-        return [shorten(oracle, system, failed.failure)]
+        return [shorten(lambda: Walk(oracle, system), failed.failure)]
     return []

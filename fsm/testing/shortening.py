@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.testing.walking import FailedError, Walk
+from fsm.testing.walking import FailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from fsm.testing.oracle import Oracle
     from fsm.testing.plan import Point, Step
-    from fsm.testing.system import System
-    from fsm.testing.walking import Failure
+    from fsm.testing.walking import Failure, Walk
 
 TRIES = 500
 """Tests that are run at most in search of a shorter one."""
 
 
-def shorten(oracle: Oracle, system: System, failure: Failure) -> Failure:
-    """*failure*, or a shorter one of its kind, found by running tests on *system*.
+def shorten(walk: Callable[[], Walk], failure: Failure) -> Failure:
+    """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
     First the shortest way to each point that the test came through takes the
     place of all that led there; then steps are left out for as long as it
     fails.
     """
-    search = _Search(oracle, system, failure)
+    search = _Search(walk, failure)
     shorter = True
     while shorter:
         shorter = any(search.tried(steps) for steps in search.shortcuts()) or any(
@@ -35,9 +33,8 @@ def shorten(oracle: Oracle, system: System, failure: Failure) -> Failure:
 
 
 class _Search:
-    def __init__(self, oracle: Oracle, system: System, failure: Failure) -> None:
-        self.oracle = oracle
-        self.system = system
+    def __init__(self, walk: Callable[[], Walk], failure: Failure) -> None:
+        self.walk = walk
         self.best = failure
         self._runs = 0
         self._known: set[tuple[Step, ...]] = set()
@@ -49,7 +46,7 @@ class _Search:
         self._known.add(steps)
         self._runs += 1
         try:
-            Walk(self.oracle, self.system).replay(steps)
+            self.walk().replay(steps)
         except FailedError as failed:
             if failed.failure.kind == self.best.kind and len(failed.failure.steps) < len(self.best.steps):
                 self.best = failed.failure
@@ -58,7 +55,7 @@ class _Search:
 
     def shortcuts(self) -> Iterator[tuple[Step, ...]]:
         """The test with another beginning, from the latest point on; shortest first."""
-        plan = self.oracle.plan
+        plan = self.walk().oracle.plan
         points = self._points()
         for index in range(len(points) - 1, 0, -1):
             point = points[index]
@@ -68,7 +65,7 @@ class _Search:
 
     def _points(self) -> list[Point | None]:
         """Where the test was before each of its steps."""
-        walk = Walk(self.oracle, self.system)
+        walk = self.walk()
         points: list[Point | None] = [walk.point]
         try:
             walk.reset()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.system import Overlapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fsm.testing.oracle import Oracle
     from fsm.testing.system import System
     from fsm.testing.walking import Failure
+    from fsm.testing.watching import Watch
 
 
 def stateful(
@@ -43,10 +45,30 @@ def stateful(
     return walker(oracle, system, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
 
 
+def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
+    """Run *examples* tests of *kind* of up to *steps* steps each, from the seed *chance*; raise what it raises, shrunk."""
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    seed(chance)(kind)
+    run_state_machine_as_test(kind, settings=how)
+
+
 def walker(
-    oracle: Oracle, system: System, cover: Cover, *, failing: Callable[[Failure], Exception] = FailedError
+    oracle: Oracle,
+    system: System,
+    cover: Cover,
+    *,
+    watch: Watch | None = None,
+    failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """The state machine of :func:`stateful` on *system*, which notes in *cover* what it meets.
+    """The state machine of :func:`stateful` on *system*, which notes in *cover* what it meets; or of *watch* alone.
 
     What *failing* makes is raised where it fails.  Both rules draw one number, whatever has happened before: where a test is
     cut short by shrinking, what is left still means the same.
@@ -59,7 +81,7 @@ def walker(
 
         @initialize()
         def begin(self) -> None:
-            self.walk = Walk(oracle, system, cover)
+            self.walk = Walk(oracle, system, cover, watch)
             self.met: set[int] = set()
             with self.judged():
                 self.walk.reset()
@@ -91,6 +113,12 @@ def walker(
                     self.walk.take(edges[first % len(edges)].step)
                 else:
                     self.walk.reset()
+
+        def teardown(self) -> None:
+            """Give what is due its time."""
+            if hasattr(self, "walk"):
+                with self.judged():
+                    self.walk.finish()
 
     Conformance.__name__ = Conformance.__qualname__ = f"Conformance[{plan.table.machine.name}]"
     return Conformance

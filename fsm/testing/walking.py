@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fsm.testing.oracle import Oracle
     from fsm.testing.plan import Edge, Stage
     from fsm.testing.system import System
+    from fsm.testing.watching import Violated, Watch
     from fsm.verdict import Violation
 
 PATIENCE: Final = 3
@@ -34,10 +35,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step: what is not legal there, or how the system broke."""
+    """A test that failed at its last step: what is not legal there, the property it breaks, or how the system broke."""
 
     trace: tuple[Taken, ...]
     violation: Violation | None = None
+    breaks: Violated | None = None
     broken: str = ""
 
     @property
@@ -50,6 +52,8 @@ class Failure:
         """What failures of one cause have in common."""
         last = self.trace[-1].step if self.trace else None
         where = (last.event, last.stage) if last else ()
+        if self.breaks is not None:
+            return ("breaks", self.breaks.of.name)
         if self.violation is None:
             return (*where, "broken")
         found = self.violation
@@ -83,7 +87,7 @@ class Cover:
 
 
 class Walk:
-    """One system under the eyes of *oracle*.
+    """One system under the eyes of *oracle*; or of *watch*, if there is one: then of its property only.
 
     >>> from fsm.library import load
     >>> from fsm.testing.oracle import oracle
@@ -94,10 +98,11 @@ class Walk:
     ('SANDBOX_READY', 1)
     """
 
-    def __init__(self, oracle: Oracle, system: System, cover: Cover | None = None) -> None:
+    def __init__(self, oracle: Oracle, system: System, cover: Cover | None = None, watch: Watch | None = None) -> None:
         self.oracle = oracle
         self.system = system
         self.cover = cover or Cover()
+        self.watch = watch
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Step]] = Counter()
         self.memory = Memory(system)
@@ -108,6 +113,8 @@ class Walk:
         self.point: Point | None = self.oracle.plan.start
         self.belief = self.oracle.closed([self.oracle.plan.start])
         self.trace.clear()
+        if self.watch is not None:
+            self.watch.reset()
 
     def reset(self) -> None:
         """Begin anew."""
@@ -137,8 +144,9 @@ class Walk:
         if step.stage == "crash":
             self._crash(step)
             return
-        known = self.oracle.plan.going(self.point, step.event, step.stage) if self.point else ()
-        wanted = self.oracle.plan.meant(self.point, step) if self.point else None
+        plan = self.oracle.plan
+        known = plan.going(self.point, step.event, step.stage) if self.point else ()
+        wanted = (plan.meant(self.point, step) or plan.meant(self.point, Step(*step[:2]))) if self.point else None
         if self._senseless(step):
             return
         try:
@@ -152,24 +160,52 @@ class Walk:
             raise FailedError(Failure(trace=trace, broken=_told(error))) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=seen))
+        if self.watch is not None:
+            violated = self.watch.step(step, seen)
+            if violated is not None:
+                raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
         after = self.oracle.legal(self.belief, step, seen)
-        if not after:
+        if after:
+            went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
+            self._went(after, went, seen, wanted=wanted, arranged=arranged)
+        elif self.watch is not None:
+            self.belief = self.oracle.anywhere(self.belief, step, seen)
+            self.point = min(self.belief, default=None)
+        else:
             self._meet(step)
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
+
+    def _went(
+        self, after: frozenset[Point], went: Edge | None, seen: Seen, *, wanted: Edge | None, arranged: bool
+    ) -> None:
+        """Note that a step, which was legal, *went* so, where *wanted* was hoped for."""
         self.belief = after
-        went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
         if wanted is not None and went is not wanted:
-            if arranged and wanted.target is not None:
+            if arranged and wanted.target is not None and self.watch is None:
                 raise FailedError(Failure(trace=tuple(self.trace), broken=_unkept(wanted, went)))
             self._missed[wanted.source, wanted.step] += 1
-        if went is None:
-            self.point = next(iter(after)) if len(after) == 1 else None
-            self._remember(None, seen)
+        if went is not None:
+            self._cover(went)
+        if self.watch is None:
+            self._remember(went, seen)
+        known = went.target if went else None
+        self.point = known or (next(iter(after)) if len(after) == 1 else None)
+
+    def finish(self) -> None:
+        """The test ends here; what is to come sooner or later gets its time before."""
+        if self.watch is None:
             return
-        self._cover(went)
-        self._remember(went, seen)
-        self.point = went.target or (next(iter(after)) if len(after) == 1 else None)
+        for _ in range(self.watch.patience + 1):
+            due, before = self.watch.due(), len(self.trace)
+            if due is None:
+                break
+            self.take(due)
+            if len(self.trace) == before:
+                return  # the system has not what would be fair
+        violated = self.watch.finish()
+        if violated is not None:
+            raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
 
     def _crash(self, step: Step) -> None:
         """Let the system die in the middle of an event; the test ends there."""
@@ -295,6 +331,7 @@ class Walk:
         self.reset()
         for step in steps:
             self.take(step)
+        self.finish()
 
 
 def _unkept(wanted: Edge, went: Edge | None) -> str:

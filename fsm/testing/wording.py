@@ -21,14 +21,22 @@ def told(failure: Failure, *, width: int = 100) -> str:
 
 def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
     """*failure*, called *word* in the colour *how*, in lines; *again* is the command that has run the test."""
-    violation = failure.violation
-    yield from layout.wrapped(f"{word}: {words.what(violation) if violation else failure.broken}", marked=word, how=how)
+    violation, breaks = failure.violation, failure.breaks
+    what = words.what(violation) if violation else failure.broken
+    if breaks:
+        what = f"it breaks {breaks.of.name} ({breaks.of.level}): {breaks.of.says}"
+    yield from layout.wrapped(f"{word}: {what}", marked=word, how=how)
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
+    if breaks:
+        numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
+        yield from layout.row("broken by", f"{breaks.said}, in {numbers}" if breaks.steps else breaks.said)
+        yield from layout.row("source", breaks.of.source)
+        yield from layout.row("", breaks.of.link)
     if again and failure.trace:
         steps = shlex.quote("; ".join(map(str, failure.steps)))
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"
