@@ -357,6 +357,11 @@ _IMPORTS: Final[Mapping[str, Rule]] = {
         why="what is imported is held to the same rules as what is written",
         example="a <transition> less in the export of a call that takes time",
     ),
+    "FSM515": Rule(
+        finds="more than a million pairs of a state and a transition",
+        why="a table has a cell for each; no lifecycle that people can argue about is that large",
+        example="2,000 triggers from '*', in 2,000 states",
+    ),
 }
 
 _SYSTEMS: Final[Mapping[str, Rule]] = {

@@ -166,6 +166,18 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
         0,
         "makes no well-formed model",
     ),
+    (
+        json.dumps({"states": [*map(str, range(2000))], "transitions": [[f"t{n}", "*", "1"] for n in range(2000)]}),
+        "FSM515",
+        1,
+        "2000 transitions in 2001 states are more than",
+    ),
+    (
+        json.dumps({"states": {"off": {"transitions": [{"event": " ".join(map(str, range(2000)))}]}}}),
+        "FSM515",
+        0,
+        "2000 transitions in 2000 states are more than",
+    ),
 ]
 
 
@@ -200,6 +212,17 @@ def test_all_mistakes_are_said_at_once() -> None:
     )
 
     assert [(each[0], each[1]) for each in problems_of(text)] == [("FSM510", 4), ("FSM510", 6), ("FSM509", 7)]
+
+
+def test_names_are_proposed_and_not_too_many() -> None:
+    """A file of thousands of mistakes does not say thousands of names each time."""
+    many = {"states": [f"s{n}" for n in range(25)], "transitions": [["go", "s0", "s111"]]}
+    with pytest.raises(InputError) as caught:
+        imported(json.dumps(many).encode(), path="lamp.json")
+
+    (problem,) = caught.value.problems
+    assert problem.hint.startswith("did you mean 's11'? states: s0, s1, ")
+    assert problem.hint.endswith(", s19 and 6 more")
 
 
 # -- values ------------------------------------------------------------------------------

@@ -72,6 +72,8 @@ def sketch(chart: Chart, problems: Problems) -> Sketch:
         states.setdefault(state.name, state)
     if chart.initial and chart.initial not in states:
         problems.unknown(chart.initial_line, "initial is", chart.initial, states)
+    takes = sum(len(transition.events) for state in chart.states for transition in state.transitions)
+    problems.check_size(chart.initial_line, max(len(states), takes), takes)
     for state in chart.states:
         _check(state, states, problems)
     notes = ["An event is a signal: nothing replies. One for which a state has no transition is ignored there."]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine import Clause, Event, Ignores, Machine, Moves, Outcome, Refuses, State
-from fsm.naming import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ OTHERWISE: Final = "otherwise"
 """The outcome that is left when no condition of the others holds."""
 
 NOT: Final = "not "
-MOST: Final = 10
+MOST: Final = 6
 """Conditions of one event in one state, every combination of which is looked at."""
 
 
@@ -67,9 +66,9 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """An event, and what each of its arrows is an outcome of: the event itself, named ``""``, or a part of it."""
+    """An event, and its arrows by what they are an outcome of, the event itself, ``""``, or a part, and by source."""
 
-    parts: dict[str, list[Arrow]] = field(default_factory=dict)
+    parts: dict[str, dict[str, list[Arrow]]] = field(default_factory=dict)
 
 
 def machine_of(sketch: Sketch, *, outcomes: bool = False) -> Machine:
@@ -78,7 +77,7 @@ def machine_of(sketch: Sketch, *, outcomes: bool = False) -> Machine:
     for arrow in sketch.arrows:
         event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
         event, part = (event, part) if event else (arrow.event, "")
-        rows.setdefault(event, _Row()).parts.setdefault(part, []).append(arrow)
+        rows.setdefault(event, _Row()).parts.setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
     states = named(place.name for place in sketch.places)
     events = named(rows)
     return Machine(
@@ -105,15 +104,24 @@ def named(names: Iterable[str]) -> dict[str, str]:
     >>> named(["not ready", "not-ready", "-", "a.b"])
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
     """
-    wanted = list(names)
-    found = {name: name for name in wanted if _word(name) == name}
-    for name in wanted:
-        if name not in found:
-            taken, number, word = set(found.values()), 2, _word(name)
-            while word in taken:
-                word, number = f"{_word(name)}-{number}", number + 1
-            found[name] = word
-    return {name: found[name] for name in wanted}
+    wanted = list(dict.fromkeys(names))
+    kept = {name for name in wanted if _word(name) == name}
+    others = [name for name in wanted if name not in kept]
+    found = dict(zip(others, _apart(map(_word, others), kept), strict=True))
+    return {name: found.get(name, name) for name in wanted}
+
+
+def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+    """*words*, with numbers behind those that were there before, or are *taken*."""
+    used = set(taken)
+    numbers: dict[str, int] = {}
+    for word in words:
+        found = word
+        while found in used:
+            numbers[word] = numbers.get(word, 1) + 1
+            found = f"{word}-{numbers[word]}"
+        used.add(found)
+        yield found
 
 
 def _word(text: str) -> str:
@@ -136,7 +144,7 @@ def _cell(kind: Kind, place: Place, row: _Row, states: Mapping[str, str], clause
     """What the arrows of *row* come to in *place*."""
     ways: list[Outcome] = []
     for part, arrows in row.parts.items():
-        ways += _ways(kind, part, [arrow for arrow in arrows if arrow.source == place.name], place, states)
+        ways += _ways(kind, part, arrows.get(place.name, ()), place, states)
     if not ways:
         return Ignores(clause=clause) if place.ignores or kind != "call" else Refuses(codes=("error",), clause=clause)
     here = states[place.name]
@@ -144,9 +152,7 @@ def _cell(kind: Kind, place: Place, row: _Row, states: Mapping[str, str], clause
         return Ignores(clause=clause)
     if len(ways) == 1:
         return Moves(outcomes=(replace(ways[0], name="done"),), clause=clause)
-    names: list[str] = []
-    for way in ways:
-        names.append(distinct(way.name, names, also=".-"))
+    names = _apart(way.name for way in ways)
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
 
 
@@ -168,12 +174,16 @@ def _ways(kind: Kind, part: str, arrows: Sequence[Arrow], place: Place, states: 
         )
 
 
-def _first(arrows: Sequence[Arrow]) -> Iterable[Arrow | None]:
-    """Those of *arrows* that can be the first whose conditions hold, and ``None`` if there may be none.
+def _first(given: Sequence[Arrow]) -> Iterable[Arrow | None]:
+    """Those of *given* that can be the first whose conditions hold, and ``None`` if there may be none.
 
     ``not x`` holds where ``x`` does not.  Beyond :data:`MOST` conditions it
     is not asked what they may be together.
     """
+    before: dict[frozenset[str], Arrow] = {}
+    for arrow in given:
+        before.setdefault(frozenset(arrow.when), arrow)
+    arrows = list(before.values())
     atoms = list(dict.fromkeys(each.removeprefix(NOT) for arrow in arrows for each in arrow.when))
     if len(atoms) > MOST:
         sure = next((number for number, arrow in enumerate(arrows) if not arrow.when), None)
@@ -182,7 +192,7 @@ def _first(arrows: Sequence[Arrow]) -> Iterable[Arrow | None]:
     for values in itertools.product((True, False), repeat=len(atoms)):
         holds = dict(zip(atoms, values, strict=True))
         found.add(next((arrow for arrow in arrows if _all_hold(arrow, holds)), None))
-    return [arrow for arrow in (*dict.fromkeys(arrows), None) if arrow in found and (arrow or arrows)]
+    return [arrow for arrow in (*arrows, None) if arrow in found and (arrow or arrows)]
 
 
 def _all_hold(arrow: Arrow, holds: Mapping[str, bool]) -> bool:

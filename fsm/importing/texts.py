@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from fsm.errors import InputError, Problem
+from fsm.building import LARGEST_TABLE
+from fsm.errors import InputError, Problem, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +18,9 @@ LARGEST: Final = 1024 * 1024
 
 DEEPEST: Final = 32
 """Nesting of lists, mappings and elements; configurations need five levels."""
+
+MOST_NAMES: Final = 20
+"""States that are named to somebody who has misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +36,22 @@ class Problems:
 
     def unknown(self, line: int, what: str, state: str, states: Iterable[str]) -> None:
         """Note that *what* names a state that is not there."""
-        listed = ", ".join(states)
-        self.say("FSM510", line, f"{what} unknown state '{state}'", f"states: {listed}" if listed else "add states")
+        names = tuple(states)
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        self.say(
+            "FSM510", line, f"{what} unknown state '{state}'", nearest(state, names[:MOST_NAMES], of="states") + more
+        )
 
     def end(self, code: str, line: int, what: str, hint: str) -> NoReturn:
         """Raise what was found, and that nothing more can be read."""
         self.say(code, line, what, hint)
         raise InputError(self.found)
+
+    def check_size(self, line: int, states: int, transitions: int) -> None:
+        """Raise that a machine is too large."""
+        if states * transitions > LARGEST_TABLE:
+            what = f"{transitions} transitions in {states} states are more than {LARGEST_TABLE} cells"
+            self.end("FSM515", line, what, "split the machine")
 
     def refuse(self) -> None:
         """Raise what was found, by line, if there is anything."""

@@ -150,6 +150,7 @@ class _Reader:
         transitions = self.root.entries.get("transitions")
         if transitions is None or transitions.value is None:
             return
+        self.problems.check_size(transitions.line, len(places), len(transitions.items))
         attribute = self.root.entries.get("model_attribute")
         for node in transitions.items:
             words = self._words(node)
