@@ -168,6 +168,22 @@ def test_a_good_one_passes() -> None:
     assert (found.failures, found.missed) == ((), ())
 
 
+class Remembers(Purse):
+    """What is torn still tells what was in it."""
+
+    def load(self) -> None:
+        before = self.coins
+        super().load()
+        self.coins = before if self.torn else self.coins
+
+
+def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
+    """What it has of the coins is what there was before, though it shows what it would after."""
+    found = run(machine_of(PURSE), Remembers, examples=0)
+
+    assert found.failures == ()
+
+
 class Lends(Purse):
     """What it is asked for is its own, not a copy."""
 

@@ -66,7 +66,8 @@ class Crash:
             return died, shows, f"after a crash it shows {shows}, where a restart may show {either}"
         right = [before] if shows == self._shown() else []
         right += [whole] if shows == last else []
-        if right and record not in right and (not self._moves() or shows == self._shown() != last):
+        # Where the restart moved it, what was before cannot be compared with what is now.
+        if shows == self._shown() and record not in right and (not self._moves() or shows != last):
             said = difference(right[0], record)
             return died, shows, f"after a crash its record is neither as before nor as after the event: {said}"
         return died, shows, ""
