@@ -47,9 +47,10 @@ def remove(path: Path, *others: Path) -> None:
     The file itself goes last, so that what is left of it after a crash can
     still be found.  Raises :class:`OSError`, and can be repeated.
     """
-    with _folder(path) as folder:
-        for each in (*leftovers(path), *others, path):
-            each.unlink(missing_ok=True)
+    for each in (*leftovers(path), *others, path):
+        each.unlink(missing_ok=True)
+    # Where there is no folder there is nothing in it.
+    with suppress(FileNotFoundError), _folder(path) as folder:
         os.fsync(folder)
 
 

@@ -45,12 +45,12 @@ class Record(BaseModel):
         return self.model_copy(deep=True)
 
     def checked(self) -> Self:
-        """A copy of which every part is known to have its type.
+        """As :meth:`copied`, and every part is known to have its type.
 
         Raises :class:`ValueError` where lists or maps were given something
         else: what is put into them is looked at here only.
         """
-        return type(self).model_validate(self.copied())
+        return type(self).model_validate(self)  # which makes every part anew
 
 
 class HugepageLimit(Record):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from fsm.reference.record import Status
+    from fsm.reference.record import ContainerState, Status
 
     Change: TypeAlias = Callable[[Status], Status]
 
@@ -65,6 +65,10 @@ class StatusStorage:
     def get(self) -> Status:
         """A copy of the record; after its deletion of the last there was."""
         return self._status.copied()
+
+    def state(self) -> ContainerState:
+        """What the record shows."""
+        return self._status.state()
 
     def update(self, change: Change) -> None:
         """Let what *change* makes of a copy of the record take its place, in memory only.

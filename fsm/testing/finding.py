@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
 }
