@@ -280,6 +280,38 @@ def test_a_deletion_that_failed_can_be_repeated(root: Path, monkeypatch: pytest.
     assert [] == named(root)
 
 
+class DeletesAtOnce(StatusStorage):
+    """Its deletion waits for nobody."""
+
+    def delete(self) -> None:
+        self.path.unlink()
+
+
+def deleted_meanwhile(kept: StatusStorage) -> list[str]:
+    """What is left where a deletion was asked for in the middle of a change."""
+    deletion = threading.Thread(target=kept.delete)
+
+    def slow(status: Status) -> Status:
+        deletion.start()
+        deletion.join(timeout=0.2)
+        return running(status)
+
+    kept.update_sync(slow)
+    deletion.join()
+    return named(kept.path.parent)
+
+
+def test_a_deletion_waits_for_the_change_at_hand(root: Path) -> None:
+    assert [] == deleted_meanwhile(store(root, FIRST))
+
+
+def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
+    """So that the test above can fail."""
+    store(root, FIRST)
+
+    assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
+
+
 # -- threads -------------------------------------------------------------------
 
 
