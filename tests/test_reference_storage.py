@@ -283,7 +283,7 @@ def test_a_deletion_that_failed_can_be_repeated(root: Path, monkeypatch: pytest.
 class DeletesAtOnce(StatusStorage):
     """Its deletion waits for nobody."""
 
-    def delete(self) -> None:
+    def delete(self) -> None:  # noqa: D102
         self.path.unlink()
 
 
