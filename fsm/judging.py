@@ -55,6 +55,7 @@ def judge(
     recording = open_recording(name, advanced)
     machines = [load(each) for each in models] or _defaults(recording)
     _check_profile(machines, profile, name)
+    _check_unseen(machines, recording)
     monitors = [
         Monitor(
             machine,
@@ -108,6 +109,27 @@ def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) 
     of = " and ".join(machine.name for machine in machines)
     hint = nearest(profile, known, of="profiles")
     raise InputError([Problem(path=file, line=0, code="FSM203", what=f"no profile '{profile}' of {of}", hint=hint)])
+
+
+def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
+    kinds = {event.name: event.kind for machine in machines for event in machine.events.values()}
+    signals = [name for name, kind in kinds.items() if kind != "call"]
+    problems = []
+    for name in recording.hidden:
+        if name not in signals:
+            what = "is a call, whose reply is seen" if name in kinds else "is no signal"
+            of = " and ".join(machine.name for machine in machines)
+            problems.append(
+                Problem(
+                    path=recording.name,
+                    line=1,
+                    code="FSM205",
+                    what=f"unseen '{name}' {what} of {of}",
+                    hint=nearest(name, signals, of="signals"),
+                )
+            )
+    if problems:
+        raise InputError(problems)
 
 
 def _shown(machine: Machine, recording: Recording) -> frozenset[str] | None:

@@ -198,6 +198,11 @@ _RECORDINGS: Final[Mapping[str, Rule]] = {
         why="there is no way to follow",
         example="fsm draw cri-pod --highlight nri-events.jsonl",
     ),
+    "FSM205": Rule(
+        finds="a trace that calls unseen what no machine has, or what is a call",
+        why="signals that are thought to be seen would have to be in it, and their absence would be held against it",
+        example='{"trace": 1, "machine": "container-status", "unseen": ["exti"]}',
+    ),
 }
 
 _PROPERTIES: Final[Mapping[str, Rule]] = {

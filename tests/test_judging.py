@@ -22,15 +22,21 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM201", "missing.jsonl", {}, "cannot be opened"),
     ("FSM202", "trace.jsonl", {}, "does not say which machine"),
     ("FSM203", "trace.jsonl", {"models": ["cri-container"], "profile": "containerd-1.5"}, "no profile"),
+    ("FSM205", "unseen.jsonl", {}, "unseen 'exti' is no signal of container-status"),
+    ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
 )
+HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
 
 
-@pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[0] for case in WRONG])
+@pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[1] for case in WRONG])
 def test_mistakes_have_a_code_and_a_way_out(
     code: str, name: str, how: dict[str, object], what: str, tmp_path: Path
 ) -> None:
     """What cannot be judged says why, and what to do."""
     (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
+    for file, unseen in HEADERS.items():
+        header = json.dumps({"trace": 1, "machine": "container-status", "unseen": unseen})
+        (tmp_path / file).write_text(f"{header}\n{TRACE}", encoding="utf-8")
 
     with pytest.raises(InputError) as caught:
         judge(str(tmp_path / name), **how)  # type: ignore[arg-type]  # a table of keywords
@@ -205,3 +211,26 @@ def test_a_machine_that_knows_no_event_of_the_recording_cannot_tell(tmp_path: Pa
     (judgement,) = judge(str(trace), models=["nri-pod"]).judgements
 
     assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
+
+
+POD, CONTAINER = "b" * 64, "a" * 64
+STATUS = f"""\
+time="2026-11-20T11:03:29.0Z" level=info msg="RunPodSandbox for &PodSandboxMetadata{{Name:p0,}} returns sandbox id \\"{POD}\\""
+time="2026-11-20T11:03:29.1Z" level=info msg="CreateContainer within sandbox \\"{POD}\\" for &ContainerMetadata{{Name:c,}} returns container id \\"{CONTAINER}\\""
+time="2026-11-20T11:03:29.3Z" level=error msg="ContainerStatus for \\"{CONTAINER}\\" failed" error="rpc error: code = %s desc = failed to get image"
+time="2026-11-20T11:03:29.4Z" level=error msg="PodSandboxStatus for \\"{POD}\\" failed" error="rpc error: code = %s desc = failed to query controller status"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Fails)]
+)
+def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, tmp_path: Path) -> None:
+    """A shim that has gone takes calls with it; what was created and not removed is there."""
+    log = tmp_path / "containerd.log"
+    log.write_text(STATUS % (code, code), encoding="utf-8")
+
+    judged = judge(str(log))
+
+    assert verdict in {type(each.verdict) for each in judged.judgements}
+    assert (verdict is Fails) == any(isinstance(each.verdict, Fails) for each in judged.judgements)

@@ -51,7 +51,10 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "not-killed"): "kill",
     ("remove", "killed-only"): "late",
     ("remove", "failed"): "forget",
-    **{(event, "failed"): "use" for event in ("exec", "exec-sync", "attach", "reopen-log", "stats", "checkpoint")},
+    **{
+        (event, "failed"): "use"
+        for event in ("status", "exec", "exec-sync", "attach", "reopen-log", "stats", "checkpoint")
+    },
     ("update-resources", "failed"): "use",
 }
 """What has to go wrong for an event to end in an outcome; nothing, for any other."""
