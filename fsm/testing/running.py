@@ -71,6 +71,7 @@ def run(
     steps: int = 50,
     chance: int = 0,
     threads: int = 1,
+    most: int = KINDS,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
     """Test what *factory* makes against *machine*.
@@ -81,7 +82,8 @@ def run(
     If all of that was legal, Hypothesis goes on with *examples* tests of up
     to *steps* steps each, in random order, from the seed *chance*;
     what it finds is shrunk.  With more *threads* than one the system, of which
-    ``do`` may be called from several then, has races looked for last.  *name* is what the system is called in
+    ``do`` may be called from several then, has races looked for last.
+    After the *most* failures of different kinds that anybody wants it ends.  *name* is what the system is called in
     reports; *advanced* is told how far it has come.
 
     >>> from fsm.library import load
@@ -96,8 +98,8 @@ def run(
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         cover = Cover()
         whole = len(oracle.plan.edges) + examples
-        failures = _tour(oracle, system, cover, lambda done: advanced(done, whole))
-        if isinstance(system, Crashing) and _begins(failures):
+        failures = _tour(oracle, system, cover, most, lambda done: advanced(done, whole))
+        if isinstance(system, Crashing) and _begins(failures) and len(failures) < most:
             failures += _crashes(oracle, system, cover)
         if not failures and examples:
             failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
@@ -151,7 +153,7 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
 
 
-def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int], None]) -> list[Failure]:
+def _tour(oracle: Oracle, system: System, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
     telling = Telling(oracle=oracle)
@@ -163,7 +165,7 @@ def _tour(oracle: Oracle, system: System, cover: Cover, advanced: Callable[[int]
             except FailedError as failed:
                 if failed.failure.kind not in found:
                     found[failed.failure.kind] = shorten(lambda: Walk(oracle, system), failed.failure)
-                if not failed.failure.trace or len(found) >= KINDS:
+                if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
 
