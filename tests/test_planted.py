@@ -24,8 +24,6 @@ from fsm.testing.reference_container import ContainerSystem
 from fsm.testing.running import run
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from fsm.reference.world import Exit
 
 
@@ -99,14 +97,14 @@ class BelievesTheLast(Container):
 class NeverWrites(Effects):
     """Changes are kept in memory only."""
 
-    def write(self, **fields: Any) -> None:
+    def write(self, **fields: object) -> None:
         self._storage().update(lambda status: status.model_copy(update=fields))
 
 
 class LosesTheProcess(Effects):
     """The id of the process is not written down."""
 
-    def write(self, **fields: Any) -> None:
+    def write(self, **fields: object) -> None:
         kept = self._storage()
         kept.update_sync(lambda status: status.model_copy(update=fields | {"pid": 0}))
         kept.update(lambda status: status.model_copy(update=fields))
@@ -180,7 +178,7 @@ class MarksTheEnd(Effects):
 class WritesInPlace(Effects):
     """The file is written where it stands, in two parts."""
 
-    def write(self, **fields: Any) -> None:
+    def write(self, **fields: object) -> None:
         kept = self._storage()
         kept.update(lambda status: status.model_copy(update=fields))
         data = encode(kept.get())
