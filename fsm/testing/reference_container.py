@@ -51,11 +51,8 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "not-killed"): "kill",
     ("remove", "killed-only"): "late",
     ("remove", "failed"): "forget",
-    **{
-        (event, "failed"): "use"
-        for event in ("status", "exec", "exec-sync", "attach", "reopen-log", "stats", "checkpoint")
-    },
-    ("update-resources", "failed"): "use",
+    **{(event, "failed"): "use" for event in ("status", "exec", "exec-sync", "attach", "reopen-log")},
+    **{(event, "failed"): "use" for event in ("stats", "checkpoint", "update-resources")},
 }
 """What has to go wrong for an event to end in an outcome; nothing, for any other."""
 
