@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -375,6 +376,7 @@ def added(kept: StatusStorage) -> int:
     """What four threads make of a number that each adds one to fifty times."""
 
     def add(status: Status) -> Status:
+        time.sleep(1e-5)  # let others go first
         status.pid += 1
         return status
 
@@ -455,6 +457,7 @@ def take(root: Path, steps: list[str]) -> None:
     memory, file = 0, 0
 
     def add(status: Status) -> Status:
+        time.sleep(1e-5)  # let others go first
         status.pid += 1
         return status
 

@@ -274,6 +274,7 @@ class _Run:
     stuck: bool = False
     _operations: dict[int, Operation] = field(default_factory=dict)
     _outputs: tuple[str, ...] | None = None
+    _tracing: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
@@ -334,7 +335,8 @@ class _Run:
     def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:
         barrier.wait()
         if sys.gettrace() is None and self.yields:  # nobody measures or debugs
-            sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - chance is to be the same again
+            with self._tracing:  # Python refuses two at once
+                sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - chance is to be the same again
         self._done(events, number)
 
     def _done(self, events: tuple[str, ...], thread: int = 0) -> None:

@@ -116,7 +116,7 @@ static const char *when_running(void)
 
 static const char *update(void) { return !record.there ? "NOT_FOUND" : will("failed") ? "UNKNOWN" : "ok"; }
 
-static const char *status(void) { return record.there ? "ok" : "NOT_FOUND"; }
+static const char *status(void) { return update(); }
 
 static const char *stats(void)
 {
