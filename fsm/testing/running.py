@@ -11,7 +11,7 @@ from fsm.testing.crashing import crashes
 from fsm.testing.oracle import oracle as oracle_of
 from fsm.testing.shortening import shorten
 from fsm.testing.stateful import chanced, walker
-from fsm.testing.system import Crashing, Overlapping
+from fsm.testing.system import Crashing, Emitting, Overlapping
 from fsm.testing.telling import Telling
 from fsm.testing.walking import Cover, FailedError, Walk
 
@@ -156,7 +156,7 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
 def _tour(oracle: Oracle, system: System, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    telling = Telling(oracle=oracle)
+    telling = Telling(oracle=oracle, shown=_shows(oracle, system), heard=isinstance(system, Emitting))
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
         for run in (edge.target and telling.runs(edge.target)) or ((),):
@@ -168,6 +168,16 @@ def _tour(oracle: Oracle, system: System, cover: Cover, most: int, advanced: Cal
                 if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
+
+
+def _shows(oracle: Oracle, system: System) -> bool:
+    """Whether *system* shows what state it is in."""
+    walk = Walk(oracle, system)
+    try:
+        walk.reset()
+    except FailedError:
+        return True  # it has more to mend first, as the first test says
+    return walk.shown
 
 
 def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:

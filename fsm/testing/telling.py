@@ -30,9 +30,14 @@ _Next: TypeAlias = "tuple[Edge, Point | None]"
 
 @dataclass(kw_only=True)
 class Telling:
-    """Which runs tell the points of *oracle*'s plan apart."""
+    """Which runs tell the points of *oracle*'s plan apart, by all that is seen of a system.
+
+    What state it is in is seen if it is ``shown``, its outputs if they are ``heard``; replies always.
+    """
 
     oracle: Oracle
+    shown: bool = True
+    heard: bool = True
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
     _first: dict[_Pair, _Next] | None = None
 
@@ -85,15 +90,15 @@ class Telling:
             last = each.ways[-1]
             seen = Seen(
                 reply=None if last.begins else next(iter(last.reply), ""),
-                shows=self.oracle.plan.table.shows[each.target.state],
-                outputs=tuple(output for way in each.ways for output in way.emits),
+                shows=self.oracle.plan.table.shows[each.target.state] if self.shown else "",
+                outputs=tuple(output for way in each.ways for output in way.emits) if self.heard else None,
             )
             if self.oracle.fits(edge, seen):
                 found.add(each.target)
         return found
 
     def _apart(self) -> dict[_Pair, _Next]:
-        """For each pair that shows the same and can be told apart, how a shortest run begins."""
+        """For each pair that is seen to be the same and can be told apart, how a shortest run begins."""
         if self._first is None:
             leads: dict[_Pair, list[tuple[_Pair, Edge]]] = {}
             self._first = {}
@@ -111,7 +116,7 @@ class Telling:
     def _alike(self) -> Iterator[_Pair]:
         shows = self.oracle.plan.table.shows
         for one, other in product(self._points(), repeat=2):
-            if one != other and shows[one.state] == shows[other.state]:
+            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
                 yield one, other
 
     def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[tuple[_Pair, Edge]]]) -> None:

@@ -107,6 +107,7 @@ class Walk:
         self._missed: Counter[tuple[Point, Step]] = Counter()
         self.memory = Memory(system)
         self.died = False
+        self.shown = False
         self._begin()
 
     def _begin(self) -> None:
@@ -122,6 +123,7 @@ class Walk:
         try:
             self.system.reset()
             shows = self.system.shows()
+            self.shown = bool(shows)
             if isinstance(self.system, Emitting):
                 self.system.outputs()
             self.memory.look()
