@@ -1,24 +1,35 @@
-"""Where the shipped models and properties lie, and how to get them by name."""
+"""Where the shipped models and properties lie, and how to get them by name.
+
+Files are read each time, so that a change is seen; what the same bytes of the
+same path mean is remembered, since machines and properties never change.
+"""
 
 from __future__ import annotations
 
 import tomllib
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.building import build
 from fsm.building.claims import specify
 from fsm.errors import InputError, Problem, nearest
-from fsm.reading import read, read_properties, states_properties
+from fsm.reading import content, parse, parse_properties, states_properties
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.properties import Specification
+    from fsm.reading import File
+    from fsm.statement import Stated
 
-DISTRIBUTION = "container-fsm"
+DISTRIBUTION: Final = "container-fsm"
+
+REMEMBERED: Final = 64
+"""Files of which it is remembered what they mean."""
 
 
+@cache
 def home() -> Path:
     """The folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
 
@@ -58,12 +69,13 @@ def load(name: str) -> Machine:
     'absent'
     """
     if _is_path(name):
-        return build(read(name))
+        return _machine(content(name), name)
     known = names()
     if name not in known:
         hint = f"{nearest(name, known, of='models')}; or give the path of a .toml file"
         raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a model", hint=hint)])
-    return build(read(home() / "models" / f"{name}.toml"))
+    path = home() / "models" / f"{name}.toml"
+    return _machine(content(path), str(path))
 
 
 def specified() -> tuple[str, ...]:
@@ -98,7 +110,7 @@ def _specified(path: Path, machine: Machine | None) -> Specification:
         hint = f"write its properties in {path}, or give the path of a property file"
         what = "has no properties"
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
-    file = read_properties(path)
+    file = _stated(content(path), str(path))
 
     def find(name: str) -> Machine:
         """The machine that the file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
@@ -108,6 +120,16 @@ def _specified(path: Path, machine: Machine | None) -> Specification:
         return load(str(near)) if near.is_file() else load(name)
 
     return specify(file, find)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _machine(data: bytes, path: str) -> Machine:
+    return build(parse(data, path=path))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _stated(data: bytes, path: str) -> File[Stated]:
+    return parse_properties(data, path=path)
 
 
 def _is_path(name: str) -> bool:

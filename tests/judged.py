@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from fsm import judging, library
+from fsm import judging
 from fsm.monitoring import folding
 from fsm.verdict import Fails, Unknown
 
@@ -37,10 +37,9 @@ class Found(NamedTuple):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quickly() -> object:
-    """Models are read once for all tests of a module, and violations of one cause are kept, not counted."""
+def every_violation() -> object:
+    """Violations of one cause are kept, not counted."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "load", cache(library.load))
         patch.setattr(folding, "WHOLE", 1_000_000)
         patch.setattr(folding, "CAUSES", 1_000_000)
         yield

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from judged import CALLS, EVENTS, LOGS, content, judged, quickly, violations
+from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
 
 from fsm.errors import InputError
 from fsm.judging import judge
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from judged import Found
 
-__all__ = ["quickly"]
+__all__ = ["every_violation"]
 
 THOROUGH = settings().max_examples // 100
 """How many times as much is tried under the thorough profile."""

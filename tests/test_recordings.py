@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from judged import CALLS, EVENTS, LOGS, Found, content, judged, profile, quickly, undecided, violations
+from judged import CALLS, EVENTS, LOGS, Found, content, every_violation, judged, profile, undecided, violations
 
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["quickly"]
+__all__ = ["every_violation"]
 
 CROWDED = tuple(name for name in CALLS if "-contexts" in name or "1.6.20-random" in name)
 """Clients with many calls at once on one container: judging them without a profile takes long."""

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from judged import content, judged, quickly, violations
+from judged import content, every_violation, judged, violations
 
 from fsm.judging import judge
 from fsm.sources import Kind, kind_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fsm.judging import Judged
 
-__all__ = ["quickly"]
+__all__ = ["every_violation"]
 
 RECORDING = "containerd-1.6.20.log"
 LINE = re.compile(r'time="([^"]*)" level=(\w+) msg="((?:[^"\\]|\\.)*)"(.*)')

@@ -43,7 +43,7 @@ def read(path: str | Path) -> Model:
 
     Raises :class:`InputError` with every mistake of form in the file.
     """
-    return parse(_bytes(path), path=str(path))
+    return parse(content(path), path=str(path))
 
 
 def read_properties(path: str | Path) -> File[Stated]:
@@ -51,13 +51,28 @@ def read_properties(path: str | Path) -> File[Stated]:
 
     Raises :class:`InputError` with every mistake of form in the file.
     """
-    return parse_properties(_bytes(path), path=str(path))
+    return parse_properties(content(path), path=str(path))
 
 
 def states_properties(path: str | Path) -> bool:
     """Whether the TOML file at *path* is of properties, and not a model."""
-    content = document(_bytes(path).removeprefix(codecs.BOM_UTF8), str(path))
-    return "property" in content or isinstance(content.get("machine"), str)
+    said = document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
+    return "property" in said or isinstance(said.get("machine"), str)
+
+
+def content(path: str | Path) -> bytes:
+    """The bytes of the file at *path*, and no more than one beyond what is read at all.
+
+    Raises :class:`InputError` if it cannot be opened.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        hint = "give the path of a model file, or a name from 'fsm list'"
+        problem = Problem(path=str(path), line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
+        raise InputError([problem]) from error
 
 
 def parse(data: bytes, *, path: str) -> Model:
@@ -74,17 +89,6 @@ def parse(data: bytes, *, path: str) -> Model:
 def parse_properties(data: bytes, *, path: str) -> File[Stated]:
     """The properties in *data*; *path* is only the name that problems carry."""
     return _parse(data, path, Stated)
-
-
-def _bytes(path: str | Path) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        hint = "give the path of a model file, or a name from 'fsm list'"
-        problem = Problem(path=str(path), line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
-        raise InputError([problem]) from error
 
 
 def _parse(data: bytes, path: str, form: type[F]) -> File[F]:

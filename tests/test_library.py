@@ -1,0 +1,73 @@
+"""Models and properties by name and by path: what they mean is remembered, and never longer than it is so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import DOOR, edited
+
+from fsm.errors import InputError
+from fsm.library import load, specification
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STATED = """\
+machine = "door"
+
+[property.gone-for-good]
+says   = "A door that was taken away does not come back."
+level  = "SHOULD"
+source = "handbook, section 5"
+never  = "gone then not gone"
+"""
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Path:
+    """A model file with properties beside it."""
+    for folder, text in (("models", DOOR), ("properties", STATED)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
+    return tmp_path / "models" / "door.toml"
+
+
+def test_the_same_file_is_the_same_machine(door: Path) -> None:
+    """Whoever asks again pays for reading the bytes alone, so that engines may remember what they know of a machine."""
+    assert load(str(door)) is load(str(door))
+    assert load("cri-pod") is load("cri-pod")
+    assert specification(str(door)).machine is load(str(door))
+
+
+def test_a_file_that_has_changed_is_read_anew(door: Path) -> None:
+    """The machine, and what is stated of it."""
+    before = specification(str(door))
+    door.write_text(edited(DOOR, "A door that is pushed opens", "A door opens"), encoding="utf-8")
+    stated = door.parent.parent / "properties" / "door.toml"
+    stated.write_text(STATED.replace("gone-for-good", "never-back"), encoding="utf-8")
+
+    after = specification(str(door))
+
+    assert ["gone-for-good"] == [each.name for each in before.properties]
+    assert ["never-back"] == [each.name for each in after.properties]
+    assert "A door opens, or is open already." == after.machine.clauses["push-opens"].says
+
+
+def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
+    """It says where it stands."""
+    other = door.with_name("other.toml")
+    other.write_bytes(door.read_bytes())
+
+    assert (str(door), str(other)) == (load(str(door)).path, load(str(other)).path)
+
+
+def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
+    """Nothing is remembered of what was refused."""
+    door.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"'), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(InputError, match="did you mean 'shut'"):
+            load(str(door))
+    door.write_text(DOOR, encoding="utf-8")
+
+    assert "shut" == load(str(door)).initial
