@@ -25,6 +25,7 @@ KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MOD
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
+    "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
 }
