@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import naive
@@ -17,7 +17,8 @@ from random_machines import LONGEST, machines, random_machine, random_seen, rand
 import fsm.monitoring
 from fsm.judging import judge
 from fsm.library import load, names
-from fsm.monitoring import Monitor, belief, folding, interning
+from fsm.monitoring import Monitor, belief, folding, interning, sharing
+from fsm.monitoring.sharing import shared
 from fsm.simulating import simulate
 from fsm.table import tabulate
 from fsm.trace import Observation
@@ -948,15 +949,39 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither legal replies, nor illegal ones, nor events that nobody knows."""
     monkeypatch.setattr(interning, "INTERNED", 50)
-    monkeypatch.setattr(fsm.monitoring, "EXPLAINED", 50)
-    monitor = Monitor(job(), fresh=True)
+    monkeypatch.setattr(sharing, "KEPT", 50)
+    machine = job()
+    monitor = Monitor(machine, fresh=True)
     trace = seen("make:ok " + " ".join(f"start:E{n}@WAITING make:W{n} unheard{n}" for n in range(300)))
     monitor.feed(trace, range(len(trace)))
     beliefs = {life.belief for life in monitor._alive.values()}  # noqa: SLF001  (memory is what is tested)
 
     assert 300 == monitor.judgement().notes["unknown event"]
     assert max(len(each.next) for each in beliefs) < 100
-    assert len(monitor._explained) <= 50  # noqa: SLF001
+    remembered = shared(machine, None, None, outputs=False)
+    assert max(len(remembered._kept), len(remembered._explained)) <= 50  # noqa: SLF001
+
+
+def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under another profile, or of a trace that shows less, nothing that was found out before is taken for granted."""
+    ways: list[dict[str, Any]] = [
+        {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
+        for fresh in (True, False)
+        for profile in (None, "old")
+        for signals in (None, frozenset[str]())
+        for outputs in (False, True)
+    ]
+    traces = [[*simulate(tabulate(door()), seed=seed, length=40, entities=2)] for seed in range(3)]
+    traces += [each[::-1] for each in traces]
+    alone = [judged(door(), trace, **how) for how in ways for trace in traces]
+    machine = door()
+    together = [judged(machine, trace, **how) for how in ways for trace in traces]
+    again = [judged(machine, trace, **how) for how in ways for trace in traces]
+    monkeypatch.setattr(sharing, "KEPT", 20)
+    forgetful = [judged(machine, trace, **how) for how in ways for trace in traces]
+
+    assert alone == together == again == forgetful
+    assert len({str(each.verdict) for each in alone[: len(traces)]}) > 1
 
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:

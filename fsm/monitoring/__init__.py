@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.building import under
-from fsm.monitoring.belief import Dynamics, TooManyError, tried
-from fsm.monitoring.explaining import Scene, explain
+from fsm.monitoring.belief import TooManyError, tried
+from fsm.monitoring.explaining import Scene
 from fsm.monitoring.folding import Folder, Open
 from fsm.monitoring.interning import Beliefs, Step
 from fsm.monitoring.possibility import bits
-from fsm.table import tabulate
+from fsm.monitoring.sharing import shared
 from fsm.trace import key
 from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.machine import Event, Machine
-    from fsm.monitoring.explaining import Explained
+    from fsm.machine import Machine
     from fsm.monitoring.interning import Belief
     from fsm.monitoring.possibility import Possibilities
     from fsm.trace import Key, Observation
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
-
-EXPLAINED: Final = 10_000
-"""Explanations of violations that are remembered."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,35 +73,25 @@ class Monitor:
         fresh: bool = False,
         outputs: bool = False,
     ) -> None:
-        self.machine = under(machine, profile) if profile else machine
+        self._shared = shared(machine, profile, seen, outputs=outputs)
+        self._dynamics = self._shared.dynamics
+        self.machine = self._shared.machine
         self.file = file
-        table = tabulate(self.machine)
-        names = dict(table.row)
-        names |= {event.rpc: table.row[event.name] for event in self.machine.events.values() if event.rpc}
-        self._dynamics = Dynamics(
-            table=table,
-            unseen=tuple(
-                row.index for row in table.rows if not row.ends and not _shown(row.event, seen, outputs=outputs)
-            ),
-            outputs=outputs,
-            names=names,
-        )
-        self._deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
-        self._others = tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile)
-        everything, beginning = self._dynamics.everything(), self._dynamics.beginning()
-        self._initial = beginning
-        self._beliefs = Beliefs(beginning)
-        self._everything = self._beliefs.belief(everything, bits(everything), rests=not fresh)
-        self._stranger = self._beliefs.belief(beginning, bits(beginning)) if fresh else self._everything
+        self._beliefs = Beliefs(self._shared.beginning)
+        self._everything = self._belief(self._shared.everything, rests=not fresh)
+        self._stranger = self._belief(self._shared.beginning) if fresh else self._everything
         self._alive: dict[str, _Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self._explained: dict[tuple[object, ...], Explained] = {}
         self._folder = Folder()
         self._notes: Counter[str] = Counter()
         self._entities = 0
         self._beside = 0
         self._observations = 0
+
+    def _belief(self, possibilities: Possibilities, *, rests: bool = False) -> Belief:
+        """The belief in *possibilities* that have been so from the beginning."""
+        return self._beliefs.belief(possibilities, bits(possibilities), rests=rests)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file."""
@@ -193,8 +178,8 @@ class Monitor:
 
     def _happened_to_strangers(self, seen: Observation) -> None:
         """What was *seen* of everybody may have moved those at rest, and those not seen yet if they were there."""
-        moved = self._dynamics.after(self._initial, key(seen))
-        if moved <= self._initial:
+        moved = self._dynamics.after(self._shared.beginning, key(seen))
+        if moved <= self._shared.beginning:
             return
         self._resting.clear()
         known = self._stranger.possibilities
@@ -219,7 +204,7 @@ class Monitor:
         if step.note:
             self._notes[step.note] += 1
         for names in step.tolerated:
-            deviation, *others = (each for name, each in self._deviations.items() if name in names)
+            deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
             self._folder.tolerate(
                 Tolerated(
                     machine=self.machine.name,
@@ -262,7 +247,6 @@ class Monitor:
         """Forget the beliefs that nobody holds."""
         alive = (life.belief for life in self._alive.values())
         self._beliefs.forget([*alive, self._everything, self._stranger, *self._resting.values()])
-        self._explained.clear()
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         """Report the open violation of *entity*, now that it is known what followed."""
@@ -293,13 +277,12 @@ class Monitor:
         """
         if not self._dynamics.unasked(before.possibilities, said):
             return before.possibilities, ""
-        row = self._dynamics.row(said[0])
-        return self._dynamics.asked(self._everything.possibilities, row), "reply without request"
+        return self._shared.asked(self._dynamics.row(said[0])), "reply without request"
 
     def _found(self, before: Belief, said: Key) -> Step | None:
         """The step, or ``None`` if nothing explains what was said."""
         start, note = self._begun(before, said)
-        kept = self._dynamics.observed(start, said, before.since)
+        kept = self._shared.observed(start, said, before.since)
         if not kept.possibilities:
             return None
         tolerated, possibilities = _certain(kept.possibilities)
@@ -326,21 +309,16 @@ class Monitor:
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
     def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> Step:
-        known = (before, said, (led.event, led.shows, led.met) if led else None, again)
-        explained = self._explained.get(known)
-        if explained is None:
-            scene = Scene(
-                dynamics=self._dynamics,
-                before=self._begun(before, said)[0],
-                since=before.since,
-                seen=said,
-                led=key(led) if led else None,
-                again=again,
-                others=self._others,
-            )
-            if len(self._explained) >= EXPLAINED:
-                self._explained.clear()
-            explained = self._explained[known] = explain(scene)
+        scene = Scene(
+            dynamics=self._dynamics,
+            before=self._begun(before, said)[0],
+            since=before.since,
+            seen=said,
+            led=key(led) if led else None,
+            again=again,
+            others=self._shared.others,
+        )
+        explained = self._shared.explain(scene)
         to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
         return Step(to=to, leads=self._leads(said), explained=explained)
 
@@ -368,13 +346,3 @@ def _without(possibilities: Possibilities, names: frozenset[str]) -> Possibiliti
     return frozenset(
         each._replace(deviations=tuple(name for name in each.deviations if name not in names)) for each in possibilities
     )
-
-
-def _shown(event: Event, seen: frozenset[str] | None, *, outputs: bool) -> bool:
-    match event.kind:
-        case "hidden":
-            return False
-        case "signal":
-            return seen is None or event.name in seen
-        case _:
-            return not outputs
