@@ -28,6 +28,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
+    "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
 }
 """By machine, the module and the class that make the reference implementation a system."""
 
