@@ -158,7 +158,10 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
     """One test of *plan*, with calls left in progress and ended where others may have led."""
     table, point = plan.table, plan.start
     for _ in range(length):
-        edge = chance.choice(plan.leaving(point))
+        leaving = plan.leaving(point)
+        if not leaving:
+            return  # nothing follows there
+        edge = chance.choice(leaving)
         last: Way | None = edge.ways[-1] if edge.ways else None
         call = table.machine.events[edge.step.event].kind == "call"
         if edge.target is None or last is None:
