@@ -29,6 +29,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
+    "sandbox-controller": ("fsm.testing.reference_podsandbox", "PodSandboxSystem"),
 }
 """By machine, the module and the class that make the reference implementation a system."""
 
