@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from commands import Terminal, fsm
 from machines import edited
 from test_claims import CLAIM, TEXT, repository
-from test_cli import Terminal, fsm
 
 from fsm.library import home
 

@@ -1,11 +1,10 @@
-"""The command as people meet it: real processes, pipes, terminals, signals, exit codes."""
+"""The command as people meet it: exit codes, pipes, terminals, signals; in processes where these matter."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-import pty
 import re
 import shutil
 import signal
@@ -13,75 +12,18 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, process, shell
 from jsonschema import Draft202012Validator
+from machines import DOOR
 
 from fsm.cli import COMMANDS
 from fsm.library import home, load, names
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-FSM = str(Path(sys.executable).with_name("fsm"))
-RECORDINGS = Path(__file__).resolve().parent / "recordings"
-FAILING = str(RECORDINGS / "containerd-1.6.20.log")
-HOLDING = str(RECORDINGS / "containerd-1.7.24.log")
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
 FORMATS = ("text", "json", "junit", "sarif", "github")
-PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "NO_COLOR", "TERM"}}
 PROFILES = [(name, profile) for name in names() for profile in load(name).profiles]
-
-
-def fsm(
-    *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end, its output in a pipe."""
-    ran = subprocess.run(
-        [FSM, *arguments],
-        input=stdin,
-        env=PLAIN | dict(env or {}),
-        cwd=cwd,
-        capture_output=True,
-        check=False,
-        timeout=30,
-    )
-    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
-
-
-def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A line of bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
-    return subprocess.run(
-        ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
-        env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",
-    )  # fmt: skip
-
-
-class Terminal:
-    """A command whose output, and errors, are on a terminal."""
-
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
-        self._ours, theirs = pty.openpty()
-        environment = PLAIN | {"TERM": "xterm"} | dict(env or {})
-        self.process = subprocess.Popen([FSM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
-        os.close(theirs)
-        self.shown = ""
-
-    def read_until(self, wanted: str) -> None:
-        """Read until *wanted* is shown, or the end."""
-        while not wanted or wanted not in self.shown:
-            try:
-                piece = os.read(self._ours, 65_536)
-            except OSError:  # on Linux, how a terminal tells that nobody writes to it any more
-                return
-            self.shown += piece.decode()
-
-    def end(self) -> int:
-        """Read to the end; the exit code."""
-        self.read_until("")
-        os.close(self._ours)
-        return self.process.wait(timeout=30)
 
 
 def without_privileges() -> list[str]:
@@ -106,6 +48,53 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     assert path.stat().st_size > 4 << 20
     return str(path)
+
+
+# -- in a process, and called ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "judge {failing}",
+        "judge --format json --profile containerd-1.6 {failing} -",
+        "check models/door.toml",
+        "test models/door.toml --against model:models/door.toml --examples 1",
+        "mutate models/door.toml",
+        "diff cri-pod nri-pod",
+        "draw cri-pod --to md",
+        "list",
+        "show cri-pod --state ready",
+        "simulate nri-pod --length 20",
+        "export cri-pod --to json",
+        "import -",
+        "schema",
+        "judge no-such.log",
+        "jugde",
+        "--version",
+        "",
+    ],
+)
+def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
+    """Each command in a process of its own: it exits alike, and writes the same to the same ends."""
+    arguments = [each.format(failing=FAILING) for each in line.split()]
+    claim = '[property.gone-for-good]\nsays = "It is."\nlevel = "MUST"\nsource = "nobody"\nnever = "gone then open"\n'
+    for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
+    data = b"{states: [off, on], initial: off, transitions: [[flip, off, on]]}"
+
+    run, called = (each(*arguments, stdin=data, cwd=tmp_path) for each in (process, fsm))
+
+    assert (run.returncode, run.stdout, run.stderr) == (called.returncode, called.stdout, called.stderr)
+    assert "Traceback" not in run.stderr
+
+
+def test_every_command_was_run_in_a_process() -> None:
+    """So that one that is added is, too."""
+    (lines,) = [mark.args[1] for mark in test_what_most_tests_call_is_what_people_run.pytestmark]  # type: ignore[attr-defined]
+
+    assert {*COMMANDS} <= {line.partition(" ")[0] for line in lines}
 
 
 # -- exit codes -----------------------------------------------------------------
@@ -376,7 +365,7 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
     """Formats of machines are UTF-8 always; text does what it can."""
-    ran = fsm("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
+    ran = process("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
 
     assert (1, "") == (ran.returncode, ran.stderr)
 
@@ -604,20 +593,28 @@ def test_completion_scripts_of_other_shells(where: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
     """Every shipped machine, one call at a time and several."""
-    ran = shell(f'fsm simulate "$1" --seed 7 {options} | fsm judge -', name)
+    made = fsm("simulate", name, "--seed", "7", *options.split())
+    ran = fsm("judge", "-", stdin=made.stdout.encode())
 
-    assert (0, "") == (ran.returncode, ran.stderr)
+    assert (0, "", 0, "") == (made.returncode, made.stderr, ran.returncode, ran.stderr)
     assert ran.stdout.endswith("verdict: holds\n")
 
 
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
     """What a version does otherwise is known, under its profile."""
-    ran = shell(
-        'fsm simulate "$1" --length 200 --entities 3 --profile "$2" | fsm judge --profile "$2" -', name, profile
-    )
+    made = fsm("simulate", name, "--length", "200", "--entities", "3", "--profile", profile)
+    ran = fsm("judge", "--profile", profile, "-", stdin=made.stdout.encode())
+
+    assert (0, "", 0, "") == (made.returncode, made.stderr, ran.returncode, ran.stderr)
+
+
+def test_what_is_simulated_is_judged_through_a_pipe() -> None:
+    """As the help shows it."""
+    ran = shell("fsm simulate cri-pod --seed 7 --length 2000 --entities 3 | fsm judge -")
 
     assert (0, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.endswith("verdict: holds\n")
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:

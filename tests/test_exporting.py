@@ -9,15 +9,14 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import naive
 import pytest
+from commands import FSM, fsm
 from exported import SCXML, bare, from_json, from_scxml
 from machines import DOOR, counter, door, edited, job, machine_of
 from random_claims import stated
@@ -34,9 +33,10 @@ from fsm.machine import outcomes
 from fsm.reporting import model
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fsm.machine import Machine
 
-FSM = str(Path(sys.executable).with_name("fsm"))
 DOT = shutil.which("dot") or ""
 SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name).profiles)]
 
@@ -180,16 +180,16 @@ def test_what_promela_cannot_say(claim: str, what: str) -> None:
 # -- the command -------------------------------------------------------------------
 
 
-def fsm(*arguments: str) -> subprocess.CompletedProcess[str]:
+def export(*arguments: str) -> subprocess.CompletedProcess[str]:
     """``fsm export`` with *arguments*."""
-    return subprocess.run([FSM, "export", *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return fsm("export", *arguments)
 
 
 @pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
 def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
     """And the file has the rights that any new file has, and nothing is beside it."""
     path = tmp_path / "cri-pod.pml"
-    printed, written = fsm("cri-pod", "--to", form), fsm("cri-pod", "--to", form, "-o", str(path))
+    printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
 
     assert (printed.returncode, written.returncode, written.stdout) == (0, 0, "")
     assert printed.stdout == path.read_text(encoding="utf-8")
@@ -199,9 +199,9 @@ def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> N
 
 
 def test_export_and_show_have_one_json() -> None:
-    shown = subprocess.run([FSM, "show", "cri-pod", "--format", "json"], capture_output=True, text=True, check=True)
+    shown = fsm("show", "cri-pod", "--format", "json")
 
-    assert shown.stdout == fsm("cri-pod", "--to", "json").stdout
+    assert shown.stdout == export("cri-pod", "--to", "json").stdout
 
 
 WRONG = [
@@ -220,7 +220,7 @@ def test_mistakes_have_a_way_out(arguments: list[str], said: str, tmp_path: Path
     path = str(properties(tmp_path))
     if "--to" not in arguments:
         arguments = [*arguments, "--to", "promela"]
-    ran = fsm(*(each.format(door=path) for each in arguments))
+    ran = export(*(each.format(door=path) for each in arguments))
 
     assert ran.returncode == 2
     assert said in " ".join(ran.stderr.split())
@@ -243,7 +243,7 @@ def properties(folder: Path) -> Path:
 def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> None:
     path = properties(tmp_path)
     own, beside = (
-        fsm(str(each), "--to", "promela", "-P", "never") for each in (path, tmp_path / "models" / "door.toml")
+        export(str(each), "--to", "promela", "-P", "never") for each in (path, tmp_path / "models" / "door.toml")
     )
 
     assert own.returncode == 0

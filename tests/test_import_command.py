@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import commands
 import pytest
 from exported import bare
 from hypothesis import given
@@ -24,10 +22,12 @@ from fsm.importing.texts import LARGEST, Problems
 from fsm.rules import RULES
 
 if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
     from fsm.errors import Problem
     from fsm.importing import Form
 
-FSM = str(Path(sys.executable).with_name("fsm"))
 
 LAMP = """\
 states:
@@ -314,7 +314,7 @@ def test_damaged_state_charts_are_refused_or_read(at: int, length: int, instead:
 
 def fsm(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """``fsm`` with *arguments*."""
-    return subprocess.run([FSM, *arguments], input=given, capture_output=True, text=True, check=False, timeout=60)
+    return commands.fsm(*arguments, stdin=given.encode())
 
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART])

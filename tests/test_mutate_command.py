@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from commands import Terminal, fsm
 from machines import DOOR, edited
 from test_check_command import door
 from test_claims import CLAIM
-from test_cli import Terminal, fsm
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from commands import FAILING, HOLDING, fsm
 from hypothesis import given
 from machines import DOOR, JOB, edited, machine_of
 from random_machines import machines
 from readers import read_by_mermaid, read_by_plantuml
-from test_cli import FAILING, FSM, HOLDING, fsm
 from test_reporting import missing
 
 from fsm.building import under
@@ -431,10 +431,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 def test_without_dot(tmp_path: Path) -> None:
     """How to get it is told once, and the text forms are written."""
     env = {**os.environ, "PATH": str(tmp_path)}
-    alone = subprocess.run([FSM, "draw", "cri-pod"], env=env, capture_output=True, text=True, check=False)
-    every = subprocess.run(
-        [FSM, "draw", "-o", str(tmp_path / "out")], env=env, capture_output=True, text=True, check=False
-    )
+    alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
     assert (alone.returncode, alone.stdout) == (2, "")
     assert "so there is no svg: apt-get install graphviz" in alone.stderr
@@ -450,7 +447,7 @@ def test_when_dot_fails(tmp_path: Path) -> None:
     (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
     (tmp_path / "dot").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    ran = subprocess.run([FSM, "draw", "cri-pod"], env=env, capture_output=True, text=True, check=False)
+    ran = fsm("draw", "cri-pod", env=env)
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "'dot' could not make svg: it has no such format" in ran.stderr

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from commands import Terminal, fsm
 from jsonschema import validate
 from machines import DOOR
-from test_cli import Terminal, fsm
 
 from fsm.library import load
 from fsm.rules import RULES
