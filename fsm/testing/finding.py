@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "container-events": ("fsm.testing.reference_eventq", "EventsSystem"),
     "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
