@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -250,6 +253,26 @@ def test_an_id_that_is_taken(tmp_path: Path, kind: type[Controller], code: str) 
     at(tmp_path, test, kind)
 
 
+@pytest.mark.parametrize(("kind", "shown"), [(Controller, "absent"), (AsWritten, "SANDBOX_READY")])
+def test_a_start_that_fails_late(tmp_path: Path, kind: type[Controller], shown: str) -> None:
+    """All of it is undone; as containerd has it, the record says ready, and no stop changes that."""
+
+    async def test(place: Place) -> None:
+        place.controller.create("pod")
+        place.world.faults.add("describe")
+        with pytest.raises(CallError, match="cannot describe"):
+            place.controller.start("pod")
+        assert not place.world.task()
+        if shown == "absent":
+            with pytest.raises(CallError, match="NOT_FOUND"):
+                place.controller.status("pod")
+            return
+        await place.controller.stop("pod")
+        assert shown == place.state
+
+    at(tmp_path, test, kind)
+
+
 def test_a_start_that_cannot_be_undone_can_be_stopped(tmp_path: Path) -> None:
     """Its process runs, of which nobody knows but the world."""
 
@@ -300,6 +323,29 @@ def test_a_directory_that_is_taken(tmp_path: Path) -> None:
     (tmp_path / "pod").touch()
     with pytest.raises(WorldError, match="File exists"):
         Processes(tmp_path / "pod").run()
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+from fsm.reference.podsandbox.processes import Processes
+print(Processes(Path(sys.argv[1], "pod")).run(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_no_process_outlives_who_started_it(tmp_path: Path) -> None:
+    """Even if that is killed."""
+    ran = subprocess.run([sys.executable, "-c", DIES, tmp_path], capture_output=True, text=True, check=False)
+    assert -9 == ran.returncode, ran.stderr
+    try:
+        descriptor = os.pidfd_open(int(ran.stdout))
+    except ProcessLookupError:
+        return
+    try:
+        assert [descriptor] == select.select([descriptor], [], [], 10)[0]
+    finally:
+        os.close(descriptor)
 
 
 # -- the kit -------------------------------------------------------------------

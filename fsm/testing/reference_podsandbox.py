@@ -74,6 +74,10 @@ class ArrangedWorld(Processes):
         self._fault("run")
         return pid
 
+    def describe(self) -> None:
+        """Nothing."""
+        self._fault("describe")
+
     def undo(self) -> None:
         """Nothing is left."""
         self._fault("undo")

@@ -1,7 +1,6 @@
 """The sandbox controller as containerd 2.2 has it, where that is not what it is meant to do.
 
-The profile ``as-written`` of the machine allows all of it, and what is
-missing here: that a start which fails late leaves a record that says ready.
+The profile ``as-written`` of the machine allows all of it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fsm.reference.container import PLAIN_ERROR, CallError
-from fsm.reference.podsandbox.controller import LOST_CODE, Controller, Sandbox
+from fsm.reference.podsandbox.controller import LOST_CODE, Controller, Sandbox, driver
 from fsm.reference.podsandbox.world import WatchError
 from fsm.reference.world import Exit, NoTaskError, WorldError
 
@@ -41,10 +40,17 @@ class AsWritten(Controller):
                 self._store[name] = known
             raise
 
+    def _describe(self, sandbox: Sandbox, pid: int) -> None:
+        """Record it before."""
+        sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
+        super()._describe(sandbox, pid)
+
     def _failed(self, sandbox: Sandbox, why: str) -> None:
-        """Leave the record in the store."""
+        """Leave the record in the store, whatever it says."""
         with suppress(WorldError):
             sandbox.world.undo()
+        if sandbox.record.pid:
+            sandbox.position, sandbox.noticed = driver().position("ended"), True
         event = "start"
         raise CallError(event, PLAIN_ERROR, why)
 

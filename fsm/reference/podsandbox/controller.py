@@ -171,10 +171,10 @@ class Controller:
             self._take(sandbox, "start")
         try:
             pid = sandbox.world.run()
+            self._describe(sandbox, pid)
         except WorldError as error:
             self._failed(sandbox, str(error))
             return
-        sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
         self._take(sandbox, "start", "started")
         sandbox.watch = self._kept(asyncio.create_task(self._watch(sandbox)))
 
@@ -266,6 +266,11 @@ class Controller:
         return task
 
     # -- effects -----------------------------------------------------------
+
+    def _describe(self, sandbox: Sandbox, pid: int) -> None:
+        """Record that process *pid* runs, once nothing can fail any more."""
+        sandbox.world.describe()
+        sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
     def _failed(self, sandbox: Sandbox, why: str) -> None:
         """Undo the start of *sandbox*, as far as that can be."""

@@ -16,8 +16,8 @@ from fsm.reference.world import Exit, NoTaskError, WorldError
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAUSE: Final = ("sleep", "infinity")
-"""What does nothing for ever, as a pause process does."""
+PAUSE: Final = ("cat",)
+"""What does nothing, as a pause process does: it reads what nobody writes, and ends with whoever started it."""
 
 SIGNALLED: Final = 128
 """Added to the number of the signal that ended a process, its exit code."""
@@ -62,11 +62,14 @@ class Processes:
         try:
             self.root.mkdir()
             (self.root / "hosts").touch()
-            self._process = subprocess.Popen(PAUSE, stdin=subprocess.DEVNULL)  # noqa: S603  (nobody else says what)
+            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE)  # noqa: S603  (nobody else says what)
             self._watched = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise WorldError(str(error)) from error
         return self._process.pid
+
+    def describe(self) -> None:
+        """There is nothing to be read."""
 
     def undo(self) -> None:
         """Nothing is left."""
@@ -115,6 +118,8 @@ class Processes:
         self._process.kill()
         select.select([self._watched], [], [])
         self.ended()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         self._process = None
         os.close(self._watched)
 

@@ -26,6 +26,9 @@ class World(Protocol):
     def run(self) -> int:
         """Make directories, container and task, and start the pause process; its id."""
 
+    def describe(self) -> None:
+        """Read back what was started, for the caller of the start."""
+
     def undo(self) -> None:
         """Clear away all that a start has made that failed."""
 
