@@ -117,8 +117,8 @@ class Dynamics:
 
     def _unseen(self, here: Possibility) -> Iterator[Possibility]:
         for index, call in enumerate(here.pending):
-            if index and call == here.pending[index - 1]:
-                continue
+            if call.stage >= 0 or call.stage == FREE or (index and call == here.pending[index - 1]):
+                continue  # it has ended, or it is as the last one
             others = here.pending[:index] + here.pending[index + 1 :]
             yield from self._acts(here, call, others)
         for row in self.unseen:

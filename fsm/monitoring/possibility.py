@@ -60,14 +60,19 @@ class Best:
     def __init__(self) -> None:
         self._open: dict[tuple[object, ...], list[_Open]] = {}
         self._whole: dict[tuple[object, ...], list[Possibility]] = {}
+        self._met: set[Possibility] = set()
         self.size = 0
 
     def add(self, new: Possibility) -> bool:
         """Take *new*; whether it says anything that was not known."""
+        if new in self._met:  # most are, as calls act in every order; what is covered stays covered
+            return False
+        self._met.add(new)
         shape, mine = _split(new)
         known = self._open.setdefault(shape, [])
-        if any(_covers(other, mine) for other in known):
-            return False
+        for other in known:
+            if _covers(other, mine):
+                return False
         left = [index for index, other in enumerate(known) if not _covers(mine, other)]
         whole = self._whole.setdefault(shape, [])
         self.size += 1 + len(left) - len(known)
@@ -97,25 +102,28 @@ class _Open(NamedTuple):
 
 
 def _split(each: Possibility) -> tuple[tuple[object, ...], _Open]:
-    """What must be the same in two possibilities for one to cover the other, and what may be more open."""
-    waited = tuple((call.row, call.stage) for call in each.pending if call.stage > LOST)
-    sets = (_late(each), *(call.met for call in each.pending if call.stage > LOST))
-    return (each.state, waited, each.queue), _Open(sets, each.deviations)
+    """What must be the same in two possibilities for one to cover the other, and what may be more open.
 
-
-def _late(each: Possibility) -> int:
-    """The calls for whose reply nobody waits, as bits: they may act or not, so the more there are the more is legal."""
-    bits = 0
+    The calls for whose reply nobody waits are a set, as bits: they may act or
+    not, so the more there are the more is legal.
+    """
+    waited: list[tuple[int, int]] = []
+    met: list[int] = []
+    late = 0
     for call in each.pending:
-        if call.stage <= LOST:
-            bits |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
-    return bits
+        if call.stage > LOST:
+            waited.append((call.row, call.stage))
+            met.append(call.met)
+        else:
+            late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
+    return (each.state, tuple(waited), each.queue), _Open((late, *met), each.deviations)
 
 
 def _covers(more: _Open, less: _Open) -> bool:
-    return all(one | other == one for one, other in zip(more.sets, less.sets, strict=True)) and (
-        not more.deviations or set(more.deviations) <= set(less.deviations)
-    )
+    for one, other in zip(more.sets, less.sets, strict=True):
+        if one | other != one:
+            return False
+    return not more.deviations or set(more.deviations) <= set(less.deviations)
 
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
@@ -134,7 +142,12 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
     if not calls:
         return calls
     bit = 1 << state
-    return tuple(sorted(call._replace(met=call.met | bit) if call.stage == ASKED else call for call in calls))
+    for call in calls:
+        if call.stage == ASKED and not call.met & bit:
+            break
+    else:
+        return calls
+    return tuple(sorted([Pending(call.row, ASKED, call.met | bit) if call.stage == ASKED else call for call in calls]))
 
 
 def numbers(those: int) -> list[int]:
