@@ -15,7 +15,7 @@ Henzinger and Raskin, 2006).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fsm.checking.instants import Steps
@@ -237,7 +237,7 @@ class _Product:
                 yield edge
                 continue
             least = self.believing.least(to.belief, self.met.setdefault((to.state, to.calls), []))
-            yield edge if least == to.belief else replace(edge, to=to._replace(belief=least))
+            yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
 
     def _steps(self, node: Node) -> Iterator[Edge[Node]]:
         yield self._sight(node)

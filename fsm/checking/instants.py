@@ -145,8 +145,10 @@ def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
             negated = holds(inner, table)
             return lambda at: not negated(at)
         case All(of=parts):
-            every = [holds(part, table) for part in parts]
-            return lambda at: all(part(at) for part in every)
+            if not parts:
+                return lambda at: True  # noqa: ARG005  (of any instant)
+            first, rest = holds(parts[0], table), holds(All(of=parts[1:]), table)
+            return (lambda at: first(at) and rest(at)) if parts[1:] else first
         case Some(of=parts):
             some = [holds(part, table) for part in parts]
             return lambda at: any(part(at) for part in some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from fsm.properties import Counts
 
@@ -27,8 +27,7 @@ class LimitError(Exception):
         super().__init__(f"more than {limit:,} states")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge(Generic[N]):
+class Edge(NamedTuple, Generic[N]):
     """One step of a search; ``found`` says that it is what is looked for."""
 
     taken: Taken
