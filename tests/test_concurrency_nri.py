@@ -23,7 +23,7 @@ class Unlocked(NRI):
 
     def __init__(self, *given: Any) -> None:  # noqa: ANN401 - whatever the layer takes
         super().__init__(*given)
-        self._lock = nullcontext()  # type: ignore[misc,assignment]
+        self._life.lock = nullcontext()  # type: ignore[assignment]
 
 
 class Overheard(NriContainerSystem):

@@ -700,11 +700,11 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
     class Overtaken:
         def __enter__(self) -> None:
-            nri._stopped = True  # noqa: SLF001  # others come first
+            nri._life.move("stop", "stopped")  # noqa: SLF001  # others come first
 
         def __exit__(self, *_: object) -> None: ...
 
-    nri._lock = Overtaken()  # type: ignore[assignment,misc]  # noqa: SLF001  # others come first
+    nri._life.lock = Overtaken()  # type: ignore[assignment]  # noqa: SLF001  # others come first
     with pytest.raises(NRIStoppedError):
         nri.run_pod_sandbox(POD)
 

@@ -238,8 +238,9 @@ class Unlocked(NRI):
     """Has no lock."""
 
     @contextmanager
-    def _entered(self) -> Iterator[None]:
-        yield
+    def _entered(self, event: str) -> Iterator[bool]:
+        del event
+        yield True
 
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
@@ -334,7 +335,7 @@ class AfterDeath(Late):
 
     def _exited(self, pod: Pod, container: Container) -> None:
         self.free.wait()
-        with self._entered():
+        with self._entered("notify-exit"):
             self._relayed(Request(event="StopContainer", pod=pod, container=container))
 
 

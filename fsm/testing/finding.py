@@ -27,6 +27,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-events": ("fsm.testing.reference_eventq", "EventsSystem"),
     "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
+    "nri-api": ("fsm.testing.reference_nri_api", "NriApiSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),

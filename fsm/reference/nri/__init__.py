@@ -1,9 +1,9 @@
-"""The NRI layer of a container runtime, driven by the machines ``nri-container`` and ``nri-pod``.
+"""The NRI layer of a container runtime, driven by ``nri-api``, ``nri-container`` and ``nri-pod``.
 
 ``api`` is what a runtime calls, ``config`` how it is set up, ``domain`` who
 knows pods and containers and can change them, ``plugins`` who is asked,
-``messages`` what is said, ``errors`` what goes wrong; ``memory`` holds the
-states, ``merging`` puts answers together, ``syncing`` keeps plugins from
+``messages`` what is said, ``errors`` what goes wrong; ``lifecycle`` and
+``memory`` hold the states, ``merging`` puts answers together, ``syncing`` keeps plugins from
 joining at the wrong time.
 
 >>> from fsm.reference.nri.api import NRI

@@ -1,6 +1,7 @@
 """The NRI layer of a runtime: what it remembers of pods and containers, and what it relays to plugins.
 
-Two machines drive it, ``nri-container`` and ``nri-pod``: whether a call is
+Three machines drive it.  ``nri-api`` says what the interface takes when it is
+disabled, made, started, blocked and stopped; ``nri-container`` and ``nri-pod``: whether a call is
 relayed at all, which requests go out and in which order, what is remembered
 then and what is replied.  What is here is what they leave open: how the
 plugins have answered chooses among the outcomes of the machine, and what they
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,25 +24,25 @@ from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.errors import (
     EvictionsFailedError,
     NRIError,
-    NRIStoppedError,
-    ReentrantError,
     RegistrationError,
     UnimplementedError,
     UpdatesFailedError,
 )
+from fsm.reference.nri.lifecycle import AS, Lifecycle
 from fsm.reference.nri.memory import Memory
 from fsm.reference.nri.messages import NOTHING, ContainerState, Request
-from fsm.reference.nri.plugins import Connection, Plugins
+from fsm.reference.nri.plugins import Connection, Plugins, came
 from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from fsm.machine import Outcome
     from fsm.reference.nri.config import Config
     from fsm.reference.nri.merging import Merged
     from fsm.reference.nri.messages import Container, Fields, Pod, Update
-    from fsm.reference.nri.plugins import Plugin, Told
+    from fsm.reference.nri.plugins import Listener, Plugin, Told
 
 _log = logging.getLogger(__name__)
 
@@ -91,25 +92,36 @@ class NRI:
         config: Config | None = None,
         domains: Domains | None = None,
         plugins: Iterable[Plugin] = (),
+        listen: Callable[[str], Listener] | None = None,
     ) -> None:
-        """Set up as *config* says, for *domains*; *plugins* are those that are installed, and join at the start."""
-        self.config: Final = config or default_config()
+        """Set up as *config* says, for *domains*; *plugins* are those that are installed, and join at the start.
+
+        *listen* opens the socket at a path, where others are to come, and
+        raises :class:`OSError` if it cannot.
+        """
+        self.config = config or default_config()
         self._domains: Final = domains or Domains()
         self._pods: Final = Memory("nri-pod", self.config.release.name)
         self._containers: Final = Memory("nri-container", self.config.release.name)
         self._installed: Final = tuple(plugins)
+        self._listen: Final = listen
+        self._listener: Listener | None = None
         self._plugins: Final = Plugins(self.config.request_timeout)
+        self._life: Final = Lifecycle(
+            self.config.release.name, disabled=self.config.disable, asked=lambda: self._plugins.working
+        )
         self._sync: Final = SyncLock()
-        self._lock: Final = threading.Lock()
-        self._holder = 0
-        self._started = False
-        self._stopped = False
         self._exiting: Final = threading.Lock()
         self._exits: set[threading.Thread] = set()
 
+    @property
+    def state(self) -> str:
+        """The state of ``nri-api`` in which the interface is."""
+        return self._life.state
+
     def is_enabled(self) -> bool:
         """Whether there is NRI at all, by configuration."""
-        return not self.config.disable
+        return bool(self._life.ways("is-enabled")[0].emits)
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -129,25 +141,34 @@ class NRI:
     def start(self) -> None:
         """Let the installed plugins join; what the domains list of containers is remembered, even if there are none.
 
-        Raises :class:`RegistrationError` if one cannot: then none has, and
-        this can be tried again.  Once it has succeeded it cannot.
+        Waits while that is blocked, as :meth:`register` does.  Raises
+        :class:`RegistrationError` if one cannot join, :class:`NRIError` if
+        there can be no socket: then none has, and this can be tried again.
+        Once it has succeeded it cannot.
         """
-        if not self.is_enabled():
-            return
-        self._check()
-        if self._started:
-            message = "the NRI interface was started already"
-            raise NRIError(message, code="FAILED_PRECONDITION")
-        self._join(self._installed, told=self.config.release.restores)
-        self._started = True
+        if self._life.asked("start"):
+            self._join("start", self._installed)
 
     def stop(self) -> None:
         """Ask the plugins no more."""
-        if not self.is_enabled():
-            return
-        with self._entered():
-            self._stopped = True
-            self._plugins.close()
+        with self._entered("stop") as acts:
+            if acts:
+                self._life.move("stop", "stopped")
+                self._plugins.close()
+                if self._listener is not None:
+                    self._listener.close()
+
+    def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
+        """Give plugins other times, in seconds; zero stands for the default.
+
+        Raises :class:`ValueError` for a time that is below zero.
+        """
+        with self._entered("configure-timeouts") as acts:
+            if acts:
+                self.config = replace(
+                    self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
+                )
+                self._plugins.timeout = self.config.request_timeout
 
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it is told what there is, and asked from then on.
@@ -157,39 +178,44 @@ class NRI:
         :class:`RegistrationError` for a plugin that cannot be registered,
         or fails when it is told, or where none may come by themselves.
         """
-        if not self.is_enabled():
+        if not self._life.asked("join"):
             return
         if self.config.disable_connections:
             message = f"plugin {plugin.name} cannot join: connections are disabled; give it at the start"
             raise RegistrationError(message, code="FAILED_PRECONDITION")
-        self._join([plugin])
+        self._join("join", [plugin])
 
     def disconnect(self, plugin: Plugin) -> None:
         """*plugin* has hung up: it is asked no more."""
-        if not self.is_enabled():
-            return
-        with self._entered():
-            self._plugins.leave(plugin)
+        with self._entered("leave") as acts:
+            if acts:
+                self._plugins.leave(plugin)
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         """Keep plugins from joining until that is unblocked; waits for one that is at it, never for one that waits."""
-        if not self.is_enabled():
+        if not self._life.asked("block"):
             return PluginSyncBlock()
-        if not self.config.release.blocks:
-            message = f"{self.config.release.name} cannot block the synchronisation of plugins"
-            raise UnimplementedError(message)
-        self._check()
-        return self._sync.block()
+        block = self._sync.block()
+        try:
+            self._life.block()
+        except NRIError:
+            block.unblock()
+            raise
+
+        def unblock() -> None:
+            self._life.unblock()
+            block.unblock()
+
+        return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update]) -> None:
         """Make *updates* that a plugin asks for by itself.
 
         Raises :class:`UpdatesFailedError` with those that failed; all others were made.
         """
-        if not self.is_enabled():
-            return
-        with self._entered():
-            self._domains.update_containers(updates)
+        with self._entered("update-containers") as acts:
+            if acts:
+                self._domains.update_containers(updates)
 
     # -- pods ------------------------------------------------------------------
 
@@ -262,9 +288,8 @@ class NRI:
         Returns at once: it is relayed on a thread of its own, in no order
         with other calls, and what plugins answer to it is lost.
         """
-        if not self.is_enabled():
+        if not self._life.asked("notify-exit"):
             return
-        self._check()
         thread = threading.Thread(
             target=self._exited, args=(pod, container), name=f"exit of {container.id}", daemon=True
         )
@@ -282,15 +307,14 @@ class NRI:
     # -- how it is done --------------------------------------------------------
 
     def _pod(self, event: str, pod: Pod, resources: Fields = NOTHING) -> None:
-        if self.is_enabled():
-            with self._entered():
+        with self._entered(AS.get(event, "relay")) as acts:
+            if acts:
                 self._happens(self._pods, pod.id, event, Request(event=event, pod=pod, resources=resources))
 
     def _container(self, event: str, pod: Pod, container: Container, resources: Fields = NOTHING) -> Merged | None:
-        """What the plugins want; ``None`` if they were not asked."""
-        if not self.is_enabled():
-            return None
-        with self._entered():
+        with self._entered(AS.get(event, "relay")) as acts:
+            if not acts:
+                return None
             request = Request(event=event, pod=pod, container=container, resources=resources)
             return self._happens(self._containers, container.id, event, request)
 
@@ -308,7 +332,7 @@ class NRI:
         ways = memory.ways(entity, event)
         relays = max((way.emits for way in ways), key=len, default=())  # the others end where a plugin is lost
         told = [self._relayed(replace(request, event=name)) for name in relays]
-        way = memory.take(entity, event, _came(ways, relays, told))
+        way = memory.take(entity, event, came(ways, relays, told))
         if way.reply and "ok" not in way.reply:
             raise _refused(event, way, told)
         return told[-1].merged if told else None
@@ -323,11 +347,12 @@ class NRI:
                 self._domains.update_containers(told.merged.others)
         return told
 
-    def _join(self, plugins: Iterable[Plugin], *, told: bool = True) -> None:
-        """Let all of *plugins* join, or none; tell them what there is."""
+    def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
+        """Let all of *plugins* join, or none, as *event* goes; tell them what there is."""
         connections = [Connection(plugin, self._pods.outputs | self._containers.outputs) for plugin in plugins]
-        self._check()
-        with self._sync.joining(timeout=self.config.registration_timeout), self._entered():
+        with self._sync.joining(timeout=self.config.registration_timeout), self._entered(event):
+            outcome = self._life.ways(event)[0].name
+            told = outcome != "untold"
             pods, containers = self._domains.pods(), self._domains.containers()
             if told:
                 self._remember(containers)
@@ -337,45 +362,31 @@ class NRI:
                     with suppress(UpdatesFailedError):
                         self._domains.update_containers(updates)
                     self._plugins.join(connection)
-            except RegistrationError:
+                if event == "start":
+                    self._open()
+            except NRIError:
                 for connection in connections:
                     self._plugins.leave(connection.plugin)
                 raise
+            self._life.move(event, outcome)
+
+    def _open(self) -> None:
+        """Open the socket, if there is to be one."""
+        if self._listen is None or self.config.disable_connections:
+            return
+        try:
+            self._listener = self._listen(self.config.socket_path)
+        except OSError as error:
+            message = f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}"
+            raise NRIError(message) from error
 
     def _remember(self, containers: Iterable[Container]) -> None:
         """What is listed replaces what was remembered; what is not listed stays."""
         for container in containers:
             self._containers.take(container.id, LISTED.get(container.state, GONE))
 
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        """Nobody else is asked, or asks."""
-        self._check()
-        with self._lock:
-            self._holder = threading.get_ident()
-            try:
-                if self._stopped:
-                    raise NRIStoppedError
-                yield
-            finally:
-                self._holder = 0
-
-    def _check(self) -> None:
-        if self._holder == threading.get_ident() or self._plugins.working:
-            raise ReentrantError
-        if self._stopped:
-            raise NRIStoppedError
-
-
-def _came(ways: tuple[Outcome, ...], relays: tuple[str, ...], told: list[Told]) -> str:
-    """The outcome that the plugins have chosen: the last relay's, unless one was lost at an earlier one."""
-    if not told:
-        return ""
-    *before, last = told
-    lost = next((number for number, each in enumerate(before, start=1) if each.came == "lost"), 0)
-    if lost and last.came != "error":
-        return next(way.name for way in ways if way.emits == relays[:lost])
-    return last.came
+    def _entered(self, event: str) -> AbstractContextManager[bool]:
+        return self._life.entered(event)
 
 
 def _refused(event: str, way: Outcome, told: list[Told]) -> NRIError:

@@ -16,23 +16,20 @@ REQUEST: Final = 2.0
 class Release:
     """A release of containerd: ``name`` is that of a profile of the machines, empty for the newest.
 
-    ``blocks`` says whether synchronisation can be blocked, ``restores``
-    whether states are taken from the domains when the interface starts.
+    ``disabled`` says whether there is NRI only where it is asked for.
     """
 
     name: str
     disabled: bool
-    blocks: bool
-    restores: bool
 
 
 RELEASES: Final = {
     release.name: release
     for release in (
-        Release(name="", disabled=False, blocks=True, restores=True),
-        Release(name="containerd-2.1", disabled=False, blocks=True, restores=True),
+        Release(name="", disabled=False),
+        Release(name="containerd-2.1", disabled=False),
         # As in 1.7.2; blocking was brought to 1.7.26.
-        Release(name="containerd-1.7", disabled=True, blocks=False, restores=False),
+        Release(name="containerd-1.7", disabled=True),
     )
 }
 

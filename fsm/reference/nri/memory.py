@@ -25,7 +25,7 @@ class Memory:
     """
 
     def __init__(self, name: str, profile: str = "") -> None:
-        self._driver: Final = _driver(name, profile)
+        self._driver: Final = driver(name, profile)
         self._positions: dict[str, Position] = {}
 
     @property
@@ -60,7 +60,7 @@ class Memory:
 
 
 @cache
-def _driver(name: str, profile: str) -> Driver:
-    """One for all: it holds no entity."""
+def driver(name: str, profile: str) -> Driver:
+    """What drives all entities of the machine called *name*, under *profile* if one is named; it holds none."""
     machine = load(name)
     return Driver(under(machine, profile) if profile else machine)

@@ -15,6 +15,7 @@ from fsm.reference.nri.merging import Merged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from fsm.machine import Outcome
     from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 
 _log = logging.getLogger(__name__)
@@ -52,6 +53,13 @@ class Plugin(Protocol):
 
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
+
+
+class Listener(Protocol):
+    """A socket that is open."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +153,7 @@ class Plugins:
 
     def __init__(self, timeout: float) -> None:
         """A plugin that takes more than *timeout* seconds to answer is lost."""
-        self._timeout: Final = timeout
+        self.timeout = timeout
         self._connections: tuple[Connection, ...] = ()
         self._here: Final = threading.local()
 
@@ -226,7 +234,18 @@ class Plugins:
             self._here.working = True
             return what()
 
-        return connection.ask(here, timeout=self._timeout)
+        return connection.ask(here, timeout=self.timeout)
 
     def _drop(self) -> None:
         self._connections = tuple(connection for connection in self._connections if connection.open)
+
+
+def came(ways: tuple[Outcome, ...], relays: tuple[str, ...], told: list[Told]) -> str:
+    """The outcome that the plugins have chosen: the last relay's, unless one was lost at an earlier one."""
+    if not told:
+        return ""
+    *before, last = told
+    lost = next((number for number, each in enumerate(before, start=1) if each.came == "lost"), 0)
+    if lost and last.came != "error":
+        return next(way.name for way in ways if way.emits == relays[:lost])
+    return last.came
