@@ -13,16 +13,17 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The path of every file in a freshly built wheel."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Every file in a freshly built wheel, by its path."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (built,) = out.glob("*.whl")
-    return set(zipfile.ZipFile(built).namelist())
+    with zipfile.ZipFile(built) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
 
 
-def test_installs_one_import_name(wheel: set[str]) -> None:
+def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
     """Nobody's own ``models`` package can collide with ours."""
     tops = {name.split("/")[0] for name in wheel}
 
@@ -30,19 +31,26 @@ def test_installs_one_import_name(wheel: set[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["models", "properties"])
-def test_carries_every_shipped_file(kind: str, wheel: set[str]) -> None:
+def test_carries_every_shipped_file(kind: str, wheel: dict[str, bytes]) -> None:
     """An installed fsm knows the same machines as a checkout."""
     written = {f"fsm/_shipped/{path.relative_to(ROOT)}" for path in (ROOT / kind).rglob("*.toml")}
 
     assert written == {name for name in wheel if name.startswith(f"fsm/_shipped/{kind}/") and name.endswith(".toml")}
 
 
-def test_carries_models_and_types(wheel: set[str]) -> None:
+def test_modules_are_those_of_the_checkout(wheel: dict[str, bytes]) -> None:
+    """Byte by byte, so that what is tested of the one need not be tested of the other."""
+    written = {str(path.relative_to(ROOT)): path.read_bytes() for path in (ROOT / "fsm").rglob("*.py")}
+
+    assert written == {name: data for name, data in wheel.items() if name.endswith(".py")}
+
+
+def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
     """There are models in it, and type checkers may read the package."""
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
 
 
-def test_carries_neither_tests_nor_caches(wheel: set[str]) -> None:
+def test_carries_neither_tests_nor_caches(wheel: dict[str, bytes]) -> None:
     """Only the library is installed."""
     assert not [name for name in wheel if "tests/" in name or "conftest" in name or "__pycache__" in name]
