@@ -71,9 +71,8 @@ class StopsNothing(NRI):
     """Keeps those that have joined at the stop."""
 
     def stop(self) -> None:
-        before = self._plugins._connections
+        self._plugins.close = MagicMock()  # type: ignore[method-assign]  # that is the bug
         super().stop()
-        self._plugins._connections = before
 
 
 class StartsAgain(NRI):
@@ -161,11 +160,11 @@ class LetsInTooEarly(NRI):
 class UpdatesAfterTheStop(NRI):
     """Those who are still connected are still heard, as containerd does."""
 
-    def update_containers(self, updates: Any) -> None:  # noqa: ANN401  # updates
+    def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
             self._domains.update_containers(updates)
         else:
-            super().update_containers(updates)
+            super().update_containers(updates, plugin)
 
 
 class DisabledFails(NRI):
@@ -409,3 +408,18 @@ def test_who_is_asked_is_told_so_even_if_it_was_stopped() -> None:
 
     with pytest.raises(ReentrantError):
         nri.start_container(POD, ONE)
+
+
+def test_a_plugin_that_is_named_asks_only_while_it_is_connected() -> None:
+    plugin = Told()
+    nri = NRI(plugins=[plugin])
+    nri.start()
+    nri.update_containers([], plugin)
+
+    for each in (plugin, Told(index="20")):
+        nri.disconnect(each)
+        with pytest.raises(NRIError) as caught:
+            nri.update_containers([], each)
+        assert caught.value.code == "UNAVAILABLE"
+    assert nri.plugins == ()
+    nri.stop()

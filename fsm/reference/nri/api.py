@@ -111,7 +111,7 @@ class NRI:
             self.config.release.name, disabled=self.config.disable, asked=lambda: self._plugins.working
         )
         self._sync: Final = SyncLock()
-        self._exiting: Final = threading.Lock()
+        self._exiting: Final = threading.Condition()
         self._exits: set[threading.Thread] = set()
 
     @property
@@ -189,7 +189,7 @@ class NRI:
         """*plugin* has hung up: it is asked no more."""
         with self._entered("leave") as acts:
             if acts:
-                self._plugins.leave(plugin)
+                self._plugins.lose(plugin)
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         """Keep plugins from joining until that is unblocked; waits for one that is at it, never for one that waits."""
@@ -208,13 +208,11 @@ class NRI:
 
         return PluginSyncBlock(unblock)
 
-    def update_containers(self, updates: Iterable[Update]) -> None:
-        """Make *updates* that a plugin asks for by itself.
-
-        Raises :class:`UpdatesFailedError` with those that failed; all others were made.
-        """
+    def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
+        """Make *updates* that *plugin*, if it is named, asks for by itself; :class:`UpdatesFailedError` has what failed."""
         with self._entered("update-containers") as acts:
             if acts:
+                self._plugins.asks(plugin)
                 self._domains.update_containers(updates)
 
     # -- pods ------------------------------------------------------------------
@@ -291,7 +289,7 @@ class NRI:
         if not self._life.asked("notify-exit"):
             return
         thread = threading.Thread(
-            target=self._exited, args=(pod, container), name=f"exit of {container.id}", daemon=True
+            target=self._exits_on, args=(pod, container), name=f"exit of {container.id}", daemon=True
         )
         with self._exiting:
             self._exits.add(thread)
@@ -299,10 +297,9 @@ class NRI:
 
     def wait_for_exits(self) -> None:
         """Wait until every exit of which there was a notification is relayed."""
-        with self._exiting:
-            threads = tuple(self._exits)
-        for thread in threads:
-            thread.join()
+        with self._exiting:  # several threads that join one may trip over each other in CPython 3.11
+            known = set(self._exits)
+            self._exiting.wait_for(lambda: not known & self._exits)
 
     # -- how it is done --------------------------------------------------------
 
@@ -318,14 +315,19 @@ class NRI:
             request = Request(event=event, pod=pod, container=container, resources=resources)
             return self._happens(self._containers, container.id, event, request)
 
+    def _exits_on(self, pod: Pod, container: Container) -> None:
+        try:
+            self._exited(pod, container)
+        finally:
+            with self._exiting:
+                self._exits.discard(threading.current_thread())
+                self._exiting.notify_all()
+
     def _exited(self, pod: Pod, container: Container) -> None:
         try:
             self._container("notify-exit", pod, container)
         except NRIError as error:
             _log.info("exit of container %s: %s", container.id, error)
-        finally:
-            with self._exiting:
-                self._exits.discard(threading.current_thread())
 
     def _happens(self, memory: Memory, entity: str, event: str, request: Request) -> Merged | None:
         """Let *event* happen to *entity*: relay all that the machine puts out, and reply as it does."""
@@ -349,7 +351,11 @@ class NRI:
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
         """Let all of *plugins* join, or none, as *event* goes; tell them what there is."""
-        connections = [Connection(plugin, self._pods.outputs | self._containers.outputs) for plugin in plugins]
+        known = self._pods.outputs | self._containers.outputs
+        connections = [Connection(plugin, known, launched=event == "start") for plugin in plugins]
+        for connection in connections:
+            connection.register()
+            connection.configure()
         with self._sync.joining(timeout=self.config.registration_timeout), self._entered(event):
             outcome = self._life.ways(event)[0].name
             told = outcome != "untold"
@@ -377,8 +383,7 @@ class NRI:
         try:
             self._listener = self._listen(self.config.socket_path)
         except OSError as error:
-            message = f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}"
-            raise NRIError(message) from error
+            raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error
 
     def _remember(self, containers: Iterable[Container]) -> None:
         """What is listed replaces what was remembered; what is not listed stays."""
