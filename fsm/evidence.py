@@ -5,21 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.properties import Counts, Failure, Property
+    from fsm.system import System
     from fsm.trace import Phase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Done(Struct, gc=False, frozen=True):
+    """What one copy of a part did in a step of a system, and whose number it has there.
+
+    Of a copy that went back to its beginning ``event`` is empty.
+    """
+
+    copy: str
+    digit: int
+    event: str
+    ends: bool
+    outcome: str
+    source: str
+    target: str
+    emits: tuple[str, ...] = ()
+    reply: tuple[str, ...] = ()
+
+
+class Taken(Struct, gc=False, frozen=True, kw_only=True):
     """One step of a run: an event, or the ``ends`` of a call that takes time.
 
     ``phase`` is the part of a call that is seen, where calls overlap: its
     ``request``, its ``reply``, or that it was ``lost``.  An outcome with no
-    reply has ``reply`` empty.
+    reply has ``reply`` empty.  Of a system ``done`` says what its parts did.
     """
 
     event: str
@@ -30,6 +49,7 @@ class Taken:
     emits: tuple[str, ...] = ()
     ends: bool = False
     phase: Phase = ""
+    done: tuple[Done, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +176,7 @@ class Examined:
     ``expected`` is the size that its reachable part should have, where that is stated.
     """
 
-    machine: Machine
+    machine: Machine | System
     profile: str | None
     counts: Counts
     expected: Counts | None

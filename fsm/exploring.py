@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fsm.table import Table, Way
+    from fsm.table import Stepped, Table, Way
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Struct, frozen=True, kw_only=True):
     """One outcome of one row (an event, or the ends of one) from a reachable state."""
 
     source: int
@@ -30,15 +31,18 @@ class Transition:
         return self.way.to
 
 
+T = TypeVar("T", bound="Stepped")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class Graph(Generic[T]):
     """What can be reached from the initial state, breadth first in the model's order.
 
     ``depth`` maps every reachable state to its distance; ``shortest`` to the
     last transition of a shortest path to it, the initial state excepted.
     """
 
-    table: Table
+    table: T
     depth: Mapping[int, int]
     shortest: Mapping[int, Transition]
     transitions: tuple[Transition, ...]
@@ -46,11 +50,6 @@ class Graph:
     def unreachable(self) -> tuple[str, ...]:
         """States that no path leads to, in the model's order."""
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
-
-    def dead_cells(self) -> tuple[tuple[str, str], ...]:
-        """(event, state) of cells that are never met, since the state is unreachable."""
-        rows, states = self.table.rows, self.table.states
-        return tuple((rows[row].name, states[state]) for row, state in self.table.met() if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
         """A shortest run of events to *state*, ``event/outcome`` each.
@@ -75,7 +74,13 @@ class Graph:
         return tuple(tuple(self.table.states[state] for state in sorted(each)) for each in reversed(found))
 
 
-def steps(table: Table, state: int) -> Iterator[Transition]:
+def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
+    """(event, state) of cells that are never met, since the state is unreachable."""
+    table = graph.table
+    return tuple((table.rows[row].name, table.states[state]) for row, state in table.met() if state not in graph.depth)
+
+
+def steps(table: Stepped, state: int) -> Iterator[Transition]:
     """Every step from *state*, in the model's order.
 
     One call is followed at a time: it goes on from where it begins, and not
@@ -88,7 +93,7 @@ def steps(table: Table, state: int) -> Iterator[Transition]:
             yield Transition(source=state, row=row, way=way)
 
 
-def explore(table: Table) -> Graph:
+def explore(table: T) -> Graph[T]:
     """All that *table* can reach from its initial state.
 
     >>> from fsm.library import load

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.building import build
 from fsm.building.claims import specify
+from fsm.building.systems import build_system
 from fsm.errors import InputError, Problem, nearest
-from fsm.reading import content, parse, parse_properties, states_properties
+from fsm.properties import Specification
+from fsm.reading import content, describes_system, parse, parse_properties, parse_system, states_properties
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.properties import Specification
+    from fsm.properties import JointSpecification
     from fsm.reading import File
     from fsm.statement import Stated
+    from fsm.system import System
 
 DISTRIBUTION: Final = "container-fsm"
 
@@ -78,33 +81,81 @@ def load(name: str) -> Machine:
     return _machine(content(path), str(path))
 
 
+def systems() -> tuple[str, ...]:
+    """The names of the shipped systems, sorted."""
+    return tuple(sorted(path.stem for path in (home() / "models" / "systems").glob("*.toml")))
+
+
+def load_system(name: str) -> System:
+    """The system called *name*, or the one in the file of that path.
+
+    Raises :class:`InputError` if there is none, or if it is not well formed.
+
+    >>> load_system("node").name
+    'node'
+    """
+    if _is_path(name):
+        path = Path(name)
+    elif name in systems():
+        path = home() / "models" / "systems" / f"{name}.toml"
+    else:
+        hint = f"{nearest(name, systems(), of='systems')}; or give the path of a .toml file"
+        raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a system", hint=hint)])
+
+    def find(machine: str) -> Machine:
+        """The machine of a part: a path beside the system's file, a model beside that, or a shipped one."""
+        if _is_path(machine):
+            return load(str(path.parent / machine))
+        near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
+        return load(next((str(each) for each in near if each.is_file()), machine))
+
+    return build_system(parse_system(content(path), path=str(path)), find)
+
+
 def specified() -> tuple[str, ...]:
     """The names of the shipped machines of which properties are stated, sorted."""
     return tuple(sorted(path.stem for path in (home() / "properties").glob("*.toml")))
 
 
 def specification(name: str) -> Specification:
-    """What is stated of the machine called *name*, or in the property file of that path.
+    """What is stated of the machine called *name*, or in the property file of that path: as :func:`claims`.
+
+    Raises :class:`InputError` for a system too.
+
+    >>> specification("container-status").machine.name
+    'container-status'
+    """
+    found = claims(name)
+    if isinstance(found, Specification):
+        return found
+    hint = "fsm check can be asked about it"
+    raise InputError([Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)])
+
+
+def claims(name: str) -> Specification | JointSpecification:
+    """What is stated of the machine or system called *name*, or in the property file of that path.
 
     The path of a model file stands for the properties of the same file name
     in the folder ``properties`` beside the model's.
 
     Raises :class:`InputError` if there are none, or if they are not well formed.
 
-    >>> specification("container-status").machine.name
-    'container-status'
+    >>> claims("node").machine.name
+    'node'
     """
     if not _is_path(name):
+        if name in systems():
+            return _specified(home() / "properties" / "systems" / f"{name}.toml", load_system(name))
         machine = load(name)
         return _specified(home() / "properties" / f"{name}.toml", machine)
     path = Path(name)
     if states_properties(path):
         return _specified(path, None)
-    machine = load(name)
-    return _specified(path.absolute().parent.parent / "properties" / path.name, machine)
+    described = load_system(name) if describes_system(path) else load(name)
+    return _specified(path.absolute().parent.parent / "properties" / path.name, described)
 
 
-def _specified(path: Path, machine: Machine | None) -> Specification:
+def _specified(path: Path, machine: Machine | System | None) -> Specification | JointSpecification:
     """The properties in the file at *path*, of *machine* or of the one that it names."""
     if machine is not None and not path.is_file():
         hint = f"write its properties in {path}, or give the path of a property file"
@@ -112,12 +163,15 @@ def _specified(path: Path, machine: Machine | None) -> Specification:
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
     file = _stated(content(path), str(path))
 
-    def find(name: str) -> Machine:
-        """The machine that the file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
-        if _is_path(name):
-            return load(str(path.parent / name))
-        near = path.absolute().parent.parent / "models" / f"{name}.toml"
-        return load(str(near)) if near.is_file() else load(name)
+    def find(name: str) -> Machine | System:
+        """What the file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
+        folder = path.absolute().parent
+        near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
+        if near.is_file():
+            return load_system(str(near)) if describes_system(near) else load(str(near))
+        if name in systems():
+            return load_system(name)
+        return load(str(near) if _is_path(name) else name)
 
     return specify(file, find)
 

@@ -15,102 +15,16 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fsm.conditions import Said, Sequence
     from fsm.machine import Machine
     from fsm.model import Level
+    from fsm.system import System
 
 ANY_PROFILE = "*"
 """Where a property is expected to fail: everywhere."""
 
 NO_PROFILE = "none"
 """Where a property is expected to fail: in the machine without a profile."""
-
-
-# -- conditions: what may be true of an instant --------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class In:
-    """The state is one of ``states``, after the step or, if ``before``, ahead of it."""
-
-    states: frozenset[str]
-    before: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Emits:
-    """``output`` is emitted; nothing is if it is empty."""
-
-    output: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmitsOnly:
-    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so."""
-
-    outputs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happens:
-    """The step is of ``event``: a call acts or begins, something else happens."""
-
-    event: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replies:
-    """A call of ``event`` replies ``reply``, ``error`` standing for every error."""
-
-    event: str
-    reply: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
-    """The state changes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SilentOn:
-    """The machine says nothing of ``event`` in the state after the step."""
-
-    event: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Not:
-    """The condition does not hold."""
-
-    of: Condition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class All:
-    """All of them hold."""
-
-    of: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Some:
-    """At least one of them holds."""
-
-    of: tuple[Condition, ...]
-
-
-Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | Not | All | Some
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A condition as its author wrote it, and what that means."""
-
-    text: str
-    means: Condition
-
-
-Sequence: TypeAlias = tuple[Said, ...]
-"""Conditions that hold at one instant after the other, with any others in between."""
 
 
 # -- claims --------------------------------------------------------------------
@@ -179,10 +93,11 @@ class Follows:
     """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
 
     Signals that both machines have are the same; what else ``other`` has, but
-    for what is hidden, does not happen.
+    for what is hidden, does not happen.  Of a system, those of the copies ``of`` which it is claimed.
     """
 
     other: Machine
+    of: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +167,16 @@ class Specification:
     """A machine and all that is claimed of it; ``expect`` by profile, ``none`` without one."""
 
     machine: Machine
+    properties: tuple[Property, ...]
+    expect: Mapping[str, Counts] = field(default_factory=dict)
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointSpecification:
+    """A system and all that is claimed of it; ``expect`` by profile, ``none`` without one."""
+
+    machine: System
     properties: tuple[Property, ...]
     expect: Mapping[str, Counts] = field(default_factory=dict)
     path: str = ""

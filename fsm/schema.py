@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+from fsm.composition import WrittenSystem
 from fsm.model import Code, Form, Name, Reply, StateKey, Written
 from fsm.statement import Stated
 
@@ -35,6 +36,7 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
         "model",
         "An executable specification of a lifecycle: its states, and what each event does in each of them.",
     ),
+    WrittenSystem: ("system", "Machines that step together: the parts, and what they do at one time."),
     Stated: ("property", "What must hold of a lifecycle, with the source of each property."),
 }
 

@@ -50,6 +50,9 @@ class WrittenProperty(Form):
         default={}, description="Where it is known to fail: by profile; 'none' is without one, '*' everywhere."
     )
 
+    for_: str | None = Field(
+        None, alias="for", description="Of a system: the part of which each copy is meant, with what belongs to it."
+    )
     idempotent: Name | None = Field(None, description="A call that, repeated at once, replies ok and changes nothing.")
     once: str | None = Field(None, description="With idempotent: only where this holds after the first call.")
     always: Conditions | None = Field(None, description="What holds at every instant.")

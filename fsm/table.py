@@ -8,19 +8,22 @@ its *ends*, in which it leaves the state that others could meet meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from fsm.machine import fits, outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from fsm.conditions import At
+    from fsm.evidence import Done
     from fsm.machine import Cell, Deviation, Event, Machine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """One outcome, by number: ``to`` indexes the table's states."""
+class Way(Struct, gc=False, frozen=True, kw_only=True):
+    """One outcome, by number: ``to`` indexes the table's states.  Of a system ``done`` is what its parts did."""
 
     index: int
     name: str
@@ -29,6 +32,7 @@ class Way:
     emits: tuple[str, ...]
     begins: bool
     deviation: Deviation | None
+    done: tuple[Done, ...] = ()
 
     def replies(self, reply: str) -> bool:
         """Whether *reply* fits, ``error`` standing for every error."""
@@ -50,6 +54,44 @@ class Row:
         ``…start`` reads "and start goes on to its end".
         """
         return f"…{self.event.name}" if self.ends else self.event.name
+
+
+class Stepped(Protocol):
+    """What can be explored: a machine's table, or the table of a system, whose states are made when they are met.
+
+    In ``begun`` stands the row of ends with each state in which its call
+    begins.
+    """
+
+    @property
+    def states(self) -> Sequence[str]:
+        """The names of the states, by number."""
+
+    @property
+    def initial(self) -> int:
+        """The state in which every run begins."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The events, and the ends of those that take time."""
+
+    @property
+    def row(self) -> Mapping[str, int]:
+        """The row of each event, by its name."""
+
+    @property
+    def end(self) -> Mapping[int, int]:
+        """The row of ends of a row."""
+
+    @property
+    def begun(self) -> Collection[tuple[int, int]]:
+        """Rows of ends, each with a state in which its call begins."""
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        """Every way in which *row* may go in *state*; ``None`` where nothing is said of it."""
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """Whether *condition* holds in a state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +129,10 @@ class Table:
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """A machine has no parts: raises ``TypeError``."""
+        raise TypeError(f"{condition} is about a system, not about {self.machine.name}")
 
     def met(self) -> Iterator[tuple[int, int]]:
         """Every (row, state) that has a cell, in the order of the model."""

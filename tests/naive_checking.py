@@ -13,27 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import naive
 
-from fsm.properties import (
-    All,
-    Always,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Fair,
-    Happens,
-    Idempotent,
-    In,
-    LeadsTo,
-    Moves,
-    Never,
-    Not,
-    Property,
-    Reachable,
-    Replies,
-    Said,
-    SilentOn,
-    Some,
-)
+from fsm.conditions import All, Condition, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn, Some
+from fsm.properties import Always, Fair, Idempotent, LeadsTo, Never, Property, Reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +70,9 @@ def true(condition: Condition, at: At, machine: Machine) -> bool:
         case Replies():
             fits = at.reply == condition.reply or (condition.reply == "error" and at.reply not in {"", "ok"})
             return at.event == condition.event and fits
-    return _of_states(condition, at)
+        case Emits() | EmitsOnly() | In() | Moves():
+            return _of_states(condition, at)
+    raise TypeError(condition)
 
 
 def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:

@@ -12,7 +12,8 @@ import naive
 import naive_checking
 from naive_checking import At, Step, true
 
-from fsm.properties import All, Always, Idempotent, Never, Not, Said
+from fsm.conditions import All, Not, Said
+from fsm.properties import Always, Idempotent, Never
 
 if TYPE_CHECKING:
     import random

@@ -19,7 +19,11 @@ KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "lea
 
 def specification_of(machine: Machine, text: str) -> Specification:
     """What the property file *text* states of *machine*."""
-    return specify(parse_properties(text.encode(), path="random.toml"), lambda _: machine)
+
+    def find(_: str) -> Machine:
+        return machine
+
+    return specify(parse_properties(text.encode(), path="random.toml"), find)
 
 
 def stated(machine: Machine, claim: str) -> Property:

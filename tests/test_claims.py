@@ -8,9 +8,10 @@ import pytest
 from machines import DOOR, edited, line_of, machine_of
 
 from fsm.building.claims import specify
+from fsm.conditions import In, Said
 from fsm.errors import InputError
 from fsm.library import specification
-from fsm.properties import Failure, In, Never, Refines, Said
+from fsm.properties import Failure, Never, Refines
 from fsm.reading import parse_properties
 from fsm.rules import RULES
 

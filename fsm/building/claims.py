@@ -4,58 +4,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 
 from fsm.building.cells import REST
-from fsm.building.conditions import ConditionError, condition, outputs, sequence
+from fsm.building.claiming import Claiming
+from fsm.building.conditions import outputs, sequence
+from fsm.building.joint_claims import of_system
 from fsm.building.problems import Problems
-from fsm.errors import InputError, Problem
+from fsm.conditions import All, In, Said
+from fsm.errors import InputError
 from fsm.properties import (
     ANY_PROFILE,
     NO_PROFILE,
-    All,
-    Always,
     Counts,
     Failure,
     Fair,
     Follows,
     Idempotent,
-    In,
-    LeadsTo,
+    JointSpecification,
     MatchesDiagram,
-    Never,
     Property,
     Reachable,
     Refines,
-    Said,
     Specification,
 )
+from fsm.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fsm.conditions import Sequence
     from fsm.machine import Machine
-    from fsm.properties import Claim, Sequence
+    from fsm.properties import Claim
     from fsm.reading import File
     from fsm.statement import Stated, WrittenCounts, WrittenProperty
-
-KINDS: Final[Mapping[str, frozenset[str]]] = {
-    "idempotent": frozenset({"once"}),
-    "always": frozenset({"when"}),
-    "never": frozenset({"until"}),
-    "reachable": frozenset({"from-each"}),
-    "leads-to": frozenset({"from", "fair", "strongly-fair"}),
-    "follows": frozenset(),
-    "refines": frozenset({"overlap"}),
-    "matches-diagram": frozenset(),
-}
-"""The claims of the language, and the words that go with each."""
 
 _ENDS: Final = ".ends"
 
 
-def specify(file: File[Stated], find: Callable[[str], Machine]) -> Specification:
-    """What *file* states; *find* gives the machines that it names.
+@overload
+def specify(file: File[Stated], find: Callable[[str], Machine]) -> Specification: ...
+
+
+@overload
+def specify(file: File[Stated], find: Callable[[str], Machine | System]) -> Specification | JointSpecification: ...
+
+
+def specify(file: File[Stated], find: Callable[[str], Machine | System]) -> Specification | JointSpecification:
+    """What *file* states; *find* gives the machines and systems that it names.
 
     Raises :class:`InputError` with every mistake of meaning in the file.
     """
@@ -66,7 +62,7 @@ def specify(file: File[Stated], find: Callable[[str], Machine]) -> Specification
         problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
     properties = []
     for name, each in written.property.items():
-        claim = _Claiming(problems=problems, machine=machine, find=find, name=name, written=each).claim()
+        claim = _claiming(problems, machine, find, name, each).claim()
         if claim is not None:
             properties.append(_property(problems, machine, name, each, claim))
     for profile in written.under:
@@ -75,11 +71,28 @@ def specify(file: File[Stated], find: Callable[[str], Machine]) -> Specification
     problems.refuse()
     expect = {NO_PROFILE: _counts(written.expect)} if written.expect else {}
     expect |= {name: _counts(each) for name, each in written.under.items()}
+    if isinstance(machine, System):
+        return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
 
 
-def _machine(problems: Problems[Stated], find: Callable[[str], Machine]) -> Machine:
-    """The machine that the file is about."""
+def _claiming(
+    problems: Problems[Stated],
+    machine: Machine | System,
+    find: Callable[[str], Machine | System],
+    name: str,
+    written: WrittenProperty,
+) -> Claiming:
+    """What makes the claim of the property *name*."""
+    if isinstance(machine, System):
+        return of_system(problems, machine, find, name, written)
+    if written.for_ is not None:
+        problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
+    return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written)
+
+
+def _machine(problems: Problems[Stated], find: Callable[[str], Machine | System]) -> Machine | System:
+    """The machine or system that the file is about."""
     name = problems.model.written.machine
     try:
         return find(name)
@@ -97,7 +110,7 @@ def _counts(written: WrittenCounts) -> Counts:
 
 
 def _property(
-    problems: Problems[Stated], machine: Machine, name: str, written: WrittenProperty, claim: Claim
+    problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty, claim: Claim
 ) -> Property:
     for profile in written.fails:
         if profile not in {ANY_PROFILE, NO_PROFILE, *machine.profiles}:
@@ -120,49 +133,29 @@ def _property(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claiming:
-    """Makes the one claim of the property *name*."""
+class _OfMachine(Claiming):
+    """Of a machine."""
 
-    problems: Problems[Stated]
     machine: Machine
-    find: Callable[[str], Machine]
-    name: str
-    written: WrittenProperty
 
-    def claim(self) -> Claim | None:
-        """The claim; ``None`` if there is none that makes sense, which is noted."""
-        values = self.written.model_dump(by_alias=True, exclude_defaults=True)
-        made = [kind for kind in KINDS if kind in values]
-        if len(made) != 1:
-            what = (
-                f"property '{self.name}' makes {'no claim' if not made else f'{len(made)} claims: ' + ', '.join(made)}"
-            )
-            self.problems.say("FSM301", what, f"make one of {', '.join(KINDS)}", "property", self.name, *made[-1:])
-            return None
-        kind = made[0]
-        for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
-            if word in values:
-                what = f"'{word}' says nothing with '{kind}'"
-                self._say("FSM302", what, "leave it out", word)
-        try:
-            return self._made(kind)
-        except ConditionError:  # noted where it arose
-            return None
-
-    def _made(self, kind: str) -> Claim:
-        makers: Mapping[str, Callable[[], Claim]] = {
+    def makers(self) -> Mapping[str, Callable[[], Claim]]:
+        """What makes a claim of each kind."""
+        return {
             "idempotent": self._idempotent,
-            "always": self._always,
-            "never": self._never,
+            "always": self.always,
+            "never": self.never,
             "reachable": self._reachable,
-            "leads-to": self._leads_to,
+            "leads-to": self.leads_to,
             "follows": self._follows,
             "refines": lambda: Refines(
-                other=self._other(str(self.written.refines), "refines"), overlap=self.written.overlap
+                other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
             ),
             "matches-diagram": self._matches_diagram,
         }
-        return makers[kind]()
+
+    def sequence(self, text: str) -> Sequence:
+        """The conditions in *text*."""
+        return sequence(text, self.machine)
 
     def _idempotent(self) -> Idempotent:
         name = str(self.written.idempotent)
@@ -171,21 +164,11 @@ class _Claiming:
             at = ("property", self.name, "idempotent")
             self.problems.unknown("FSM303", "unknown event", name, self.machine.events, *at)
         elif event.kind != "call":
-            self._say(
-                "FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated by somebody", "idempotent"
-            )
-        return Idempotent(event=name, once=self._optional(self.written.once, "once"))
-
-    def _always(self) -> Always:
-        said = tuple(self._condition(text, *at) for text, at in _listed(self.written.always, "always"))
-        return Always(conditions=said, when=self._optional(self.written.when, "when"))
-
-    def _never(self) -> Never:
-        sequences = self._sequences(self.written.never, "never")
-        return Never(sequences=sequences, until=self._optional(self.written.until, "until"))
+            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated by somebody", "idempotent")
+        return Idempotent(event=name, once=self.optional(self.written.once, "once"))
 
     def _reachable(self) -> Reachable:
-        sequences = self._sequences(self.written.reachable, "reachable")
+        sequences = self.sequences(self.written.reachable, "reachable")
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
             if state != REST and state not in self.machine.states:
@@ -199,42 +182,7 @@ class _Claiming:
     def _matches_diagram(self) -> MatchesDiagram:
         return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
 
-    def _optional(self, text: str | None, at: str) -> Said | None:
-        return None if text is None else self._condition(text, at)
-
-    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.problems.say(code, what, hint, "property", self.name, *at)
-
-    def _condition(self, text: str, *at: str | int) -> Said:
-        try:
-            return condition(text, self.machine)
-        except ConditionError as error:
-            self._say("FSM303", error.what, error.hint, *at)
-            raise
-
-    def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
-        found = []
-        for text, at in _listed(written, kind):
-            try:
-                found.append(sequence(text, self.machine))
-            except ConditionError as error:
-                self._say("FSM303", error.what, error.hint, *at)
-                raise
-        return tuple(found)
-
-    def _leads_to(self) -> LeadsTo:
-        written = self.written
-        if written.from_ is None:
-            what = f"property '{self.name}' has leads-to without from"
-            self._say("FSM302", what, "say from where: from = …", "leads-to")
-            raise ConditionError(what, "")
-        fair = [self._fair(text, "fair", strongly=False) for text in written.fair]
-        fair += [self._fair(text, "strongly-fair", strongly=True) for text in written.strongly_fair]
-        source = self._condition(written.from_, "from")
-        target = self._condition(str(written.leads_to), "leads-to")
-        return LeadsTo(source=source, target=target, fair=tuple(fair))
-
-    def _fair(self, text: str, at: str, *, strongly: bool) -> Fair:
+    def fair(self, text: str, at: str, *, strongly: bool) -> Fair:
         """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
         whole, _, outcome = text.partition("/")
         name = whole.removesuffix(_ENDS)
@@ -245,27 +193,19 @@ class _Claiming:
         ends = whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
-            self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+            self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
         known = dict.fromkeys(way.name for cell in rows.values() for way in getattr(cell, "outcomes", ()))
         if outcome and outcome not in known:
             self.problems.unknown("FSM303", "unknown outcome", outcome, known, "property", self.name, at)
         return Fair(event=name, ends=ends, outcome=outcome, strongly=strongly)
 
     def _follows(self) -> Follows:
-        other = self._other(str(self.written.follows), "follows")
+        other = self.other(str(self.written.follows), "follows")
         known = {event.name for event in other.events.values()} | {event.rpc for event in other.events.values()}
         if not known.intersection(outputs(self.machine)):
             what = f"none of the outputs of '{self.machine.name}' is an event of '{other.name}'"
-            self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
+            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
         return Follows(other=other)
-
-    def _other(self, name: str, at: str) -> Machine:
-        try:
-            return self.find(name)
-        except InputError as error:
-            first: Problem = error.problems[0]
-            self._say("FSM304", f"machine '{name}' {first.what}", first.hint, at)
-            raise ConditionError(first.what, first.hint) from error
 
 
 def _from(state: str, sequence: Sequence) -> Sequence:
@@ -273,10 +213,3 @@ def _from(state: str, sequence: Sequence) -> Sequence:
     first, *rest = sequence
     before = In(states=frozenset({state}), before=True)
     return (Said(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
-
-
-def _listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:
-    """The texts of a claim, each with its place in the property."""
-    if isinstance(value, str):
-        return [(value, (kind,))]
-    return [(text, (kind, index)) for index, text in enumerate(value or ())]

@@ -18,16 +18,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fsm.building.grammar import ConditionError, Grammar
+from fsm.conditions import Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn
 from fsm.errors import nearest
-from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn, Some
 
 if TYPE_CHECKING:
+    from fsm.conditions import Condition, Sequence
     from fsm.machine import Machine
-    from fsm.properties import Condition, Sequence
 
 WORDS: Final = (
     "is",
@@ -51,20 +51,6 @@ WORDS: Final = (
 
 NOTHING: Final = "nothing"
 
-DEEPEST: Final = 50
-"""Parentheses and ``not`` within one another."""
-
-_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
-
-
-class ConditionError(Exception):
-    """Text that is no condition: what was found, and the way out."""
-
-    def __init__(self, what: str, hint: str) -> None:
-        self.what = what
-        self.hint = hint
-        super().__init__(f"{what}: {hint}")
-
 
 def sequence(text: str, machine: Machine) -> Sequence:
     """The conditions in *text*, which ``then`` separates, about *machine*.
@@ -75,102 +61,32 @@ def sequence(text: str, machine: Machine) -> Sequence:
     >>> [each.text for each in sequence("exited then running", load("container-status"))]
     ['exited', 'running']
     """
-    parser = _Parser(machine=machine, text=text, words=_tokens(text))
-    found = [parser.said()]
-    while parser.take("then"):
-        found.append(parser.said())
-    parser.end()
-    return tuple(found)
+    return _Grammar(text=text, machine=machine).sequence()
 
 
 def condition(text: str, machine: Machine) -> Said:
     """The one condition in *text*; raises :class:`ConditionError`."""
-    found = sequence(text, machine)
-    if len(found) > 1:
-        raise ConditionError(f"{text!r} speaks of several instants", "leave 'then' out here")
-    return found[0]
-
-
-def _tokens(text: str) -> list[tuple[str, int]]:
-    """The words of *text*, each with the offset behind it."""
-    found = []
-    at = 0
-    while text[at:].strip():
-        match = _TOKEN.match(text, at)
-        if match is None:
-            odd = text[at:].lstrip()[0]
-            raise ConditionError(f"{text!r} has {odd!r} in it", "use names, parentheses, and, or, not, then")
-        at = match.end()
-        found.append((match[1] or match[2], at))
-    return found
+    return _Grammar(text=text, machine=machine).condition()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Parser:
+class _Grammar(Grammar):
+    """Of a machine."""
+
     machine: Machine
-    text: str
-    words: list[tuple[str, int]]
-    next: int = 0
-    depth: int = 0
 
-    def peek(self) -> str:
-        return self.words[self.next][0] if self.next < len(self.words) else ""
-
-    def take(self, word: str) -> bool:
-        """Whether *word* is next; if so it is passed."""
-        if self.peek() != word:
-            return False
-        self.next += 1
-        return True
-
-    def end(self) -> None:
-        if self.peek():
-            raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
-
-    def said(self) -> Said:
-        start = self.words[self.next - 1][1] if self.next else 0
-        means = self._some()
-        return Said(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
-
-    def _some(self) -> Condition:
-        parts = [self._all()]
-        while self.take("or"):
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Some(of=tuple(parts))
-
-    def _all(self) -> Condition:
-        parts = [self._not()]
-        while self.take("and"):
-            parts.append(self._not())
-        return parts[0] if len(parts) == 1 else All(of=tuple(parts))
-
-    def _not(self) -> Condition:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise ConditionError(f"{self.text!r} nests too deep", "say it in several properties")
-        try:
-            if self.take("not"):
-                return Not(of=self._not())
-            if self.take("("):
-                inner = self._some()
-                if not self.take(")"):
-                    raise ConditionError(f"{self.text!r} lacks a ')'", "close what was opened")
-                return inner
-            return self._atom()
-        finally:
-            self.depth -= 1
-
-    def _atom(self) -> Condition:
-        word = self._word("a condition")
+    def atom(self) -> Condition:
+        """What the next words say."""
+        word = self.word("a condition")
         match word:
             case "moves":
                 return Moves()
             case "stays":
                 return Not(of=Moves())
             case "is" | "was":
-                return In(states=frozenset({self._state(self._word("a state"))}), before=word == "was")
+                return In(states=frozenset({self._state(self.word("a state"))}), before=word == "was")
             case "shows" | "showed":
-                return In(states=self._showing(self._word("what is shown")), before=word == "showed")
+                return In(states=self._showing(self.word("what is shown")), before=word == "showed")
             case "emits":
                 return self._emits()
             case "silent":
@@ -183,16 +99,14 @@ class _Parser:
 
     def _emits(self) -> Condition:
         if not self.take("only"):
-            return Emits(output=self._output(self._word("an output")))
-        found = [self._output(self._word("an output"))]
-        while self.take(","):
-            found.append(self._output(self._word("an output")))
+            return Emits(output=self._output(self.word("an output")))
+        found = [self._output(word) for word in self.emitted()]
         return EmitsOnly(outputs=tuple(each for each in found if each))
 
     def _silent(self) -> Condition:
         if not self.take("on"):
             raise ConditionError(f"{self.text!r} lacks 'on' behind 'silent'", "say of which event: silent on …")
-        word = self._word("an event")
+        word = self.word("an event")
         event = self._event(word)
         if not event:
             raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
@@ -201,13 +115,6 @@ class _Parser:
     def _event(self, word: str) -> str:
         """The name of the event that *word* names, here or on the wire; empty if there is none."""
         return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
-
-    def _word(self, expected: str) -> str:
-        word = self.peek()
-        if not word:
-            raise ConditionError(f"{self.text!r} ends where {expected} should be", "say what is meant, or leave it out")
-        self.next += 1
-        return word
 
     def _named(self, word: str) -> Condition:
         """A state or an event."""
@@ -250,10 +157,7 @@ class _Parser:
     def _reply(self, event: str) -> str:
         if self.machine.events[event].kind != "call":
             raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
-        word = self._word("a reply")
-        if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
-            raise ConditionError(f"'{word}' is no reply", "replies: ok, error, or a code such as NOT_FOUND")
-        return word
+        return self.reply()
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:

@@ -12,13 +12,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from fsm.building import under
+from fsm.checking.cones import Cones, joint_listener
 from fsm.checking.idempotence import check_idempotent
-from fsm.checking.inclusion import check_follows, check_refines
-from fsm.checking.instants import Stepping
+from fsm.checking.inclusion import check_follows, check_refines, followed
+from fsm.checking.instants import Stepping, own
 from fsm.checking.liveness import check_leads_to
 from fsm.checking.matching import check_matches
 from fsm.checking.safety import check_always, check_never, check_reachable
 from fsm.checking.searching import LIMIT, LimitError
+from fsm.composing import Composed
 from fsm.evidence import Checked, Examined
 from fsm.exploring import explore
 from fsm.monitoring.belief import TooManyError
@@ -34,7 +36,8 @@ from fsm.properties import (
     Reachable,
     Refines,
 )
-from fsm.table import tabulate
+from fsm.system import System
+from fsm.table import Table, tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -42,11 +45,13 @@ if TYPE_CHECKING:
 
     from fsm.evidence import Conclusion
     from fsm.machine import Machine
-    from fsm.properties import Claim, Property, Specification
-    from fsm.table import Table
+    from fsm.properties import Claim, JointSpecification, Property, Specification
+    from fsm.table import Stepped
 
 
-def check(stated: Property, machine: Table | Stepping, *, profile: str | None = None, limit: int = LIMIT) -> Checked:
+def check(
+    stated: Property, machine: Table | Stepping | Cones, *, profile: str | None = None, limit: int = LIMIT
+) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
     Who checks many properties of one machine passes its steps, which are
@@ -54,14 +59,17 @@ def check(stated: Property, machine: Table | Stepping, *, profile: str | None = 
     and transitions of the machine, times those of the claim.
 
     >>> from fsm.library import load, specification
-    >>> from fsm.table import tabulate
+    >>> from fsm.system import System
+    from fsm.table import Table, tabulate
     >>> stated = specification("container-status").properties[0]
     >>> type(check(stated, tabulate(load("container-status"))).conclusion).__name__
     'Proved'
     """
     nothing = Counts(states=0, transitions=0, depth=0)
     try:
-        stepping = machine if isinstance(machine, Stepping) else Stepping(machine)
+        if isinstance(machine, Table):
+            machine = Stepping(machine)
+        stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
     except LimitError as error:
         conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
@@ -73,7 +81,7 @@ def check(stated: Property, machine: Table | Stepping, *, profile: str | None = 
 
 
 def examine(
-    specification: Specification,
+    specification: Specification | JointSpecification,
     profile: str | None = None,
     *,
     only: Collection[str] | None = None,
@@ -84,25 +92,30 @@ def examine(
 
     *only* names the properties that are asked for; *advanced* is called after each.
     """
-    own = specification.machine
-    machine = under(own, profile) if profile else own
-    table = tabulate(machine)
-    stepping = Stepping(table)
+    described = specification.machine
+    machine = _under(described, profile)
+    stepping = Cones(system=machine) if isinstance(machine, System) else Stepping(tabulate(machine))
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
             checked.append(check(stated, stepping, profile=profile, limit=limit))
             advanced()
     return Examined(
-        machine=own,
+        machine=described,
         profile=profile,
-        counts=counted(table),
+        counts=stepping.counts() if isinstance(stepping, Cones) else counted(own(stepping.table)),
         expected=specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
     )
 
 
-def counted(table: Table) -> Counts:
+def _under(described: Machine | System, profile: str | None) -> Machine | System:
+    if isinstance(described, System):
+        return described.profiles[profile].system if profile else described
+    return under(described, profile) if profile else described
+
+
+def counted(table: Stepped) -> Counts:
     """The size of all that *table* can reach."""
     graph = explore(table)
     return Counts(
@@ -122,8 +135,11 @@ def _conclude(claim: Claim, stepping: Stepping, profile: str | None, limit: int)
             return check_reachable(claim, stepping, limit)
         case LeadsTo():
             return check_leads_to(claim, stepping, limit)
+        case Follows(other=other) if isinstance(stepping.table, Composed):
+            listening = joint_listener(stepping.table.system, claim, alike(other, profile))
+            return followed(stepping.table, listening, limit)
         case _:
-            return _compare(claim, stepping.table, profile, limit)
+            return _compare(claim, own(stepping.table), profile, limit)
 
 
 def _compare(

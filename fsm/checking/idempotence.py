@@ -53,7 +53,7 @@ def twice(claim: Idempotent, stepping: Stepping) -> Twice:
         steps=stepping.steps([claim.once.means] if claim.once else []),
         row=table.row[claim.event],
         once=holds(claim.once.means, table) if claim.once else None,
-        busy=frozenset(way.to for way in table.ways if way.begins),
+        busy=frozenset(state for _, state in table.begun),
     )
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checking.instants import Steps
+from fsm.checking.instants import Steps, own
 from fsm.checking.searching import Edge, search
 from fsm.evidence import Proved, Refuted, Run, Taken, Unexplained, Vacuous
 from fsm.machine import ANY_ERROR
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fsm.machine import Event
     from fsm.monitoring.possibility import Possibilities
     from fsm.properties import Counts
-    from fsm.table import Table, Way
+    from fsm.table import Stepped, Table, Way
     from fsm.trace import Phase
 
 ASKED = -1
@@ -68,7 +68,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     product = _Product(table=table, believing=believing(table, other), overlap=overlap)
     start = Node(table.initial, (), product.believing.initial)
     found: Searched[Node] = search(start, product.following, limit=limit)
-    return _concluded(found, product.believing, table, other)
+    return _concluded(found, product.believing, table)
 
 
 def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
@@ -77,7 +77,11 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
     Signals that both have are the same; what else *other* has, but for what
     is hidden, does not happen.
     """
-    listening = listener(table, other)
+    return followed(table, listener(table, other), limit)
+
+
+def followed(table: Stepped, listening: Listener, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether the machine that is *listening* can explain all that *table* tells it."""
     steps = Steps(table)
 
     def following(node: Node) -> Iterator[Edge[Node]]:
@@ -86,7 +90,7 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
             yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
 
     found: Searched[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
-    return _concluded(found, listening.believing, table, other)
+    return _concluded(found, listening.believing, table)
 
 
 def listener(table: Table, other: Table) -> Listener:
@@ -120,11 +124,12 @@ class Listener:
         return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
 
 
-def _concluded(found: Searched[Node], beliefs: Believing, table: Table, other: Table) -> tuple[Conclusion, Counts]:
+def _concluded(found: Searched[Node], beliefs: Believing, table: Stepped) -> tuple[Conclusion, Counts]:
+    other = beliefs.dynamics.table
     if found.path is not None:
         run = Run(initial=table.states[table.initial], steps=found.path)
         last = found.path[-1]
-        shows = table.machine.states[last.target].shows if last.event == SIGHT else ""
+        shows = own(table).machine.states[last.target].shows if last.event == SIGHT else ""
         states = tuple(other.states[state] for state in beliefs.refused)
         return Refuted(
             evidence=Unexplained(run=run, other=other.machine.name, states=states, shows=shows)

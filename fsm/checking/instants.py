@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
+from msgspec import Struct
+
+from fsm.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
 from fsm.evidence import Taken
 from fsm.exploring import steps
 from fsm.machine import ANY_ERROR
-from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some
+from fsm.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.properties import Condition
-    from fsm.table import Table, Way
+    from fsm.conditions import Condition
+    from fsm.table import Stepped, Way
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instant:
+class Instant(Struct, gc=False, frozen=True, kw_only=True):
     """The state after it, and the step it belongs to; the first of a run belongs to none."""
 
     state: int
@@ -38,8 +39,7 @@ class Instant:
 Holds: TypeAlias = "Callable[[Instant], bool]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, gc=False, frozen=True, kw_only=True):
     """One outcome with one of its replies, as seen by properties."""
 
     row: int
@@ -55,7 +55,7 @@ class Stepping:
     steps everywhere else: mutants come by the thousand.
     """
 
-    def __init__(self, table: Table, *, like: Stepping | None = None, but: int = -1) -> None:
+    def __init__(self, table: Stepped, *, like: Stepping | None = None, but: int = -1) -> None:
         self.table = table
         self._like = like
         self._but = but
@@ -78,7 +78,9 @@ class Steps:
     them apart, they are the *codes* that a step may reply instead.
     """
 
-    def __init__(self, table: Table, codes: tuple[str, ...] = (), *, like: Steps | None = None, but: int = -1) -> None:
+    def __init__(
+        self, table: Stepped, codes: tuple[str, ...] = (), *, like: Steps | None = None, but: int = -1
+    ) -> None:
         self.table = table
         self.codes = codes
         self._from: dict[int, tuple[Step, ...]] = {}
@@ -116,6 +118,7 @@ class Steps:
             reply=reply,
             emits=way.emits,
             ends=table.rows[row].ends,
+            done=way.done,
         )
         # The end of a call is not the event once more: it only replies.
         happens = "" if table.rows[row].ends else event
@@ -138,7 +141,7 @@ class Steps:
         return Instant(state=self.table.initial)
 
 
-def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
+def holds(condition: Condition, table: Stepped) -> Callable[[Instant], bool]:
     """Whether *condition* holds of an instant of *table*."""
     match condition:
         case Not(of=inner):
@@ -157,7 +160,7 @@ def holds(condition: Condition, table: Table) -> Callable[[Instant], bool]:
 
 
 def _simple(
-    condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn, table: Table
+    condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | At | Tells, table: Stepped
 ) -> Callable[[Instant], bool]:
     match condition:
         case In(states=names, before=before):
@@ -179,8 +182,20 @@ def _simple(
             row = table.row[event]
             silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
             return lambda at: at.state in silent
+        case At(before=before):
+            there = table.test(condition)
+            return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
+        case Tells(output=output):
+            return lambda at: output in at.outputs
         case _:
             assert_never(condition)
+
+
+def own(table: Stepped) -> Table:
+    """*table*, which is that of a machine; raises ``TypeError`` for one of a system."""
+    if not isinstance(table, Table):
+        raise TypeError("this is asked of a machine, not of a system")
+    return table
 
 
 def codes(conditions: Iterable[Condition]) -> set[str]:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 
 from fsm.checking.instants import holds
 from fsm.checking.searching import Edge, search
+from fsm.conditions import All, Not, Said
 from fsm.evidence import Proved, Refuted, Run, Unreached, Vacuous
 from fsm.exploring import explore
-from fsm.properties import All, Counts, Not, Said
+from fsm.properties import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from fsm.checking.instants import Instant, Stepping, Steps
     from fsm.checking.searching import Searched
+    from fsm.conditions import Condition, Sequence
     from fsm.evidence import Conclusion
-    from fsm.properties import Always, Condition, Never, Reachable, Sequence
+    from fsm.properties import Always, Never, Reachable
 
 Node = tuple[int, int]
 """A state, and how many conditions of the sequence have held."""
@@ -137,11 +139,20 @@ class Through:
 def _parts(sequence: Sequence) -> list[Said]:
     """What must be met somewhere for *sequence* to be more than empty words."""
     if len(sequence) > 1:
-        return list(sequence)
+        *before, last = sequence
+        return [*before, Said(text=last.text, means=_asked(last.means))]
     [said] = sequence
     if not isinstance(said.means, All):
         return []
     return [Said(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
+
+
+def _asked(condition: Condition) -> Condition:
+    """What *condition* asks for, without what it denies: where that is met, the denial is put to the test."""
+    if not isinstance(condition, All):
+        return condition
+    asked = tuple(part for part in condition.of if not isinstance(part, Not))
+    return All(of=asked) if asked else condition
 
 
 def _unless_vacuous(stepping: Stepping, needed: Iterable[Said | None]) -> Conclusion:

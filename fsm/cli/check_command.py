@@ -9,12 +9,14 @@ import click
 from fsm.checking import examine
 from fsm.checking.searching import LIMIT
 from fsm.cli.options import choices, complete_models, complete_profiles, progress, style, width
-from fsm.library import specification, specified
+from fsm.library import claims, specified, systems
 from fsm.reporting import checked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fsm.evidence import Examined
-    from fsm.properties import Specification
+    from fsm.properties import JointSpecification, Specification
 
 
 @click.command("check")
@@ -69,7 +71,7 @@ def command(
     fsm check container-status --profile containerd-1.6 --runs
     fsm check properties/door.toml --property push-is-idempotent
     """
-    found = [specification(name) for name in dict.fromkeys(names or specified())]
+    found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     _known(found, profiles, only)
     work = [
         (each, profile)
@@ -90,7 +92,9 @@ def command(
     return checked.answer(examined).value
 
 
-def _known(found: list[Specification], profiles: tuple[str, ...], only: tuple[str, ...]) -> None:
+def _known(
+    found: Sequence[Specification | JointSpecification], profiles: tuple[str, ...], only: tuple[str, ...]
+) -> None:
     """Refuse names of profiles and properties that none of them has."""
     have = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
     for profile in profiles:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from fsm.composition import WrittenSystem
 from fsm.model import Written
 from fsm.reporting.data import dumped
 from fsm.schema import schema
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from fsm.model import Form
 
-FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "properties": Stated}
+FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "systems": WrittenSystem, "properties": Stated}
 
 
 @click.command("schema")
@@ -24,7 +25,7 @@ FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "properties": State
     "--of", "form", type=click.Choice(list(FORMS)), default="models", show_default=True, help="Which kind of file."
 )
 def command(form: str) -> int:
-    """Print the JSON Schema of model or property files, for editors.
+    """Print the JSON Schema of model, system or property files, for editors.
 
     \b
     fsm schema > fsm.schema.json

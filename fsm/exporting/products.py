@@ -15,9 +15,10 @@ from fsm.exporting.vocabulary import INSTANT, NOWHERE, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from fsm.conditions import Condition
     from fsm.exporting.steps import Step
     from fsm.exporting.vocabulary import Vocabulary
-    from fsm.properties import Condition, Idempotent
+    from fsm.properties import Idempotent
 
 
 class Option(NamedTuple):

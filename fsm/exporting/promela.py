@@ -15,33 +15,24 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final, assert_never
 
+from fsm.conditions import All, Not
 from fsm.exploring import explore
 from fsm.exporting.following import explained
 from fsm.exporting.products import Alone, Through, Twice
 from fsm.exporting.steps import steps
 from fsm.exporting.vocabulary import CannotExportError, size, vocabulary
 from fsm.exporting.waiting import Waiting
-from fsm.properties import (
-    All,
-    Always,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Not,
-    Reachable,
-    Refines,
-)
+from fsm.properties import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
 from fsm.table import tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fsm.conditions import Condition
     from fsm.exporting.products import Product
     from fsm.exporting.vocabulary import Vocabulary
     from fsm.machine import Machine
-    from fsm.properties import Claim, Condition, Property
+    from fsm.properties import Claim, Property
 
 WIDTH: Final = 100
 

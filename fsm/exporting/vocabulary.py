@@ -11,17 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+from fsm.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
 from fsm.exporting.steps import silent, steps
 from fsm.machine import ANY_ERROR
 from fsm.naming import identifiers
-from fsm.properties import All, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from fsm.conditions import Condition
     from fsm.exporting.steps import Step
     from fsm.machine import Machine
-    from fsm.properties import Condition
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"
@@ -98,6 +98,8 @@ class Vocabulary:
                 return f"({' && '.join(map(self.expression, parts))})"
             case Some(of=parts):
                 return f"({' || '.join(map(self.expression, parts))})"
+            case At() | Tells():
+                raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 return self._atom(condition)
 

@@ -15,6 +15,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
+from fsm.composition import WrittenSystem
 from fsm.errors import InputError, Problem
 from fsm.model import Form, Written
 from fsm.reading.forms import misfits
@@ -44,6 +45,11 @@ def read(path: str | Path) -> Model:
     Raises :class:`InputError` with every mistake of form in the file.
     """
     return parse(content(path), path=str(path))
+
+
+def describes_system(path: str | Path) -> bool:
+    """Whether the TOML file at *path* is of a system, and not of a machine."""
+    return "system" in document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
 
 
 def read_properties(path: str | Path) -> File[Stated]:
@@ -89,6 +95,11 @@ def parse(data: bytes, *, path: str) -> Model:
 def parse_properties(data: bytes, *, path: str) -> File[Stated]:
     """The properties in *data*; *path* is only the name that problems carry."""
     return _parse(data, path, Stated)
+
+
+def parse_system(data: bytes, *, path: str) -> File[WrittenSystem]:
+    """The system in *data*; *path* is only the name that problems carry."""
+    return _parse(data, path, WrittenSystem)
 
 
 def _parse(data: bytes, path: str, form: type[F]) -> File[F]:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from fsm.exploring import Graph
     from fsm.machine import Cell, Clause, Deviation, Event, Machine, Outcome, Override
+    from fsm.table import Table
 
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
 
 def text(
     machine: Machine,
-    graph: Graph | None,
+    graph: Graph[Table] | None,
     *,
     events: Collection[str],
     states: Collection[str],
@@ -47,7 +48,7 @@ def text(
     return "\n".join(lines) + "\n"
 
 
-def _facts(machine: Machine, graph: Graph, width: int) -> Iterator[str]:
+def _facts(machine: Machine, graph: Graph[Table], width: int) -> Iterator[str]:
     facts = [
         plural(len(machine.states), "state"),
         plural(len(machine.events), "event"),

@@ -13,23 +13,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from fsm.checking import alike
 from fsm.checking.idempotence import Node, twice
 from fsm.checking.inclusion import believing, listener
-from fsm.checking.instants import holds
+from fsm.checking.instants import holds, own
 from fsm.checking.liveness import Waiting
 from fsm.checking.safety import DONE, breaches, through
+from fsm.conditions import All, Not, Some
 from fsm.monitoring.belief import TooManyError
-from fsm.properties import (
-    All,
-    Always,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Not,
-    Reachable,
-    Refines,
-    Some,
-)
+from fsm.properties import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
 from fsm.table import tabulate
 from fsm.trace import Observation
 
@@ -37,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fsm.checking.instants import Instant, Step, Stepping
-    from fsm.properties import Claim, Condition, Said
+    from fsm.conditions import Condition, Said
+    from fsm.properties import Claim
 
 Progress: TypeAlias = tuple[int, ...]
 """How far a run is in breaking a property; only its memory knows what the numbers are."""
@@ -226,7 +216,7 @@ class Following:
     everywhere = False
 
     def __init__(self, claim: Follows, stepping: Stepping, profile: str | None) -> None:
-        self._listener = listener(stepping.table, tabulate(alike(claim.other, profile)))
+        self._listener = listener(own(stepping.table), tabulate(alike(claim.other, profile)))
         self.start: Progress = (self._listener.believing.initial,)
         self.anew: Progress = (self._listener.believing.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
@@ -254,7 +244,7 @@ class Resembling:
     anew = GIVEN_UP
 
     def __init__(self, claim: Refines, stepping: Stepping, profile: str | None) -> None:
-        self._table = stepping.table
+        self._table = own(stepping.table)
         self._believing = believing(self._table, tabulate(alike(claim.other, profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._believing.initial,)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from fsm.checking.instants import own
 from fsm.exploring import explore
 from fsm.monitoring.ending import finals
 from fsm.table import Way
@@ -79,7 +80,7 @@ class Reliving:
     @property
     def table(self) -> Table:
         """The machine's."""
-        return self.steps.table
+        return own(self.steps.table)
 
     def beginning(self) -> Trails:
         """Where a test begins."""
@@ -291,7 +292,7 @@ def _first(found: Iterable[tuple[Place, Trail]]) -> Trails:
 
 def relive(steps: Steps, memory: Memory, unseen: tuple[int, ...]) -> Reliving:
     """The runs of the machine of *steps*, as *memory* remembers them."""
-    points = {edge.target for edge in Plan(table=steps.table).edges if edge.target}
+    points = {edge.target for edge in Plan(table=own(steps.table)).edges if edge.target}
     return Reliving(
         steps=steps,
         memory=memory,

@@ -23,8 +23,9 @@ from fsm.building import under
 from fsm.checking.instants import Stepping
 from fsm.checking.safety import DONE
 from fsm.checking.searching import way
+from fsm.conditions import All, Not, SilentOn, Some
 from fsm.evidence import Run
-from fsm.properties import All, Always, LeadsTo, MatchesDiagram, Never, Not, Reachable, SilentOn, Some
+from fsm.properties import Always, LeadsTo, MatchesDiagram, Never, Reachable
 from fsm.table import tabulate
 from fsm.testing.plan import Stage, Step
 from fsm.testing.progress import Broken, Owing, memory, parts
@@ -33,9 +34,10 @@ from fsm.testing.reliving import Place, relive, widened
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from fsm.conditions import Condition
     from fsm.evidence import Taken
     from fsm.machine import Machine
-    from fsm.properties import Condition, Fair, Property
+    from fsm.properties import Fair, Property
     from fsm.testing.oracle import Seen
     from fsm.testing.progress import Memory, Progress
     from fsm.testing.reliving import Trail, Trails

@@ -15,11 +15,13 @@ PACKAGE = Path(fsm.__file__).parent
 # its own row or after: engines do not know each other, nothing knows the command.
 LAYERS = (
     ("errors", "naming", "trace", "model"),
-    ("statement", "rules", "machine"),
-    ("properties", "verdict", "schema"),
+    ("statement", "composition", "rules", "machine", "conditions"),
+    ("system", "verdict", "schema"),
+    ("properties",),
     ("evidence",),
     ("reading", "difference"),
     ("building", "table"),
+    ("composing",),
     ("library", "driving", "exploring", "importing", "simulating", "monitoring", "projecting"),
     ("bisimulating", "drawings", "exporting", "reference", "rendering", "sources"),
     ("comparing",),

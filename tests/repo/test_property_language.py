@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.building import build
-from fsm.building.claims import KINDS, specify
+from fsm.building.claiming import KINDS
+from fsm.building.claims import specify
 from fsm.building.conditions import WORDS
 from fsm.checking import examine
 from fsm.evidence import Proved
@@ -19,6 +20,7 @@ from fsm.schema import schema
 from fsm.statement import Stated
 
 if TYPE_CHECKING:
+    from fsm.machine import Machine
     from fsm.properties import Specification
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -46,7 +48,11 @@ def _example(text: str) -> bytes:
 def _specification() -> Specification:
     model = build(parse(_example((DOCS / "model-language.md").read_text(encoding="utf-8")), path="job.toml"))
     assert model.name == "job"
-    return specify(parse_properties(_example(TEXT), path="properties/job.toml"), lambda _: model)
+
+    def find(_: str) -> Machine:
+        return model
+
+    return specify(parse_properties(_example(TEXT), path="properties/job.toml"), find)
 
 
 @pytest.mark.parametrize("profile", [None, "jobs-2"])
