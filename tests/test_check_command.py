@@ -126,7 +126,7 @@ def test_everything_that_is_shipped_is_as_stated() -> None:
 
     assert ran.returncode == 0, fsm("check").stdout
     assert {each["machine"] for each in document["machines"]} == {
-        path.stem for path in (home() / "properties").glob("*.toml")
+        path.stem for path in (home() / "properties").rglob("*.toml")
     }
     assert {one["status"] for each in document["machines"] for one in each["properties"]} == {"holds", "known"}
 

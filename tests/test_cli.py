@@ -546,7 +546,7 @@ def test_without_a_command() -> None:
         ("fsm judge --model cri-", ["cri-container", "cri-pod"]),
         ("fsm judge --format s", ["sarif"]),
         ("fsm judge --fail", ["--fail-on"]),
-        ("fsm simulate nri-", ["nri-container", "nri-pod"]),
+        ("fsm simulate cri-", ["cri-container", "cri-pod"]),
         ("fsm simulate cri-pod --profile containerd-2", ["containerd-2.1"]),
         ("fsm show container-s", ["container-status"]),
     ],

@@ -71,10 +71,10 @@ def _variant(
     for word, joint in each.event.items():
         at = ("profile", name, "event", word)
         if word not in written.event:
-            problems.unknown("FSM130", "unknown event", word, written.event, *at)
+            problems.unknown("FSM701", "unknown event", word, written.event, *at)
         elif (joint.of, joint.kind) != (written.event[word].of, written.event[word].kind):
             problems.say(
-                "FSM137",
+                "FSM708",
                 f"'{word}' is of another part or kind than without the profile",
                 "a profile says how it goes, not what it is",
                 *at,
@@ -122,7 +122,7 @@ class _Building:
             at: Place = ("profile", str(self.profile), "event", name) if name in varied else ("event", name)
             if name in made or name in WORDS:
                 self._say(
-                    "FSM131", f"a joint event cannot be called '{name}'", "it is a part, or a word of conditions", *at
+                    "FSM702", f"a joint event cannot be called '{name}'", "it is a part, or a word of conditions", *at
                 )
                 continue
             joints.update(
@@ -140,14 +140,14 @@ class _Building:
             above = made.get(each.per) if each.per else None
             if name in WORDS or "." in name:
                 self._say(
-                    "FSM131",
+                    "FSM702",
                     f"a part cannot be called '{name}'",
                     "choose a name without dots that is no word of conditions",
                     "part",
                     name,
                 )
             if each.per and above is None:
-                self.problems.unknown("FSM130", "unknown part", each.per, made, "part", name, "per")
+                self.problems.unknown("FSM701", "unknown part", each.per, made, "part", name, "per")
             machine = self._machine(name, each)
             if machine is None:
                 continue
@@ -178,10 +178,10 @@ class _Building:
             for number, outcome in enumerate(each.without):
                 if outcome not in known:
                     self.problems.unknown(
-                        "FSM130", "unknown outcome", outcome, sorted(known), "part", name, "without", number
+                        "FSM701", "unknown outcome", outcome, sorted(known), "part", name, "without", number
                     )
         if digit > MOST_COPIES:
-            self._say("FSM132", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
+            self._say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
             self.problems.refuse()
         return made
 
@@ -190,7 +190,7 @@ class _Building:
             machine = self.find(written.machine)
         except InputError as error:
             first = error.problems[0]
-            self._say("FSM304", f"machine '{written.machine}' {first.what}", first.hint, "part", name, "machine")
+            self._say("FSM701", f"machine '{written.machine}' {first.what}", first.hint, "part", name, "machine")
             return None
         return under(machine, self.profile) if self.profile in machine.profiles and self.profile else machine
 
@@ -204,7 +204,7 @@ class _Building:
         try:
             return condition(text, scope(system, copy)).means
         except ConditionError as error:
-            self._say("FSM133", error.what, error.hint, *at)
+            self._say("FSM704", error.what, error.hint, *at)
             return None
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
@@ -225,11 +225,11 @@ class _Joining:
         """One for each copy."""
         of = self.written.of
         if of is not None and of not in self.system.parts:
-            self.building.problems.unknown("FSM130", "unknown part", of, self.system.parts, *self.at, "of")
+            self.building.problems.unknown("FSM701", "unknown part", of, self.system.parts, *self.at, "of")
             return
         if bool(self.written.steps) == bool(self.written.ways):
             self._say(
-                "FSM134",
+                "FSM705",
                 f"joint event '{self.name}' has {'both steps and ways' if self.written.ways else 'neither steps nor ways'}",
                 "give the steps of its one way, or its ways",
             )
@@ -267,7 +267,7 @@ class _Joining:
         for number, way in enumerate(self.written.ways):
             if way.name in seen:
                 self._say(
-                    "FSM134",
+                    "FSM705",
                     f"two ways of '{self.name}' are called '{way.name}'",
                     "give each a name of its own",
                     "ways",
@@ -280,7 +280,7 @@ class _Joining:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
         if reply and self.written.kind != "call":
             self._say(
-                "FSM135", f"{self.written.kind} '{self.name}' has a reply", "only calls reply", "ways", number, "reply"
+                "FSM706", f"{self.written.kind} '{self.name}' has a reply", "only calls reply", "ways", number, "reply"
             )
         return JointWay(
             name=way.name,
@@ -297,7 +297,7 @@ class _Joining:
                 yield from self._each(step, copy, *at, number)
             elif step.do is None or step.steps:
                 self._say(
-                    "FSM136", "a step says neither or both of do and each", "write do = …, or each and steps", *at
+                    "FSM707", "a step says neither or both of do and each", "write do = …, or each and steps", *at
                 )
             else:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
@@ -306,9 +306,9 @@ class _Joining:
         """The steps for each copy of a part in turn."""
         name = str(written.each)
         if name not in self.system.parts:
-            self.building.problems.unknown("FSM130", "unknown part", name, self.system.parts, *self.at, *at, "each")
+            self.building.problems.unknown("FSM701", "unknown part", name, self.system.parts, *self.at, *at, "each")
         elif written.do is not None or written.when is not None or written.goes_on or not written.steps:
-            self._say("FSM136", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
+            self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
         else:
             for each in self.system.meant(copy)[name]:
                 yield from self._steps(written.steps, each, *at, "steps")
@@ -317,7 +317,7 @@ class _Joining:
         match = _STEP.fullmatch(do) or _RESET.fullmatch(do)
         if match is None:
             self._say(
-                "FSM136",
+                "FSM707",
                 f"{do!r} is no step",
                 "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART",
                 *at,
@@ -325,13 +325,13 @@ class _Joining:
             return
         parts = self.system.parts
         if match["part"] not in parts:
-            self.building.problems.unknown("FSM130", "unknown part", match["part"], parts, *self.at, *at)
+            self.building.problems.unknown("FSM701", "unknown part", match["part"], parts, *self.at, *at)
             return
         part = parts[match["part"]]
         meant = self.system.meant(copy)[part.name]
         if not match["every"] and len(meant) != 1:
             self._say(
-                "FSM136",
+                "FSM707",
                 f"'{part.name}' means {len(meant)} copies in {do!r}",
                 f"write: every {do}",
                 *at,
@@ -357,15 +357,15 @@ class _Joining:
         """Whether the machine has the event *name*, and somewhere each of *outcomes*."""
         event: Event | None = machine.events.get(name)
         if event is None:
-            self.building.problems.unknown("FSM130", "unknown event", name, machine.events, *self.at, *at)
+            self.building.problems.unknown("FSM701", "unknown event", name, machine.events, *self.at, *at)
             return False
         if ends and not event.ends:
-            self._say("FSM136", f"event '{name}' has no ends", "only calls that take time have", *at)
+            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
             return False
         from_cells = (event.ends if ends else event.cells).values()
         known = {way.name for cell in from_cells for way in getattr(cell, "outcomes", ())} | {"ignored", "refused"}
         for outcome in sorted(outcomes - known):
-            self.building.problems.unknown("FSM130", "unknown outcome", outcome, sorted(known), *self.at, *at)
+            self.building.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *self.at, *at)
         return True
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:

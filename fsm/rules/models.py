@@ -1,14 +1,7 @@
-"""Every rule that an input is held to, by its code.
-
-Codes are stable and are never used again for another rule.  FSM0xx is the
-form of a model file (:mod:`fsm.reading`), FSM1xx its meaning
-(:mod:`fsm.building`), FSM2xx what is judged by it, FSM3xx what is claimed of it,
-FSM4xx drawings of it, FSM5xx what it is imported from, FSM6xx what is tested by it.
-"""
+"""What files of models, systems and properties are held to."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import Rule
@@ -16,7 +9,7 @@ from fsm.errors import Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_FORM: Final[Mapping[str, Rule]] = {
+FORM: Final[Mapping[str, Rule]] = {
     "FSM001": Rule(
         finds="a model that cannot be opened, or a name that no model has",
         why="nothing can be said of it",
@@ -59,7 +52,7 @@ _FORM: Final[Mapping[str, Rule]] = {
     ),
 }
 
-_MEANING: Final[Mapping[str, Rule]] = {
+MEANING: Final[Mapping[str, Rule]] = {
     "FSM101": Rule(
         finds="an initial state that is not among the states",
         why="no life could begin",
@@ -177,35 +170,7 @@ _MEANING: Final[Mapping[str, Rule]] = {
     ),
 }
 
-_RECORDINGS: Final[Mapping[str, Rule]] = {
-    "FSM201": Rule(
-        finds="a recording that cannot be opened or read",
-        why="nothing can be said of it",
-        example="fsm judge no/such/containerd.log",
-    ),
-    "FSM202": Rule(
-        finds="a trace that does not say which machine it is of",
-        why="the same events mean different things to different machines",
-        example="a trace without a header, and no --model",
-    ),
-    "FSM203": Rule(
-        finds="a profile that none of the machines has",
-        why="a misspelt profile would tolerate nothing, and not say so",
-        example="fsm judge --profile containerd-1.5 containerd.log",
-    ),
-    "FSM204": Rule(
-        finds="a recording that shows nobody of the kind that is asked for, or no counterexample",
-        why="there is no way to follow",
-        example="fsm draw cri-pod --highlight nri-events.jsonl",
-    ),
-    "FSM205": Rule(
-        finds="a trace that calls unseen what no machine has, or what is a call",
-        why="signals that are thought to be seen would have to be in it, and their absence would be held against it",
-        example='{"trace": 1, "machine": "container-status", "unseen": ["exti"]}',
-    ),
-}
-
-_PROPERTIES: Final[Mapping[str, Rule]] = {
+PROPERTIES: Final[Mapping[str, Rule]] = {
     "FSM301": Rule(
         finds="a property file without properties, or a property that makes no claim, or several",
         why="a property is one sentence that is true or false",
@@ -238,146 +203,45 @@ _PROPERTIES: Final[Mapping[str, Rule]] = {
     ),
 }
 
-_DRAWINGS: Final[Mapping[str, Rule]] = {
-    "FSM401": Rule(
-        finds="a file that cannot be opened, or is no text",
-        why="there is nothing to read a drawing from",
-        example="fsm diff container-status no/such/status.go",
+COMPOSITION: Final[Mapping[str, Rule]] = {
+    "FSM701": Rule(
+        finds="a machine, part, event, outcome or profile's event that does not exist",
+        why="it would never take part, and what was meant is missing",
+        example='steps = ["dor.push"], where the part is called door',
     ),
-    "FSM402": Rule(
-        finds="a text, or a line of it, without a drawing of states",
-        why="there is nothing to compare",
-        example="fsm diff container-status README:1",
+    "FSM702": Rule(
+        finds="a part or a joint event that is called like another, or like a word of conditions",
+        why="a condition could mean either",
+        example="[part.every]",
     ),
-    "FSM403": Rule(
-        finds="a drawing whose runs of blanks were squeezed into one",
-        why="where lines meet boxes is a matter of columns; without them anything could be read into it",
-        example="| CREATED <-----+ above | | |",
+    "FSM703": Rule(
+        finds="more than 60 copies of parts",
+        why="no question about so many is answered in a lifetime, and two or three show what can go wrong",
+        example="count = 9, per a part of which there are 9",
     ),
-    "FSM404": Rule(
-        finds="a line that begins or ends at nothing, or an arrowhead without a line",
-        why="half an arrow could have been any arrow",
-        example="A --+  -> B",
+    "FSM704": Rule(
+        finds="a condition that says nothing about the states of parts",
+        why="it could not be asked of the system",
+        example='when = "door is opne"',
     ),
-    "FSM405": Rule(
-        finds="lines that meet so that it cannot be told which of them leads where",
-        why="every guess would be an arrow that nobody has drawn",
-        example="two boxes and two arrowheads, joined by one +",
+    "FSM705": Rule(
+        finds="a joint event with both steps and ways, with neither, or with two ways of one name",
+        why="nobody could say how it goes, or which way it went",
+        example="[event.leave] without steps",
     ),
-    "FSM406": Rule(
-        finds="a label that belongs to no line, or to any of several",
-        why="an event would be missed, or end up at the wrong arrow",
-        example="| Stop |, between two lines",
+    "FSM706": Rule(
+        finds="a signal or something hidden that replies",
+        why="nobody has asked",
+        example='kind = "signal" and ways = [{ name = "done", reply = "ok" }]',
     ),
-    "FSM407": Rule(
-        finds="a box that is not closed, or has boxes in it",
-        why="its state would be missed; states within states are another kind of machine",
-        example="+---+ above | A |, and nothing below",
+    "FSM707": Rule(
+        finds="a step that cannot be read, or that means several copies and does not say every",
+        why="it would be taken by another part than was meant, or by none",
+        example='steps = ["door push"]',
     ),
-    "FSM408": Rule(
-        finds="a statement in a Mermaid diagram that is none of a flat state diagram",
-        why="what is not understood cannot be compared",
-        example="state A {",
-    ),
-    "FSM409": Rule(
-        finds="a graph that is not DOT, or has no directions",
-        why="its edges cannot be read as arrows",
-        example="graph { A -- B }",
-    ),
-    "FSM410": Rule(
-        finds="a file with several drawings, of which any could be meant",
-        why="a difference to the wrong drawing says nothing",
-        example="fsm diff container-status states.md",
+    "FSM708": Rule(
+        finds="a profile in which a joint event is of another part or kind",
+        why="a profile says how something goes, not what it is",
+        example='[profile.late.event.leave] kind = "hidden", where it is a signal',
     ),
 }
-
-_IMPORTS: Final[Mapping[str, Rule]] = {
-    "FSM501": Rule(
-        finds="a file that cannot be opened",
-        why="there is nothing to import",
-        example="fsm import no/such/door.json",
-    ),
-    "FSM502": Rule(
-        finds="a file of more than 1 MiB",
-        why="no machine that people write is that large; it is some other file",
-        example="fsm import /var/log/syslog",
-    ),
-    "FSM503": Rule(
-        finds="bytes that are not UTF-8",
-        why="names would be guessed",
-        example="a file saved as Latin-1",
-    ),
-    "FSM504": Rule(
-        finds="text that is not JSON, YAML or XML",
-        why="the rest of the file cannot be trusted",
-        example='{"states": ["off", "on"   (the brackets are not closed)',
-    ),
-    "FSM505": Rule(
-        finds="lists, mappings or elements nested more than 32 deep",
-        why="flat machines need five levels; deeper nesting is damage or an attack",
-        example="states: [[[[[[…]]]]]]",
-    ),
-    "FSM506": Rule(
-        finds="an alias in YAML, or a document type in XML",
-        why="by them a small file may stand for an endless one, or read others",
-        example="states: &all [off, on], and *all further down",
-    ),
-    "FSM507": Rule(
-        finds="a file of which it cannot be told what form it has",
-        why="the same words mean other things in other libraries",
-        example='{"nodes": ["off", "on"]}',
-    ),
-    "FSM508": Rule(
-        finds="a word that the form does not have, or a value that it cannot have there",
-        why="the library that the file is for refuses it too, or would misunderstand it",
-        example='{"triger": "press", "source": "off", "dest": "on"}',
-    ),
-    "FSM509": Rule(
-        finds="a word that the form requires and the file lacks",
-        why="without it there is no machine",
-        example='{"trigger": "press", "dest": "on"}   (from where?)',
-    ),
-    "FSM510": Rule(
-        finds="the name of a state that does not exist",
-        why="the library would fail there only when it is reached, or make up the state",
-        example='{"trigger": "press", "source": "off", "dest": "onn"}',
-    ),
-    "FSM511": Rule(
-        finds="states within states, or several at a time",
-        why="a machine here is in one state; which of theirs could be seen is for people to decide",
-        example='{"name": "on", "children": ["dim", "bright"]}',
-    ),
-    "FSM512": Rule(
-        finds="a step that no event takes, that causes others, or that can never be taken",
-        why="a table says what happens when something happens; what happens by itself is another step",
-        example='<transition target="off"/>',
-    ),
-    "FSM513": Rule(
-        finds="a key or a state that stands twice",
-        why="only one of them can be meant",
-        example='"states": ["off", "on", "off"]',
-    ),
-    "FSM514": Rule(
-        finds="a state chart of ours that was changed so that its machine is not well formed",
-        why="what is imported is held to the same rules as what is written",
-        example="a <transition> less in the export of a call that takes time",
-    ),
-    "FSM515": Rule(
-        finds="more than a million pairs of a state and a transition",
-        why="a table has a cell for each; no lifecycle that people can argue about is that large",
-        example="2,000 triggers from '*', in 2,000 states",
-    ),
-}
-
-_SYSTEMS: Final[Mapping[str, Rule]] = {
-    "FSM601": Rule(
-        finds="a system that is not there, cannot be imported, or has not the methods of one",
-        why="there is nothing to test",
-        example="fsm test cri-pod --against python:nowhere:make",
-    ),
-}
-
-RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {**_FORM, **_MEANING, **_RECORDINGS, **_PROPERTIES, **_DRAWINGS, **_IMPORTS, **_SYSTEMS}
-)
-"""In the order of the codes."""

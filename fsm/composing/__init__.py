@@ -5,11 +5,7 @@ goes one of its ways: its steps are taken in order, each by
 :meth:`fsm.table.Table.step` of its own machine, and the whole is one step.  A
 way in which a step cannot be taken cannot be gone.
 
-A system has far more states than any question about it needs.  What a
-question asks of a few copies is answered by its *cone*: those copies, and all
-that may have a say in what becomes of them (Clarke, Grumberg and Peled, *Model
-Checking*, 1999, section 13.1).  All others are left out, and nothing is lost:
-whatever they do, they can neither further nor prevent what is in the cone.
+Of its copies only those in a cone (:mod:`fsm.composing.influence`) need be there.
 """
 
 from __future__ import annotations
@@ -20,13 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
+from fsm.composing.influence import cone, offered, read, tables_of
 from fsm.conditions import All, At, Not, Some
 from fsm.evidence import Done
 from fsm.machine import Event
-from fsm.table import Row, Table, Way, tabulate
+from fsm.table import Row, Table, Way
+
+__all__ = ["Composed", "cone", "read"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from fsm.conditions import Condition
     from fsm.system import Joint, JointWay, PartStep, System
@@ -79,7 +78,7 @@ class _Move:
             done = self._done(local, self.initial, None)
             yield self.initial, (), done, done
             return
-        for way in _offered(self.table, local, self.row, self.step, self.without):
+        for way in offered(self.table, local, self.row, self.step, self.without):
             error = way.reply if self.ends and way.reply and "ok" not in way.reply else ()
             told = self._done(local, way.to, way)
             yield way.to, error, told, structs.replace(told, emits=())
@@ -137,7 +136,7 @@ class Composed:
         copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
-        self._tables = _tables(system)
+        self._tables = tables_of(system)
         events = [
             each
             for each in map(self._event, system.events.values())
@@ -352,93 +351,5 @@ class _Named(Sequence[str]):
         return found
 
 
-def _tables(system: System) -> dict[str, Table]:
-    known: dict[int, Table] = {}
-    return {name: known.setdefault(id(part.machine), tabulate(part.machine)) for name, part in system.parts.items()}
-
-
 def _row(joint: Joint) -> Event:
     return Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
-
-
-def read(condition: Condition | None) -> frozenset[int]:
-    """The digits of the copies whose states *condition* asks for."""
-    match condition:
-        case Not(of=inner):
-            return read(inner)
-        case All(of=parts) | Some(of=parts):
-            return frozenset().union(*map(read, parts))
-        case At(copies=copies):
-            return frozenset(copies)
-        case _:
-            return frozenset()
-
-
-# -- cones -----------------------------------------------------------------------
-
-
-def cone(
-    system: System, digits: Iterable[int], *, asked: Collection[str] = (), outputs: Collection[int] = ()
-) -> frozenset[int]:
-    """The copies that have a say in what becomes of *digits*.
-
-    And in whether and how the events *asked* for go, and in what is heard of
-    the copies in *outputs*.
-    """
-    found = {*digits, *outputs}
-    for digit in outputs:
-        found |= read(system.parts[system.copies[digit].part].heard)
-    hindering = _Hindering(system=system, tables=_tables(system))
-    ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
-    before: set[int] | None = None
-    while found != before:
-        before = set(found)
-        for joint, way in ways:
-            found |= hindering.needed(joint, way, found, asked=joint.name in asked)
-    return frozenset(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hindering:
-    """Which steps may keep others from being taken."""
-
-    system: System
-    tables: Mapping[str, Table]
-    _known: dict[tuple[str, str, bool, frozenset[str]], tuple[bool, bool]] = field(default_factory=dict)
-
-    def needed(self, joint: Joint, way: JointWay, found: set[int], *, asked: bool) -> set[int]:
-        """The copies that have a say in what *way* does to those in *found*, or in how it goes if it is *asked* for."""
-        inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
-        if not inside and not asked:
-            return set()
-        needed = set(read(joint.when) | read(way.when))
-        last = len(way.steps) if asked else max(inside)
-        for number, step in enumerate(way.steps):
-            blocks, fails = self.hinders(step)
-            hinders = blocks or (fails and number < last and joint.kind == "call" and not step.goes_on)
-            if hinders:
-                needed.add(step.copy.digit)
-            if hinders or step.copy.digit in found:
-                needed |= read(step.when)
-        return needed
-
-    def hinders(self, step: PartStep) -> tuple[bool, bool]:
-        """Whether there is a state in which *step* cannot be taken, and one in which it may reply an error."""
-        if not step.event:
-            return False, False
-        key = (step.copy.part, step.event, step.ends, step.outcomes)
-        found = self._known.get(key)
-        if found is None:
-            table, without = self.tables[step.copy.part], self.system.parts[step.copy.part].without
-            row = table.end[table.row[step.event]] if step.ends else table.row[step.event]
-            ways = [tuple(_offered(table, state, row, step, without)) for state in range(len(table.states))]
-            fails = any(way.reply and "ok" not in way.reply for each in ways for way in each)
-            found = self._known[key] = (not all(ways), fails)
-        return found
-
-
-def _offered(table: Table, state: int, row: int, step: PartStep, without: frozenset[str]) -> Iterator[Way]:
-    """The ways in which *step*, which is *row* of *table*, may go in *state*."""
-    for way in table.step(state, row) or ():
-        if way.name not in without and (not step.outcomes or way.name in step.outcomes):
-            yield way

@@ -1,0 +1,108 @@
+"""``docs/system-language.md`` says what the language is: its example is built, its tables are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fsm.building import build
+from fsm.building.joint_conditions import WORDS
+from fsm.building.systems import build_system
+from fsm.composing import Composed
+from fsm.composition import WrittenSystem
+from fsm.exploring import explore
+from fsm.reading import parse, parse_system
+from fsm.rules import RULES
+from fsm.schema import schema
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+TEXT = (DOCS / "system-language.md").read_text(encoding="utf-8")
+TABLES = {
+    "the file": None,
+    "[system]": "SystemHeader",
+    "[part.NAME]": "WrittenPart",
+    "[event.NAME]": "WrittenJoint",
+    "a way": "WrittenWay",
+    "a step": "WrittenStep",
+    "[clause.NAME]": "WrittenClause",
+    "[profile.NAME]": "WrittenVariant",
+}
+DESK = """
+[machine]
+name = "desk"
+title = "A desk"
+about = "Open or not."
+source = "nobody"
+initial = "open"
+[states]
+open = { about = "Open." }
+shut = { about = "Shut." }
+[event.close]
+kind = "call"
+about = "Close it."
+moves = { open = "shut" }
+ignores = ["shut"]
+"""
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """The rows of the table under *heading*, without its first two lines."""
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def _example(text: str) -> bytes:
+    (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return str(example).encode()
+
+
+def test_the_example_is_a_system() -> None:
+    """It is built, and all that it may do is met, with its profile too."""
+    job = _example((DOCS / "model-language.md").read_text(encoding="utf-8"))
+
+    def find(name: str) -> Machine:
+        return build(parse({"job": job, "desk": DESK.encode()}[name], path=name))
+
+    system = build_system(parse_system(_example(TEXT), path="office.toml"), find)
+
+    for each in (system, *(profile.system for profile in system.profiles.values())):
+        graph = explore(Composed(each))
+        met = {graph.table.rows[step.row].name for step in graph.transitions}
+        assert met == set(each.events)
+
+
+def test_every_condition_is_described() -> None:
+    """Each word of the little language stands in its section."""
+    section = TEXT.split("\n## Conditions\n")[1].split("\n## ")[0]
+    for word in (*WORDS, "nothing"):
+        assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_words_are_those_of_the_schema(table: str) -> None:
+    """And those in bold are those that a file must have."""
+    name = TABLES[table]
+    root = schema(WrittenSystem)
+    definition: dict[str, Any] = root["$defs"][name] if name else root
+    found: dict[str, dict[str, bool]] = {}
+    where = ""
+    for place, words, _ in _rows("Words"):
+        where = place.replace("`", "") or where
+        found.setdefault(where, {}).update(
+            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([a-z-]+)`", words)}
+        )
+
+    assert set(found) == set(TABLES)
+    assert {word: word in definition.get("required", []) for word in definition["properties"]} == found[table]
+
+
+def test_the_codes_are_those_of_the_rules() -> None:
+    """In the same words, in the same order."""
+    assert [[code, rule.finds] for code, rule in RULES.items() if "FSM7" < code] == _rows("What can be wrong")
