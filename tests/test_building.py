@@ -340,7 +340,7 @@ def test_a_deviation_may_take_time() -> None:
     events = under(machine_of(JOB + SLOW_START), "slow").events
 
     assert {
-        ("make", "checking"): [("make-takes-time", "waiting", True), ("make-takes-time", "absent", True)],
+        ("make", "checking"): [("make-takes-time-made", "waiting", True), ("make-takes-time-lost", "absent", True)],
         ("start", "starting"): [("checks", "checking", False), ("failed", "waiting", False)],
         ("start", "checking"): [("done", "running", False), ("start-ends-otherwise", "ended", True)],
     } == {

@@ -56,7 +56,7 @@ def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, 
 @pytest.mark.parametrize("name", names())
 def test_every_trace_of_a_shipped_machine_is_legal(name: str, overlap: int) -> None:
     """The same holds of the machines that are shipped."""
-    assert accepts(load(name), simulated(load(name), overlap, 150, entities=5, overlap=overlap))
+    assert accepts(load(name), simulated(load(name), overlap, 150 // overlap, entities=5, overlap=overlap))
 
 
 @given(machines(), SEEDS)

@@ -17,7 +17,7 @@ from random_machines import random_machine
 
 from fsm.building import under
 from fsm.checking import check
-from fsm.evidence import Refuted, Run, Unexplained
+from fsm.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.library import load, specification, specified
 from fsm.machine import Silent, outcomes
 from fsm.mutating import mutants
@@ -232,6 +232,8 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     found = next(each for each in of.properties if each.name == stated)
     changed = next(each.machine for each in mutants(of.machine) if each.name == mutant)
     conclusion = check(found, tabulate(changed)).conclusion
+    if isinstance(conclusion, Vacuous):
+        return  # it is noticed since nothing is put to the test any more
     assert isinstance(conclusion, Refuted)
     run = conclusion.evidence.run if isinstance(conclusion.evidence, Unexplained) else conclusion.evidence
     assert isinstance(run, Run)
@@ -241,8 +243,8 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     if isinstance(of.machine.events[event].cells[run.steps[-1].source], Silent):
         return  # where the machine says nothing, its properties say nothing
     if watched(Watch(of.machine, found, unseen=()), test) is None:
-        alike = [each for each in changed.states.values() if each.shows == test[-1][1].shows]
-        assert len(alike) > 1
+        shows = [each.shows for each in changed.states.values()]
+        assert any(shows.count(seen.shows) > 1 for _, seen in test[-2:])
         assert not isinstance(found.claim, Refines)
     if not isinstance(found.claim, Refines):
         violated = watched(Watch(plain(of.machine), found, unseen=()), shown(plain(changed), run.steps))
@@ -324,8 +326,11 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
         for aim in watch.aims():
             watch.reset()
             point = plan.start
-            for taken in aim.steps:
-                point = _take(watch, plan, next(e for e in plan.leaving(point) if _does(e, taken)))
+            try:
+                for taken in aim.steps:
+                    point = _take(watch, plan, next(e for e in plan.leaving(point) if _does(e, taken)))
+            except StopIteration:
+                continue  # a call is made while another is in progress, which a test does not
             while (due := watch.due()) is not None:
                 able = [e for e in plan.leaving(point) if e.target and _is(e, due)]
                 if not able:

@@ -62,12 +62,15 @@ def _merged_end(event: Event, state: str, override: Override) -> Moves:
 def _extended(
     own: tuple[Outcome, ...], more: tuple[Outcome, ...], override: Override, clause: Clause, line: int
 ) -> Moves:
-    """The *own* ways, and those of *more* that the machine does not have, as deviations; others may allow them too."""
+    """The *own* ways, and those of *more* that the machine does not have, as deviations; others may allow them too.
+
+    A deviation is called as the override is, one of several with its own name behind.
+    """
     undeviating = [way for way in own if way.deviation is None]
-    extra = tuple(
-        replace(way, deviation=override.deviation, name=override.name) for way in more if not _covers(undeviating, way)
-    )
-    return Moves(outcomes=(*own, *extra), clause=clause, line=line)
+    extra = [way for way in more if not _covers(undeviating, way)]
+    names = [override.name if len(extra) == 1 else f"{override.name}-{way.name}" for way in extra]
+    deviating = (replace(way, deviation=override.deviation, name=name) for way, name in zip(extra, names, strict=True))
+    return Moves(outcomes=(*own, *deviating), clause=clause, line=line)
 
 
 def _covers(ways: Iterable[Outcome], way: Outcome) -> bool:

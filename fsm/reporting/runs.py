@@ -54,7 +54,7 @@ def _happens(taken: Taken) -> str:
         words.append("goes on")
     if taken.reply:
         words.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
-    elif taken.outcome and taken.outcome not in {taken.target, "ok", "done"} and not taken.phase:
+    elif taken.outcome and taken.outcome not in {taken.target, "done" if taken.done else "ok"} and not taken.phase:
         words.append(f"({taken.outcome})")
     if taken.emits and not taken.done:
         words.append(f"emits {', '.join(taken.emits)}")
