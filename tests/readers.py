@@ -24,6 +24,10 @@ for await (const line of (await import("node:readline")).createInterface({ input
   const text = JSON.parse(line);
   await mermaid.parse(text);
   const diagram = await mermaid.mermaidAPI.getDiagramFromText(text);
+  if (!diagram.db.getStates) {
+    found.push({ participants: [...diagram.db.getActors().values()].map(({ description }) => description) });
+    continue;
+  }
   const states = [...diagram.db.getStates()].map(([id, { descriptions, classes }]) => ({ id, descriptions, classes }));
   found.push({ states, arrows: diagram.db.getRelations() });
 }
@@ -48,6 +52,11 @@ def read_by_mermaid(root: Path, texts: list[str]) -> list[Any]:
     assert ran.returncode == 0, ran.stderr
     found: list[Any] = json.loads(ran.stdout)
     return found
+
+
+def participants_by_mermaid(root: Path, text: str) -> list[str]:
+    """The participants of a sequence diagram; fails if it is none."""
+    return [str(each) for each in read_by_mermaid(root, [text])[0]["participants"]]
 
 
 def _mermaid(root: Path) -> Path:

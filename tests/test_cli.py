@@ -60,6 +60,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "judge --format json --profile containerd-1.6 {failing} -",
         "check models/door.toml",
         "test models/door.toml --against model:models/door.toml --examples 1",
+        "findings event-backoff",
         "mutate models/door.toml",
         "diff cri-pod nri-pod",
         "draw cri-pod --to md",

@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
     "test": "Test an implementation by a model: ours, yours in Python, or any that talks.",
+    "findings": "Tell what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
     "diff": "Tell what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",
@@ -32,7 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "simulate": "Write a trace that a model could have made.",
     "export": "Write a model for another tool: SPIN, Graphviz, SCXML, transitions, python-statemachine.",
     "import": "Make a model of a machine of transitions or python-statemachine, or of SCXML.",
-    "schema": "Print the JSON Schema of model and property files, for editors.",
+    "schema": "Print the JSON Schema of model, system and property files, for editors.",
 }
 """The commands in the order of ``--help``, each with its line there."""
 

@@ -26,7 +26,7 @@ LAYERS = (
     ("bisimulating", "drawings", "exporting", "reference", "rendering", "sources"),
     ("comparing",),
     ("checking",),
-    ("judging", "mutating", "tracking"),
+    ("judging", "mutating", "tracking", "findings"),
     ("reporting",),
     ("testing",),
     ("cli",),

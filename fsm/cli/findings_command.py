@@ -1,0 +1,61 @@
+"""``fsm findings``: what is known to fail, and what mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fsm.cli.files import write
+from fsm.cli.options import complete_models, style, width
+from fsm.findings import findings
+from fsm.properties import JointSpecification
+from fsm.rendering import sequence
+from fsm.reporting import found as report
+
+
+@click.command("findings")
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write pages with sequence charts, in Markdown and SVG, into this folder instead.",
+)
+@click.pass_context
+def command(ctx: click.Context, names: tuple[str, ...], form: str, output: Path | None) -> int:
+    """Tell what the specification has found, each with its shortest run, and prove it anew.
+
+    MODEL is a name from 'fsm list'; all shipped models and systems if there
+    is none. A finding is a property that is known to fail in a system as it
+    is, or in a machine as its source was written, and holds with a change
+    that mends it: in the profile 'mended' of the system, or in the machine
+    without the profile 'as-written'. The exit code is 1 if one of both is
+    not so any more.
+
+    \b
+    fsm findings node
+    fsm findings -o docs/findings
+    """
+    found = list(findings(*names))
+    if output is not None:
+        pages = {output / name: text.encode() for name, text in report.pages(found).items()}
+        for each in found:
+            if each.run is not None and isinstance(each.of, JointSpecification):
+                drawn = sequence.svg(sequence.chart(each.run, each.of.machine))
+                pages[output / f"{each.of.machine.name}-{each.stated.name}.svg"] = drawn
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            for path, content in pages.items():
+                write(path, content)
+        except OSError as error:
+            message = f"cannot write into {output}: {(error.strerror or str(error)).lower()}"
+            raise click.BadParameter(message, param_hint="--output") from error
+    elif form == "json":
+        click.echo(report.json(found), nl=False)
+    else:
+        click.echo(report.text(found, width=width(), style=style), nl=False, color=ctx.color)
+    return report.answer(found).value

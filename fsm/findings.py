@@ -1,0 +1,95 @@
+"""What the specification has found: what is known to fail, and the change that mends it, both proved anew.
+
+A finding is a property that fails in a system as it is, or in a machine as
+it was written, and holds otherwise: in the profile that mends the system, or
+in the machine as it should be.  That something cannot happen at all has no run to
+show, and is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.building import under
+from fsm.checking import check
+from fsm.checking.cones import Cones
+from fsm.checking.instants import Stepping
+from fsm.evidence import Proved, Refuted, Run, Unexplained
+from fsm.library import claims, specified, systems
+from fsm.properties import JointSpecification
+from fsm.table import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.evidence import Checked
+    from fsm.properties import Failure, Property, Specification
+
+AS_WRITTEN: Final = "as-written"
+"""The profile of a machine that has the defects of what it was made from."""
+
+MENDED: Final = "mended"
+"""The profile of a system that mends what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """That a property fails, with the run that shows it; and whether it holds with the change that is to mend it.
+
+    ``profile`` is where it fails, ``mend`` where it holds; ``None`` is
+    without a profile.
+    """
+
+    of: Specification | JointSpecification
+    stated: Property
+    known: Failure
+    profile: str | None
+    mend: str | None
+    broken: Checked
+    mended: Checked
+
+    @property
+    def run(self) -> Run | None:
+        """The shortest run that shows it, if there is one to show."""
+        if not isinstance(self.broken.conclusion, Refuted):
+            return None
+        evidence = self.broken.conclusion.evidence
+        run = evidence.run if isinstance(evidence, Unexplained) else evidence
+        return run if isinstance(run, Run) else None
+
+    @property
+    def proved(self) -> bool:
+        """Whether all of it is so: it fails as is known, and holds where it is mended."""
+        return not self.broken.surprising and isinstance(self.mended.conclusion, Proved)
+
+
+def findings(*names: str) -> Iterator[Finding]:
+    """What was found in the machines and systems called *names*; in all that are shipped if there is none.
+
+    >>> [each.stated.name for each in findings("event-backoff")]
+    ['nothing-is-lost']
+    """
+    for name in names or (*systems(), *specified()):
+        yield from _found(claims(name))
+
+
+def _found(of: Specification | JointSpecification) -> Iterator[Finding]:
+    known = None if isinstance(of, JointSpecification) else AS_WRITTEN
+    mend = MENDED if isinstance(of, JointSpecification) else None
+    if {known, mend} - {None, *of.machine.profiles}:
+        return
+    here, there = _steps(of, known), _steps(of, mend)
+    for stated in of.properties:
+        failure = stated.expected(known)
+        if failure is not None and stated.expected(mend) is None:
+            broken, mended = check(stated, here, profile=known), check(stated, there, profile=mend)
+            found = Finding(of=of, stated=stated, known=failure, profile=known, mend=mend, broken=broken, mended=mended)
+            if found.run is not None or not found.proved:
+                yield found
+
+
+def _steps(of: Specification | JointSpecification, profile: str | None) -> Stepping | Cones:
+    if isinstance(of, JointSpecification):
+        return Cones(system=of.machine.profiles[profile].system if profile else of.machine)
+    return Stepping(tabulate(under(of.machine, profile) if profile else of.machine))

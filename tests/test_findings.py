@@ -1,0 +1,96 @@
+"""Findings: what is told of them, and the charts of their runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from commands import fsm
+from readers import participants_by_mermaid
+
+from fsm.findings import findings
+from fsm.library import load_system
+from fsm.rendering.sequence import Row, chart, mermaid, svg
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.findings import Finding
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Finding:
+    """That a container is started after it was stopped."""
+    (found,) = (each for each in findings("node") if each.stated.name == "no-start-after-stop")
+    return found
+
+
+def test_a_chart_shows_who_tells_whom(stopped: Finding) -> None:
+    """Calls come from the caller, outputs go to the part on which it depends whether they are heard."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    assert shown.participants == ("caller", "plugin", "pod.1", "container.1.1", "nri-container.1.1")
+    assert [row.text for row in shown.rows if row.kind == "step"][-2:] == [
+        "4. StopContainer (nothing-to-stop)",
+        "5. StartContainer (started)",
+    ]
+    assert [(row.text, row.source, row.target) for row in shown.rows if row.kind == "output"][2:4] == [
+        ("StopContainer", "nri-container.1.1", "plugin"),
+        ("StartContainer", "nri-container.1.1", "plugin"),
+    ]
+    assert Row(kind="call", text="stop-container.1.1", source="caller", target="container.1.1") in shown.rows
+    assert Row(kind="note", text="created → stopped", source="nri-container.1.1") in shown.rows
+
+
+def test_mermaid_reads_the_chart(stopped: Finding, pytestconfig: pytest.Config) -> None:
+    """With every participant."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    assert participants_by_mermaid(pytestconfig.rootpath, mermaid(shown)) == list(shown.participants)
+
+
+def test_the_picture_has_every_row(stopped: Finding) -> None:
+    """In order, below the participants."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    root = ET.fromstring(svg(shown))  # noqa: S314  (ours)
+
+    texts = [str(each.text) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == [*shown.participants, *(row.text for row in shown.rows)]
+
+
+def test_the_command_tells_them() -> None:
+    """With the run, and that it is proved; as data too."""
+    ran = fsm("findings", "event-backoff")
+    document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
+
+    assert ran.returncode == 0
+    assert "1 finding, 1 proved to fail and to be mended" in ran.stdout
+    assert [(each["property"], each["proved"], len(each["run"]["steps"])) for each in document["findings"]] == [
+        ("nothing-is-lost", True, 4)
+    ]
+
+
+def test_pages_are_written(tmp_path: Path) -> None:
+    """Into a folder that need not be there."""
+    assert fsm("findings", "event-backoff", "-o", tmp_path / "new").returncode == 0
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """With exit code 2."""
+    (tmp_path / "file").write_text("")
+    ran = fsm("findings", "event-backoff", "-o", tmp_path / "file")
+
+    assert ran.returncode == 2
+    assert "--output" in ran.stderr
+
+
+def test_nothing_found_is_said() -> None:
+    """A model that is right everywhere."""
+    assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be mended\n"
