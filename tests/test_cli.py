@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from machines import DOOR
 
 from fsm.cli import COMMANDS
-from fsm.library import home, load, names
+from fsm.library import home, load, names, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
 FORMATS = ("text", "json", "junit", "sarif", "github")
@@ -646,7 +646,8 @@ def test_list_names_every_model_and_profile() -> None:
     """As text for people, as JSON for scripts."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
-    assert list(names()) == [each["name"] for each in data]
+    assert [*names(), *systems()] == [each["name"] for each in data]
+    assert all(name in told for name in systems())
     assert [] == [profile for name, profile in PROFILES if name not in told or profile not in told]
 
 

@@ -78,14 +78,14 @@ def test_the_command_tells_them() -> None:
 
 def test_pages_are_written(tmp_path: Path) -> None:
     """Into a folder that need not be there."""
-    assert fsm("findings", "event-backoff", "-o", tmp_path / "new").returncode == 0
+    assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """With exit code 2."""
     (tmp_path / "file").write_text("")
-    ran = fsm("findings", "event-backoff", "-o", tmp_path / "file")
+    ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
 
     assert ran.returncode == 2
     assert "--output" in ran.stderr

@@ -59,8 +59,7 @@ def check(
     and transitions of the machine, times those of the claim.
 
     >>> from fsm.library import load, specification
-    >>> from fsm.system import System
-    from fsm.table import Table, tabulate
+    >>> from fsm.table import tabulate
     >>> stated = specification("container-status").properties[0]
     >>> type(check(stated, tabulate(load("container-status"))).conclusion).__name__
     'Proved'

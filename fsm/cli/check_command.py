@@ -8,7 +8,7 @@ import click
 
 from fsm.checking import examine
 from fsm.checking.searching import LIMIT
-from fsm.cli.options import choices, complete_models, complete_profiles, progress, style, width
+from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
 from fsm.library import claims, specified, systems
 from fsm.reporting import checked
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
 @click.option(
     "--profile",
     "-p",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fsm.cli.files import write
-from fsm.cli.options import complete_models, style, width
+from fsm.cli.options import complete_claims, style, width
 from fsm.findings import findings
 from fsm.properties import JointSpecification
 from fsm.rendering import sequence
@@ -15,7 +15,7 @@ from fsm.reporting import found as report
 
 
 @click.command("findings")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
 )

@@ -11,7 +11,7 @@ import click
 
 from fsm.building import under
 from fsm.errors import InputError, nearest
-from fsm.library import load, names
+from fsm.library import load, names, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,6 +67,12 @@ def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Names of shipped models that begin with *incomplete*."""
     del ctx, param
     return [name for name in names() if name.startswith(incomplete)]
+
+
+def complete_claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
+    """Names of shipped models and systems that begin with *incomplete*."""
+    found = [name for name in systems() if name.startswith(incomplete)]
+    return [*complete_models(ctx, param, incomplete), *found]
 
 
 def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
