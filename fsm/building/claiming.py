@@ -72,7 +72,7 @@ class Claiming(ABC):
         """The conditions in *text*; raises :class:`ConditionError`."""
 
     @abstractmethod
-    def fair(self, text: str, at: str, *, strongly: bool) -> Fair:
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """What *text*, which stands at the word *at*, says to be fair."""
 
     def always(self) -> Always:
@@ -119,8 +119,8 @@ class Claiming(ABC):
             what = f"property '{self.name}' has leads-to without from"
             self.say("FSM302", what, "say from where: from = …", "leads-to")
             raise ConditionError(what, "")
-        fair = [self.fair(text, "fair", strongly=False) for text in written.fair]
-        fair += [self.fair(text, "strongly-fair", strongly=True) for text in written.strongly_fair]
+        fair = [each for text in written.fair for each in self.fair(text, "fair", strongly=False)]
+        fair += [each for text in written.strongly_fair for each in self.fair(text, "strongly-fair", strongly=True)]
         source = self.condition(written.from_, "from")
         target = self.condition(str(written.leads_to), "leads-to")
         return LeadsTo(source=source, target=target, fair=tuple(fair))

@@ -182,14 +182,14 @@ class _OfMachine(Claiming):
     def _matches_diagram(self) -> MatchesDiagram:
         return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
 
-    def fair(self, text: str, at: str, *, strongly: bool) -> Fair:
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
         whole, _, outcome = text.partition("/")
         name = whole.removesuffix(_ENDS)
         event = self.machine.events.get(name)
         if event is None:
             self.problems.unknown("FSM303", "unknown event", name, self.machine.events, "property", self.name, at)
-            return Fair(event=name)
+            return (Fair(event=name),)
         ends = whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
@@ -197,7 +197,7 @@ class _OfMachine(Claiming):
         known = dict.fromkeys(way.name for cell in rows.values() for way in getattr(cell, "outcomes", ()))
         if outcome and outcome not in known:
             self.problems.unknown("FSM303", "unknown outcome", outcome, known, "property", self.name, at)
-        return Fair(event=name, ends=ends, outcome=outcome, strongly=strongly)
+        return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
 
     def _follows(self) -> Follows:
         other = self.other(str(self.written.follows), "follows")

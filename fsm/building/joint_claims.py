@@ -68,14 +68,16 @@ class _OfSystem(Claiming):
         """The conditions in *text*."""
         return sequence(text, self.scope)
 
-    def fair(self, text: str, at: str, *, strongly: bool) -> Fair:
-        """``stop`` or ``stop/stopped``."""
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+        """``stop`` or ``stop/stopped``: those of every copy, whichever the claim is about."""
         name, _, outcome = text.partition("/")
-        event = self._event(name, at)
-        known = {way.name for way in self.system.events[event].ways}
-        if outcome and outcome not in known:
+        events = [joint for joint in self.system.events.values() if name in {joint.family, joint.rpc}]
+        if not events:
+            self.problems.unknown("FSM303", "unknown event", name, self.scope.events, "property", self.name, at)
+        known = {way.name for joint in events for way in joint.ways}
+        if outcome and events and outcome not in known:
             self.problems.unknown("FSM303", "unknown way", outcome, sorted(known), "property", self.name, at)
-        return Fair(event=event, outcome=outcome, strongly=strongly)
+        return tuple(Fair(event=joint.name, outcome=outcome, strongly=strongly) for joint in events)
 
     def _idempotent(self) -> Idempotent:
         event = self._event(str(self.written.idempotent), "idempotent")
