@@ -1,0 +1,71 @@
+"""``docs/names.md`` says where the names of the sources are: each is there, and none is missing."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from fsm.library import claims, load, load_system, systems
+
+TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "names.md").read_text(encoding="utf-8")
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| `")]
+RELAYED = (
+    "RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer PostCreateContainer StartContainer "
+    "PostStartContainer UpdateContainer PostUpdateContainer StopContainer NotifyContainerExit RemoveContainer"
+)
+EXPORTED = {
+    *["Status", "Status.State", "UpdateFunc", "StatusStorage", "StoreStatus", "LoadStatus"],
+    *(f"StatusStorage.{name}" for name in ["Get", "UpdateSync", "Update", "Delete"]),
+    *["CREATED", "RUNNING", "EXITED", "UNKNOWN", "DELETED", "READY", "NOTREADY"],
+    *[
+        "API",
+        "New",
+        "PluginSyncBlock",
+        "State",
+        "Created",
+        "Running",
+        "Stopped",
+        "Removed",
+        "RegisterDomain",
+        "Domain",
+        "Config",
+        "DefaultConfig",
+    ],
+    *(f"API.{name}" for name in f"IsEnabled Start Stop BlockPluginSync {RELAYED}".split()),
+    *["Config.ConfigureTimeouts", "PodSandbox", "LinuxPodSandbox", "Container", "LinuxContainer"],
+    *["Controller", "Controller.Platform", "Controller.Wait", "Controller.Update", "RuntimeService", "ImageService"],
+    *[
+        "CRIService",
+        "CRIService.Run",
+        "CRIService.Close",
+        "CRIService.IsInitialized",
+        "NewCRIService",
+        "CRIServiceOptions",
+    ],
+    "criService.BackOffEvent",
+}
+"""What the five sources export, their states included."""
+
+
+def test_none_is_missing() -> None:
+    """Every exported type, method and state has a row."""
+    assert EXPORTED <= {name for row in ROWS for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_it_is_there(row: list[str]) -> None:
+    """The model has the event or state, the property is stated of it, and the reference can be imported."""
+    _, model, stated, reference = (cell.strip("`") for cell in row)
+    name, _, what = (part.strip() for part in model.partition(":"))
+
+    if name in systems():
+        assert not what or what in {joint.family for joint in load_system(name).events.values()}
+    else:
+        machine = load(name)
+        assert not what or what in machine.events or what in machine.states
+    assert stated in {each.name for each in claims(name).properties}
+    if reference != "—":
+        pkgutil.resolve_name(reference)
