@@ -74,6 +74,8 @@ def load(name: str) -> Machine:
     if _is_path(name):
         return _machine(content(name), name)
     known = names()
+    if name in systems():
+        raise InputError([_a_system(name)])
     if name not in known:
         hint = f"{nearest(name, known, of='models')}; or give the path of a .toml file"
         raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a model", hint=hint)])
@@ -128,8 +130,7 @@ def specification(name: str) -> Specification:
     found = claims(name)
     if isinstance(found, Specification):
         return found
-    hint = "fsm check can be asked about it"
-    raise InputError([Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)])
+    raise InputError([_a_system(name)])
 
 
 def claims(name: str) -> Specification | JointSpecification:
@@ -184,6 +185,11 @@ def _machine(data: bytes, path: str) -> Machine:
 @lru_cache(maxsize=REMEMBERED)
 def _stated(data: bytes, path: str) -> File[Stated]:
     return parse_properties(data, path=path)
+
+
+def _a_system(name: str) -> Problem:
+    hint = "systems are for 'fsm check', 'fsm findings' and, in words, 'fsm show'"
+    return Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)
 
 
 def _is_path(name: str) -> bool:

@@ -94,3 +94,30 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_nothing_found_is_said() -> None:
     """A model that is right everywhere."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be mended\n"
+
+
+def test_a_system_is_shown() -> None:
+    """Its parts, and what they do together; one event only, if that is asked for."""
+    whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
+
+    assert (whole.returncode, one.returncode) == (0, 0)
+    assert "container-status, 4 copies, begins absent" in whole.stdout
+    assert "not-started: container.1.1.stop/ignored" in one.stdout
+    assert "not-started" not in whole.stdout
+    assert "RunPodSandbox" not in one.stdout
+
+
+@pytest.mark.parametrize("command", ["draw node", "mutate node", "simulate node", "show node --state ready"])
+def test_what_is_for_machines_says_so(command: str) -> None:
+    """With what a system is for."""
+    ran = fsm(*command.split())
+
+    assert ran.returncode == 2
+    assert "node: is a system, not a machine [FSM001]" in ran.stderr
+    assert "fsm check" in ran.stderr
+
+
+def test_a_wrong_name_in_a_system_is_said() -> None:
+    """Of a profile, or an event."""
+    assert "mended" in fsm("show", "node", "--profile", "mend").stderr
+    assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

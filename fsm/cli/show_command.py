@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from fsm.cli.options import choices, complete_models, complete_profiles, machine_under, style, width
+from fsm.cli.options import choices, complete_claims, complete_profiles, machine_under, style, width
 from fsm.exploring import explore
-from fsm.reporting import model
+from fsm.library import load_system, systems
+from fsm.reporting import composed, model
 from fsm.table import tabulate
 
 
 @click.command("show")
-@click.argument("name", metavar="MODEL", shell_complete=complete_models)
+@click.argument("name", metavar="MODEL", shell_complete=complete_claims)
 @click.option("--event", "-e", metavar="NAME", help="Only this event, by its name or its name on the wire.")
 @click.option("--state", "-s", metavar="NAME", help="Only this state.")
 @click.option(
@@ -24,13 +25,16 @@ from fsm.table import tabulate
 def command(ctx: click.Context, name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
     """Show a model: what each event does in each state, and why.
 
-    MODEL is a name from 'fsm list' or the path of a model file.
+    MODEL is a name from 'fsm list' or the path of a model file. Of a system
+    the parts are shown, and what they do together.
 
     \b
     fsm show container-status
     fsm show container-status --event StopContainer --profile containerd-1.6
     fsm show pod-sandbox --state unknown
     """
+    if name in systems() and state is None and form == "text":
+        return _system(ctx, name, event, profile)
     machine = machine_under(name, profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
@@ -44,4 +48,16 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
     graph = None if event or state else explore(tabulate(machine))
     written = model.text(machine, graph, events=events, states=states, width=width(), style=style)
     click.echo(written, nl=False, color=ctx.color)
+    return 0
+
+
+def _system(ctx: click.Context, name: str, event: str | None, profile: str | None) -> int:
+    system = load_system(name)
+    if profile is not None and profile not in system.profiles:
+        raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
+    shown = system.profiles[profile].system if profile else system
+    known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
+    if event is not None and event not in known:
+        raise click.BadParameter(choices(event, known, of="events"), param_hint="--event")
+    click.echo(composed.text(shown, event=event, width=width(), style=style), nl=False, color=ctx.color)
     return 0
