@@ -88,6 +88,11 @@ def systems() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / "models" / "systems").glob("*.toml")))
 
 
+def is_system(name: str) -> bool:
+    """Whether *name* is that of a system, or the path of a system file that is there."""
+    return describes_system(name) if _is_path(name) and Path(name).is_file() else name in systems()
+
+
 def load_system(name: str) -> System:
     """The system called *name*, or the one in the file of that path.
 

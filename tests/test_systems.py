@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import naive_system
@@ -16,10 +17,12 @@ from fsm.checking import check
 from fsm.checking.cones import Cones
 from fsm.checking.instants import Stepping
 from fsm.composing import Composed, cone
+from fsm.composing.flattening import flatten, shown
 from fsm.errors import InputError
 from fsm.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 from fsm.exploring import explore
 from fsm.library import claims, load_system
+from fsm.machine import Moves, outcomes
 from fsm.reading import parse_properties, parse_system
 from fsm.rules import RULES
 
@@ -319,6 +322,43 @@ def test_a_form_that_does_not_fit_is_said() -> None:
     """As in models."""
     with pytest.raises(InputError, match="FSM010"):
         parse_system((OFFICE + 'colour = "red"\n').encode(), path="system.toml")
+
+
+@pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
+def test_one_machine_does_what_the_parts_do(name: str) -> None:
+    """Each state that can be reached, and each way out of it, is there, under a name of its own."""
+    system = load_system(name)
+    flat, whole = flatten(system), explore(Composed(system))
+
+    assert len(flat.states) == len(whole.depth)
+    ways = Counter(
+        (whole.table.states[each.source], whole.table.rows[each.row].name, whole.table.states[each.target])
+        for each in whole.transitions
+    )
+    assert ways == Counter(
+        (state, event.name, way.to)
+        for event in flat.events.values()
+        for state, cell in event.cells.items()
+        for way in outcomes(cell, state, event.kind) or ()
+    )
+    for event in flat.events.values():
+        for cell in event.cells.values():
+            if isinstance(cell, Moves):
+                assert len({way.name for way in cell.outcomes}) == len(cell.outcomes), cell
+
+
+def test_one_machine_shows_where_the_parts_are() -> None:
+    """In the words that an implementation finds by itself."""
+    system = load_system("cri-service")
+
+    assert shown(system, {"service": "idle"}) == flatten(system).initial
+    assert shown(system, {"service": "recovering", "flag": "no"}) in flatten(system).states
+
+
+def test_too_large_a_system_is_no_machine() -> None:
+    """And is not looked at to its end."""
+    with pytest.raises(InputError, match="more than 10 states"):
+        flatten(load_system("node"), most=10)
 
 
 # -- the node --------------------------------------------------------------------------

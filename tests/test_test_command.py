@@ -206,9 +206,29 @@ def test_what_is_no_system_is_refused(workshop: Path, system: str, says: str, hi
     assert "[FSM601]" in ran.stderr
 
 
+def test_a_system_that_is_too_large_is_refused() -> None:
+    """With what to do instead."""
+    ran = fsm("test", "node", "--against", "reference")
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "more than 2000 states" in ran.stderr
+    assert "ask for one of its parts" in ran.stderr
+    assert "[FSM602]" in ran.stderr
+
+
 def test_every_rule_of_systems_has_a_case() -> None:
     """No code without one."""
-    assert [code for code in RULES if "FSM6" < code < "FSM7"] == ["FSM601"]
+    assert [code for code in RULES if "FSM6" < code < "FSM7"] == ["FSM601", "FSM602"]
+
+
+def test_a_system_is_tested_as_one_machine() -> None:
+    """By what its parts are together; one that has been mended is another."""
+    same = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "-n", "0")
+    other = fsm("test", "plugin-sync", "--profile", "mended", "--against", "model:plugin-sync", "-n", "0")
+    wrong = fsm("test", "plugin-sync", "--profile", "mendet", "--against", "model:plugin-sync")
+
+    assert (same.returncode, other.returncode, wrong.returncode) == (0, 0, 2), other.stdout
+    assert "profiles: mended" in wrong.stderr
 
 
 @pytest.mark.parametrize(

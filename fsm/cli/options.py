@@ -11,7 +11,7 @@ import click
 
 from fsm.building import under
 from fsm.errors import InputError, nearest
-from fsm.library import load, names, systems
+from fsm.library import load, load_system, names, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem as Item
 
     from fsm.machine import Machine
+    from fsm.system import System
 
 WIDEST = 100
 
@@ -61,6 +62,16 @@ def machine_under(name: str, profile: str | None) -> Machine:
     if profile not in machine.profiles:
         raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
     return under(machine, profile)
+
+
+def system_under(name: str, profile: str | None) -> System:
+    """The system *name*, as *profile* has it if one is given."""
+    system = load_system(name)
+    if profile is None:
+        return system
+    if profile not in system.profiles:
+        raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
+    return system.profiles[profile].system
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:

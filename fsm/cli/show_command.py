@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fsm.cli.options import choices, complete_claims, complete_profiles, machine_under, style, width
+from fsm.cli.options import choices, complete_claims, complete_profiles, machine_under, style, system_under, width
 from fsm.exploring import explore
-from fsm.library import load_system, systems
+from fsm.library import is_system
 from fsm.reporting import composed, model
 from fsm.table import tabulate
 
@@ -33,7 +33,7 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
     fsm show container-status --event StopContainer --profile containerd-1.6
     fsm show pod-sandbox --state unknown
     """
-    if name in systems() and state is None and form == "text":
+    if is_system(name) and state is None and form == "text":
         return _system(ctx, name, event, profile)
     machine = machine_under(name, profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
@@ -52,10 +52,7 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
 
 
 def _system(ctx: click.Context, name: str, event: str | None, profile: str | None) -> int:
-    system = load_system(name)
-    if profile is not None and profile not in system.profiles:
-        raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
-    shown = system.profiles[profile].system if profile else system
+    shown = system_under(name, profile)
     known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
     if event is not None and event not in known:
         raise click.BadParameter(choices(event, known, of="events"), param_hint="--event")

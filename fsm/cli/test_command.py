@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import choices, complete_models, complete_profiles, machine_under, style, watched, width
-from fsm.library import load
+from fsm.cli.options import (
+    choices,
+    complete_claims,
+    complete_profiles,
+    machine_under,
+    style,
+    system_under,
+    watched,
+    width,
+)
+from fsm.composing.flattening import flatten
+from fsm.library import is_system, load
 from fsm.machine import LEVELS
 from fsm.testing import report
 from fsm.testing.finding import find
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", shell_complete=complete_claims)
 @click.option(
     "--against",
     "-a",
@@ -82,11 +92,12 @@ def command(
 ) -> int:
     """Test an implementation by a machine.
 
-    MODEL is a name from 'fsm list', or the path of a model file. Every step
-    that the machine knows is aimed at, legal, ignored, refused and
-    unspecified ones alike, in every state; what follows tells whether the
-    system is in the right one. If all of it is legal, tests in random order
-    follow. A failure is shrunk, and told with what would have been legal.
+    MODEL is a name from 'fsm list', or the path of a model file; a system
+    counts as the one machine that its parts are together. Every step that
+    the machine knows is aimed at, legal, ignored, refused and unspecified
+    ones alike, in every state; what follows tells whether the system is in
+    the right one. If all of it is legal, tests in random order follow. A
+    failure is shrunk, and told with what would have been legal.
 
     \b
     reference              the reference implementation
@@ -99,19 +110,18 @@ def command(
     fsm test models/door.toml --against exec:./door.sh
     fsm test cri-container --against model:container-status
     """
-    machine = load(model)
-    machine_under(model, profile)  # which may not have it
+    machine, tolerated = _tested(model, profile)
     factory = find(system, machine, profile=profile, timeout=timeout)
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(system)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:
-        tested = replay(machine, factory, _steps(again, machine), profile=profile, name=system)
+        tested = replay(machine, factory, _steps(again, machine), profile=tolerated, name=system)
     else:
         with _progress() as advanced:
             tested = run(
                 machine,
                 factory,
-                profile=profile,
+                profile=tolerated,
                 name=system,
                 examples=examples,
                 steps=steps,
@@ -126,6 +136,14 @@ def command(
             report.text(tested, again=command, least=least, width=width(), style=style), nl=False, color=ctx.color
         )
     return report.answer(tested, least).value
+
+
+def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:
+    """What the test is by: a machine and its profile, or a system as its profile has it, as one machine."""
+    if is_system(name):
+        return flatten(system_under(name, profile)), None
+    machine_under(name, profile)  # which may not have it
+    return load(name), profile
 
 
 def _steps(text: str, machine: Machine) -> tuple[Step, ...]:

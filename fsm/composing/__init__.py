@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
@@ -22,7 +22,7 @@ from fsm.evidence import Done
 from fsm.machine import Event
 from fsm.table import Row, Table, Way
 
-__all__ = ["Composed", "cone", "read"]
+__all__ = ["BEGINNING", "Composed", "cone", "read"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of those that are left out, the initial one."""
+
+BEGINNING: Final = "the beginning"
+"""The name of the state in which each copy is in its initial one."""
 
 
 class _Outcome(NamedTuple):
@@ -174,7 +177,7 @@ class Composed:
             for copy in self.system.copies
             if copy.digit in self.cone and locals_[copy.digit] != self._locals[0][copy.digit]
         ]
-        return ", ".join(said) or "the beginning"
+        return ", ".join(said) or BEGINNING
 
     # -- joint events ------------------------------------------------------
 

@@ -174,4 +174,9 @@ SYSTEMS: Final[Mapping[str, Rule]] = {
         why="there is nothing to test",
         example="fsm test cri-pod --against python:nowhere:make",
     ),
+    "FSM602": Rule(
+        finds="a system of parts that is too large to be one machine",
+        why="a test that meets all of its states would not end",
+        example="fsm test node --against reference",
+    ),
 }

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fsm.building import under
+from fsm.composing.flattening import flatten
 from fsm.errors import InputError, Problem, nearest
-from fsm.library import load
+from fsm.library import is_system, load, load_system
 from fsm.testing.simulated import Simulated
 from fsm.testing.system import BrokenError
 
@@ -45,7 +46,8 @@ def find(
 
     Raises :class:`InputError` where there is none such.
 
-    >>> from fsm.library import load
+    >>> from fsm.composing.flattening import flatten
+    from fsm.library import is_system, load, load_system
     >>> pod = load("cri-pod")
     >>> find("model:cri-pod", pod)().shows()
     'absent'
@@ -61,11 +63,19 @@ def find(
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
         case "model" if rest:
-            other = load(rest)
-            factory = partial(Simulated, under(other, profile) if profile and profile in other.profiles else other)
+            factory = partial(Simulated, _model(rest, profile))
         case _:
             raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return lambda: _checked(name, factory)
+
+
+def _model(name: str, profile: str | None) -> Machine:
+    """The machine, or the system as one machine, called *name*; as *profile* has it, if it has one of that name."""
+    if is_system(name):
+        system = load_system(name)
+        return flatten(system.profiles[profile].system if profile and profile in system.profiles else system)
+    other = load(name)
+    return under(other, profile) if profile and profile in other.profiles else other
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], System]:
