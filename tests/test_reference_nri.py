@@ -29,6 +29,8 @@ from fsm.verdict import Fails, Holds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fsm.reference.nri.config import Config
+    from fsm.reference.nri.domain import Domains
     from fsm.reference.nri.merging import Merged
     from fsm.reference.nri.messages import Pod, Request
     from fsm.reference.nri.plugins import Told
@@ -261,18 +263,31 @@ class ExitsAsRemovals(NRI):
         self.remove_container(pod, container)
 
 
-class DropsPaused(NRI):
+class Listed(NRI):
+    """Sees of the domains what :meth:`seen` says."""
+
+    def __init__(self, config: Config, domains: Domains) -> None:
+        super().__init__(config, domains)
+        listed = domains.containers
+        domains.containers = lambda: self.seen(listed())  # type: ignore[method-assign]  # that is the bug
+
+    def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
+        raise NotImplementedError
+
+
+class DropsPaused(Listed):
     """Takes all that is listed for created."""
 
-    def _remember(self, containers: Iterable[Container]) -> None:
-        super()._remember(replace(each, state=ContainerState.CREATED) for each in containers)
+    def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
+        return tuple(replace(each, state=ContainerState.CREATED) for each in containers)
 
 
-class NeverSynchronises(NRI):
+class NeverSynchronises(Listed):
     """Takes nothing from the domains."""
 
-    def _remember(self, containers: Iterable[Container]) -> None:
+    def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         del containers
+        return ()
 
 
 class StartsWithCreation(NRI):
@@ -306,7 +321,7 @@ class GoesOn(NRI):
         if told.error is not None:
             _, *others = self._plugins._connections  # noqa: SLF001  # that is the bug
             for each in others:
-                each.ask(lambda each=each: each.plugin.handle(request), timeout=1)  # type: ignore[misc]  # bound now
+                each.relay(request)
         return told
 
 

@@ -100,9 +100,13 @@ class StartsUntold(NRI):
     """Installed plugins are told nothing at the start."""
 
     def start(self) -> None:
-        told, self._plugins.synchronize = self._plugins.synchronize, lambda *_: ()  # type: ignore[method-assign]
+        installed, self._installed = self._installed, ()  # type: ignore[misc]  # that is the bug
         super().start()
-        self._plugins.synchronize = told  # type: ignore[method-assign]
+        for each in installed:
+            connection = self._plugins.connection(Told(name=each.name))
+            connection.enter(launched=True)
+            connection.synchronise((), ())
+            self._plugins.join(connection)
 
 
 class StartsHeld(NRI):
@@ -339,7 +343,7 @@ def test_times_can_be_changed() -> None:
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
-    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._plugins.timeout) == (3, 2, 2)
+    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._plugins.terms.request) == (3, 2, 2)
     with pytest.raises(ValueError, match="plugin_request_timeout is -1"):
         nri.configure_timeouts(request=-1)
     assert nri.config.registration_timeout == 3
@@ -404,7 +408,7 @@ def test_who_is_asked_is_told_so_even_if_it_was_stopped() -> None:
     nri = NRI(plugins=[Told()])
     nri.start()
     nri.stop()
-    nri._plugins._here.working = True
+    nri._plugins.terms.here.working = True
 
     with pytest.raises(ReentrantError):
         nri.start_container(POD, ONE)

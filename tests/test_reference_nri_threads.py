@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from layers import ONE, POD, Kept, Told
 
+from fsm.driving import Driver
+from fsm.library import load
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.errors import BlockedError, NRIStoppedError
 from fsm.reference.nri.messages import Answer, Container, Request
-from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
+from fsm.reference.nri.syncing import CALL, PLUGIN, AsWritten, PluginSyncBlock, SyncLock
+from fsm.testing.reference_nri_plugin import StillClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,51 +114,73 @@ class Watched(SyncLock):
         self._changed.wait_for = watched  # type: ignore[method-assign,assignment]  # to be told
 
 
-class PluginsFirst(Watched):
-    """Who waits to join goes before all who come later, as in containerd."""
+class Positions:
+    """Where those at a lock stand in their machines; whoever comes next finds that somebody waits."""
 
-    _waiting = 0
+    def __init__(self, kind: type[SyncLock]) -> None:
+        self.clock = StillClock()
+        self.lock = kind(self.clock, self._told)
+        self.stand = {CALL: Driver(load("sync-reader")).position(), PLUGIN: Driver(load("sync-writer")).position()}
+        self.waits = {CALL: threading.Event(), PLUGIN: threading.Event()}
 
-    def block(self) -> PluginSyncBlock:
-        """Waits for who waits."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._waiting)
-        return super().block()
+    def _told(self, who: str, what: str) -> None:
+        self.stand[who].take(what)
+        if what == "waits":
+            self.waits[who].set()
 
-    @contextmanager
-    def joining(self, *, timeout: float) -> Iterator[None]:
-        """All others wait from now on."""
-        self._waiting += 1
-        try:
-            with super().joining(timeout=timeout):
-                yield
-        finally:
-            self._waiting -= 1
+    @property
+    def states(self) -> tuple[str, str]:
+        """Of the call, and of the plugin."""
+        return self.stand[CALL].state, self.stand[PLUGIN].state
 
 
-@pytest.mark.parametrize(("kind", "hangs"), [(Watched, False), (PluginsFirst, True)])
-def test_a_block_within_a_block_does_not_wait_for_who_waits(kind: type[Watched], *, hangs: bool) -> None:
-    """Though a plugin came in between; the lock that containerd has hangs here, until the plugin gives up."""
-    lock = kind()
-    joined: list[str] = []
+def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
+    """A call that blocks, and, when a plugin waits, once more; the plugin that joins."""
+
+    def calls() -> None:
+        with at.lock.block():
+            joining.extend(in_threads(joins))
+            assert at.waits[PLUGIN].wait(LONG)
+            with at.lock.block():
+                done.append("inside-twice")
+        done.append("outside")
 
     def joins() -> None:
         try:
-            with lock.joining(timeout=LONG):
-                joined.append("joined")
+            with at.lock.joining(timeout=5):
+                done.append("joined")
         except BlockedError:
-            pass
+            done.append("gave up")
 
-    outer = lock.block()
-    joining = in_threads(joins)
-    assert lock.waits.wait(LONG)
-    nested = in_threads(lambda: lock.block().unblock())
+    joining: list[threading.Thread] = []
+    [calling] = in_threads(calls)
+    assert at.waits[PLUGIN].wait(LONG)
+    return [calling, *joining]
 
-    assert ended(nested, SHORT if hangs else LONG) is not hangs
-    assert joined == []
-    outer.unblock()
-    assert ended(joining + nested)
-    assert joined == ["joined"]
+
+def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
+    """Though a plugin came in between: all come to their end, and no time goes by."""
+    at = Positions(SyncLock)
+    done: list[str] = []
+
+    assert ended(blocks_twice(at, done))
+
+    assert done.index("inside-twice") < min(done.index("outside"), done.index("joined"))
+    assert (sorted(done), at.states) == (["inside-twice", "joined", "outside"], ("outside", "outside"))
+
+
+def test_containerds_lock_hangs_where_a_plugin_comes_in_between() -> None:
+    """The call waits for the plugin, the plugin for the call, and nobody else is there: only the plugin's time ends it."""
+    at = Positions(AsWritten)
+    done: list[str] = []
+    threads = blocks_twice(at, done)
+    assert at.waits[CALL].wait(LONG)
+
+    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # where the system plugin-sync goes no further
+
+    at.clock.turn(5)
+    assert ended(threads)
+    assert sorted(done) == ["gave up", "inside-twice", "outside"]
 
 
 def test_a_pod_is_removed_with_its_containers_while_a_plugin_comes() -> None:

@@ -30,6 +30,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
     "nri-api": ("fsm.testing.reference_nri_api", "NriApiSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
+    "nri-plugin": ("fsm.testing.reference_nri_plugin", "NriPluginSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
     "sandbox-controller": ("fsm.testing.reference_podsandbox", "PodSandboxSystem"),

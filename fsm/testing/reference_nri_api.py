@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, cycle
 from pathlib import Path
@@ -15,7 +15,7 @@ from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.errors import NRIError
 from fsm.reference.nri.messages import Answer, Container, Pod, Update
-from fsm.reference.nri.syncing import PluginSyncBlock
+from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
 from fsm.testing.system import UnsupportedError
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 PATIENT: Final = 10.0
 """Seconds that a plugin has to answer; it does at once."""
-
-IMPATIENT: Final = 0.005
-"""Seconds that a plugin waits where joining is blocked: for nothing, since nobody else is there."""
 
 POD: Final = Pod(id="pod")
 OTHER: Final = "other"
@@ -93,6 +90,17 @@ class _Changed:
 
     def evict_container(self, eviction: Eviction) -> None:
         """Nothing asks for it."""
+
+
+class _Impatient(SyncLock):
+    """Nobody waits to join while that is blocked: there is nobody else who could unblock it."""
+
+    @contextmanager
+    def joining(self, *, timeout: float) -> Iterator[None]:
+        """Now, or not at all."""
+        del timeout
+        with super().joining(timeout=0):
+            yield
 
 
 class NriApiSystem:
@@ -210,11 +218,11 @@ class NriApiSystem:
         config = replace(
             config,
             socket_path=str(path),
-            plugin_registration_timeout=IMPATIENT,
+            plugin_registration_timeout=PATIENT,
             plugin_request_timeout=PATIENT + next(self._numbers),
         )
         before = self._nri and self._nri.config
-        nri = self._kind(config, self._domains, [self._plugin], self._listen)
+        nri = self._kind(config, self._domains, [self._plugin], self._listen, _Impatient())
         if self._nri is None:
             self._nri = nri
             if nri.is_enabled() and nri.config == config:
@@ -230,7 +238,7 @@ class NriApiSystem:
 
     def _configure_timeouts(self, _: str) -> None:
         nri, request = self._here, PATIENT + next(self._numbers)
-        nri.configure_timeouts(registration=IMPATIENT, request=request)
+        nri.configure_timeouts(registration=PATIENT, request=request)
         if nri.config.request_timeout == request:
             self._told.append("timeouts")
 

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.nri.config import default_config
+from fsm.reference.nri.connection import Terms
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.errors import (
     EvictionsFailedError,
@@ -29,9 +30,11 @@ from fsm.reference.nri.errors import (
     UpdatesFailedError,
 )
 from fsm.reference.nri.lifecycle import AS, Lifecycle
+from fsm.reference.nri.listing import remember
 from fsm.reference.nri.memory import Memory
-from fsm.reference.nri.messages import NOTHING, ContainerState, Request
-from fsm.reference.nri.plugins import Connection, Plugins, came
+from fsm.reference.nri.messages import NOTHING, Request
+from fsm.reference.nri.plugins import Plugins, came
+from fsm.reference.nri.subscribing import known
 from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
@@ -40,22 +43,12 @@ if TYPE_CHECKING:
 
     from fsm.machine import Outcome
     from fsm.reference.nri.config import Config
+    from fsm.reference.nri.connection import Connection, Plugin
     from fsm.reference.nri.merging import Merged
     from fsm.reference.nri.messages import Container, Fields, Pod, Update
-    from fsm.reference.nri.plugins import Listener, Plugin, Told
+    from fsm.reference.nri.plugins import Listener, Told
 
 _log = logging.getLogger(__name__)
-
-LISTED: Final = {
-    ContainerState.CREATED: "sync-created",
-    ContainerState.RUNNING: "sync-running",
-    ContainerState.PAUSED: "sync-running",
-    ContainerState.STOPPED: "sync-stopped",
-}
-"""What it is for a container to be listed in a state when a plugin joins; any other state means that it is gone."""
-
-GONE: Final = "sync-gone"
-"""What it is for a container to be listed in any other state."""
 
 
 class NRI:
@@ -93,11 +86,12 @@ class NRI:
         domains: Domains | None = None,
         plugins: Iterable[Plugin] = (),
         listen: Callable[[str], Listener] | None = None,
+        sync: SyncLock | None = None,
     ) -> None:
         """Set up as *config* says, for *domains*; *plugins* are those that are installed, and join at the start.
 
         *listen* opens the socket at a path, where others are to come, and
-        raises :class:`OSError` if it cannot.
+        raises :class:`OSError` if it cannot.  *sync* keeps them from joining.
         """
         self.config = config or default_config()
         self._domains: Final = domains or Domains()
@@ -106,11 +100,11 @@ class NRI:
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
         self._listener: Listener | None = None
-        self._plugins: Final = Plugins(self.config.request_timeout)
+        self._plugins: Final = Plugins(self._terms())
         self._life: Final = Lifecycle(
             self.config.release.name, disabled=self.config.disable, asked=lambda: self._plugins.working
         )
-        self._sync: Final = SyncLock()
+        self._sync: Final = sync or SyncLock()
         self._exiting: Final = threading.Condition()
         self._exits: set[threading.Thread] = set()
 
@@ -168,7 +162,8 @@ class NRI:
                 self.config = replace(
                     self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
                 )
-                self._plugins.timeout = self.config.request_timeout
+                self._plugins.terms.registration = self.config.registration_timeout
+                self._plugins.terms.request = self.config.request_timeout
 
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it is told what there is, and asked from then on.
@@ -212,8 +207,7 @@ class NRI:
         """Make *updates* that *plugin*, if it is named, asks for by itself; :class:`UpdatesFailedError` has what failed."""
         with self._entered("update-containers") as acts:
             if acts:
-                self._plugins.asks(plugin)
-                self._domains.update_containers(updates)
+                self._plugins.updates(plugin, lambda: self._domains.update_containers(updates))
 
     # -- pods ------------------------------------------------------------------
 
@@ -351,30 +345,31 @@ class NRI:
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
         """Let all of *plugins* join, or none, as *event* goes; tell them what there is."""
-        known = self._pods.outputs | self._containers.outputs
-        connections = [Connection(plugin, known, launched=event == "start") for plugin in plugins]
+        connections = [self._plugins.connection(plugin) for plugin in plugins]
+        try:
+            for connection in connections:
+                connection.enter(launched=event == "start")
+            with self._sync.joining(timeout=self.config.registration_timeout), self._entered(event):
+                self._life.move(event, self._synchronised(event, connections))
+        except NRIError:
+            for connection in connections:
+                self._plugins.leave(connection)
+            raise
+
+    def _synchronised(self, event: str, connections: Iterable[Connection]) -> str:
+        """How *event* goes: all of *connections* are told what there is, and are among the plugins."""
+        outcome = self._life.ways(event)[0].name
+        pods, containers = self._domains.pods(), self._domains.containers()
+        if outcome != "untold":
+            remember(self._containers, containers)
         for connection in connections:
-            connection.register()
-            connection.configure()
-        with self._sync.joining(timeout=self.config.registration_timeout), self._entered(event):
-            outcome = self._life.ways(event)[0].name
-            told = outcome != "untold"
-            pods, containers = self._domains.pods(), self._domains.containers()
-            if told:
-                self._remember(containers)
-            try:
-                for connection in connections:
-                    updates = self._plugins.synchronize(connection, pods, containers) if told else ()
-                    with suppress(UpdatesFailedError):
-                        self._domains.update_containers(updates)
-                    self._plugins.join(connection)
-                if event == "start":
-                    self._open()
-            except NRIError:
-                for connection in connections:
-                    self._plugins.leave(connection.plugin)
-                raise
-            self._life.move(event, outcome)
+            updates = connection.synchronise(pods, containers) if outcome != "untold" else connection.untold()
+            with suppress(UpdatesFailedError):
+                self._domains.update_containers(updates)
+            self._plugins.join(connection)
+        if event == "start":
+            self._open()
+        return outcome
 
     def _open(self) -> None:
         """Open the socket, if there is to be one."""
@@ -385,10 +380,15 @@ class NRI:
         except OSError as error:
             raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error
 
-    def _remember(self, containers: Iterable[Container]) -> None:
-        """What is listed replaces what was remembered; what is not listed stays."""
-        for container in containers:
-            self._containers.take(container.id, LISTED.get(container.state, GONE))
+    def _terms(self) -> Terms:
+        """On what terms plugins are connected."""
+        return Terms(
+            registration=self.config.registration_timeout,
+            request=self.config.request_timeout,
+            known=known(self._pods.outputs | self._containers.outputs),
+            profile=self.config.release.name,
+            largest=self.config.sync_objects,
+        )
 
     def _entered(self, event: str) -> AbstractContextManager[bool]:
         return self._life.entered(event)

@@ -40,13 +40,15 @@ class Config:
 
     Times are in seconds; zero stands for the default.  They are this
     interface's own: another one in the same process has others.
-    ``disable_connections`` admits no plugins but those given at the start.
+    ``disable_connections`` admits no plugins but those given at the start;
+    ``sync_objects`` is how many pods and containers go into one message to a
+    plugin that joins, zero stands for any number.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
     (False, 5.0, 0.5)
 
-    Raises :class:`ValueError` for a time that is below zero.
+    Raises :class:`ValueError` for a time or a number that is below zero.
     """
 
     disable: bool = False
@@ -56,6 +58,7 @@ class Config:
     plugin_registration_timeout: float = REGISTRATION
     plugin_request_timeout: float = REQUEST
     disable_connections: bool = False
+    sync_objects: int = 0
     release: Release = RELEASES[""]
 
     def __post_init__(self) -> None:
@@ -65,6 +68,9 @@ class Config:
             if seconds < 0:
                 message = f"{name} is {seconds}; give seconds, or 0 for the default"
                 raise ValueError(message)
+        if self.sync_objects < 0:
+            message = f"sync_objects is {self.sync_objects}; give a number, or 0 for any"
+            raise ValueError(message)
 
     @property
     def registration_timeout(self) -> float:

@@ -77,6 +77,10 @@ class PluginLostError(Exception):
     """A plugin has hung up, or did not answer in time: raised by it, or on its behalf."""
 
 
+class PluginLateError(PluginLostError):
+    """A plugin did not answer in time."""
+
+
 class ConflictError(NRIError):
     """Two plugins, or one twice, claim the same field of a container."""
 

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from fsm.reference.nri.clock import Clock
 from fsm.reference.nri.errors import BlockedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+CALL: Final = "call"
+"""Who blocks, as the machine ``sync-reader`` has it."""
+
+PLUGIN: Final = "plugin"
+"""Who joins, as the machine ``sync-writer`` has it."""
 
 
 class PluginSyncBlock:
@@ -60,15 +67,19 @@ class SyncLock:
     ...     pass
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None, told: Callable[[str, str], None] | None = None) -> None:
+        """One that goes by *clock*; *told* is told who does what, as the machines have it."""
+        self._clock: Final = clock or Clock()
+        self._told: Final = told or (lambda _who, _what: None)
         self._changed = threading.Condition()
         self._blocks = 0
         self._joining = False
+        self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
         """Keep plugins from joining; waits for the one that is at it."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._joining)
+            self._goes(CALL, self._may_block)
             self._blocks += 1
         return PluginSyncBlock(self._release)
 
@@ -76,18 +87,48 @@ class SyncLock:
     def joining(self, *, timeout: float) -> Iterator[None]:
         """Join when nobody blocks; raises :class:`BlockedError` if that takes more than *timeout* seconds."""
         with self._changed:
-            if not self._changed.wait_for(lambda: not self._blocks and not self._joining, timeout):
-                message = f"synchronisation of plugins was blocked for {timeout:g} seconds"
-                raise BlockedError(message)
+            self._waiting += 1
+            try:
+                if not self._goes(PLUGIN, lambda: not self._blocks and not self._joining, timeout):
+                    message = f"synchronisation of plugins was blocked for {timeout:g} seconds"
+                    raise BlockedError(message)
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
             self._joining = True
         try:
             yield
         finally:
             with self._changed:
                 self._joining = False
+                self._told(PLUGIN, "leaves")
                 self._changed.notify_all()
+
+    def _may_block(self) -> bool:
+        return not self._joining
+
+    def _goes(self, who: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until it is *free* for *who*; whether it was before *timeout*."""
+        if free():
+            self._told(who, "enters")
+            return True
+        self._told(who, "waits")
+        if timeout is None:
+            self._changed.wait_for(free)
+        elif not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
+            return False
+        self._told(who, "gets")
+        return True
 
     def _release(self) -> None:
         with self._changed:
             self._blocks -= 1
+            self._told(CALL, "leaves")
             self._changed.notify_all()
+
+
+class AsWritten(SyncLock):
+    """The lock that containerd has: who waits to join goes before all who come later, also before who blocks already."""
+
+    def _may_block(self) -> bool:
+        return super()._may_block() and not self._waiting
