@@ -7,9 +7,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fsm.errors import InputError, Problem, nearest
-from fsm.library import load
+from fsm.library import is_system, load, load_system
 from fsm.monitoring import Monitor
 from fsm.sources import Kind, open_recording
+from fsm.sources.together import open_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,7 @@ class Judged:
 def judge(
     name: str,
     *,
+    calls: str = "",
     models: Sequence[str] = (),
     profile: str | None = None,
     fresh: bool = False,
@@ -44,7 +46,9 @@ def judge(
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
 
-    ``models`` are names of shipped machines or paths of model files; without
+    If it is of NRI events, the file ``calls`` may hold what was called in the
+    same run.  ``models`` are names of shipped machines or paths of model
+    files, or of systems, which stand for the machines of their parts; without
     them the kind of recording decides.  ``profile`` applies to every machine
     that has one of that name.  With ``fresh`` no entity existed before the
     recording began.  Reads as a stream.
@@ -52,8 +56,8 @@ def judge(
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile that no machine has.
     """
-    recording = open_recording(name, advanced)
-    machines = [load(each) for each in models] or _defaults(recording)
+    recording = open_together(name, calls, advanced) if calls else open_recording(name, advanced)
+    machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
     monitors = [
@@ -79,10 +83,18 @@ def judge(
     )
 
 
+def _machines(name: str) -> list[Machine]:
+    """The machine called *name*, or those of the parts of the system."""
+    if not is_system(name):
+        return [load(name)]
+    parts = (part.machine for part in load_system(name).parts.values())
+    return list({machine.name: machine for machine in parts}.values())
+
+
 def _defaults(recording: Recording) -> list[Machine]:
     if recording.machines:
         try:
-            return [load(each) for each in recording.machines]
+            return [machine for each in recording.machines for machine in _machines(each)]
         except InputError as error:
             raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
     problem = Problem(

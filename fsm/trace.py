@@ -8,9 +8,17 @@ observation, field by field, is the trace format of ``docs/trace-format.md``.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+
+class Line(NamedTuple):
+    """A line of one of several files."""
+
+    file: str
+    number: int
+
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "gap"]
 """Which part of an event was seen.

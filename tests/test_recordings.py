@@ -41,17 +41,28 @@ NOT_IDEMPOTENT = {
 }
 """Stops of containers and of pods that were gone already, and that 1.6 answers NOT_FOUND."""
 
+STARTED_AFTER_STOP = {
+    "1.7.24-forgotten.nri.jsonl.gz": 1,
+    "1.7.24-nri.nri.jsonl.gz": 1,
+    "2.1.9-forgotten.nri.jsonl.gz": 1,
+    "2.1.9-nri.nri.jsonl.gz": 3,
+    "nri-events-2.1.9.jsonl": 1,
+}
+"""Containers that a plugin was told to have stopped, and then to start."""
+
 
 @pytest.mark.parametrize("name", [name for name in (*LOGS, *CALLS, *EVENTS) if name not in CROWDED])
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Only 1.6 breaks the contract, and only in that stopping what is gone fails."""
+    """Only 1.6 breaks a MUST, and only in that stopping what is gone fails; plugins hear of starts after a stop."""
     found = judged(content(name), tmp_path)
 
     stops = Counter(each.event for each in violations(found))
     assert NOT_IDEMPOTENT.get(name, (0, 0)) == (stops.pop("StopContainer", 0), stops.pop("StopPodSandbox", 0))
+    assert STARTED_AFTER_STOP.get(name, 0) == stops.pop("StartContainer", 0)
     assert Counter() == stops
-    assert {"NOT_FOUND"} >= {each.reply for each in violations(found)}
+    assert {"NOT_FOUND"} >= {each.reply for each in violations(found) if each.cause == "reply"}
     assert {"stop-is-idempotent"} >= {each.clause for each in violations(found) if each.level == "MUST"}
+    assert {"no-start-after-stop"} >= {each.clause for each in violations(found) if each.event == "StartContainer"}
     assert [] == undecided(found)
 
 
@@ -61,7 +72,7 @@ def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> Non
     found = judged(content(name), tmp_path, profile=profile(name))
 
     assert {Holds()} == {each.verdict for each in found.judgements}
-    assert {"stop-of-removed"} >= {
+    assert {"stop-of-removed", "started-after-stop"} >= {
         each.first.deviation.name for judgement in found.judgements for each in judgement.tolerated
     }
 
@@ -322,9 +333,9 @@ PLANTED = (
     Edit(
         name="a plugin is told of a start twice",
         recording=PLUGIN,
-        after=12,
-        lines=('{"event": "START_CONTAINER", "container": "635a3", "ts": 1}',),
-        finds=output(13, "StartContainer", "started-once", ""),
+        after=24,
+        lines=('{"event": "START_CONTAINER", "container": "df6e0", "ts": 1}',),
+        finds=output(25, "StartContainer", "started-once", ""),
     ),
     Edit(
         name="a plugin is told of a start and not of the creation",
@@ -384,7 +395,7 @@ PLANTED = (
         recording=PLUGIN,
         after=17,
         lines=('{"event": "REMOVE_POD_SANDBOX", "pod": "b661f", "ts": 1}',),
-        finds=output(18, "RemovePodSandbox", "removed-last", "extra", of="plugin-pod"),
+        finds=output(18, "RemovePodSandbox", "removed-last", "missing listed", of="plugin-pod"),
     ),
 )
 
@@ -404,7 +415,8 @@ def planted(edit: Edit) -> bytes:
 @pytest.mark.parametrize("edit", PLANTED, ids=[edit.name.replace(" ", "-") for edit in PLANTED])
 def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
     """It is found where it stands, with its clause and what would mend it; nothing else is."""
-    (found,) = violations(judged(planted(edit), tmp_path, fresh=edit.fresh))
+    known = "no-start-after-stop"  # which the whole has too
+    (found,) = (each for each in violations(judged(planted(edit), tmp_path, fresh=edit.fresh)) if each.clause != known)
 
     assert edit.finds == found._replace(edit=found.edit if edit.finds.edit else "")
 
@@ -447,6 +459,7 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     """Whichever neighbours are swapped in what a plugin was told of a container, it is found."""
     lines = content(PLUGIN).splitlines()
     told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
+    whole = [each._replace(line=0) for each in violations(judged(content(PLUGIN), tmp_path))]
     missed = []
     swapped = 0
     for container in {each for each, _ in told if each}:
@@ -456,9 +469,9 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
             names = {name if name.endswith("Container") else name.replace("container", "Container") for name in names}
             changed = list(lines)
             changed[one], changed[other] = changed[other], changed[one]
-            found = violations(judged(b"\n".join(changed), tmp_path))
+            found = [each._replace(line=0) for each in violations(judged(b"\n".join(changed), tmp_path))]
             swapped += 1
-            if not found and names != EITHER_WAY:
+            if found == whole and names != EITHER_WAY:
                 missed.append(names)
     assert swapped > 10
     assert [] == missed
@@ -466,4 +479,5 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
     """The recording of the plug-in begins before everything, so that it may be judged as fresh."""
-    assert {Holds()} == {each.verdict for each in judged(content(PLUGIN), tmp_path, fresh=True).judgements}
+    found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
+    assert {Holds()} == {each.verdict for each in found.judgements}

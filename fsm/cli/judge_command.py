@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import complete_models, complete_profiles, style, watched, width
+from fsm.cli.options import complete_claims, complete_profiles, style, watched, width
 from fsm.errors import InputError
 from fsm.judging import judge
 from fsm.machine import LEVELS
@@ -34,12 +34,20 @@ FORMATS: Final[Mapping[str, str]] = {"json": "data", "junit": "junit", "sarif": 
 )
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
+    "--with",
+    "-w",
+    "calls",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="The CRI calls, or the containerd log, of the run in which a plugin was told the NRI events in TRACE.",
+)
+@click.option(
     "--model",
     "-m",
     "models",
     multiple=True,
     metavar="NAME|FILE",
-    shell_complete=complete_models,
+    shell_complete=complete_claims,
     help="Judge by this model; may be repeated. By default the kind of recording decides.",
 )
 @click.option(
@@ -72,6 +80,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "data", "junit": "junit", "sarif": 
 def command(
     ctx: click.Context,
     traces: tuple[str, ...],
+    calls: str | None,
     models: tuple[str, ...],
     profile: str | None,
     fail_on: Level,
@@ -91,15 +100,23 @@ def command(
     fsm judge containerd.log
     journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
     fsm judge --format sarif containerd.log > report.sarif
+    fsm judge nri-events.jsonl --with cri-calls.jsonl
     """
     judged: list[Judged] = []
     problems: dict[Problem, None] = {}
     traces = tuple(dict.fromkeys(traces))
-    with _progress(traces) as advanced:
+    with _progress((*traces, calls) if calls else traces) as advanced:
         for trace in traces:
             try:
                 judged.append(
-                    judge(trace, models=tuple(dict.fromkeys(models)), profile=profile, fresh=fresh, advanced=advanced)
+                    judge(
+                        trace,
+                        calls=calls or "",
+                        models=tuple(dict.fromkeys(models)),
+                        profile=profile,
+                        fresh=fresh,
+                        advanced=advanced,
+                    )
                 )
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))

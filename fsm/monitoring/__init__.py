@@ -20,7 +20,7 @@ from fsm.monitoring.folding import Folder, Open
 from fsm.monitoring.interning import Beliefs, Step
 from fsm.monitoring.possibility import bits
 from fsm.monitoring.sharing import shared
-from fsm.trace import key
+from fsm.trace import Line, key
 from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ class Monitor:
         """The belief in *possibilities* that have been so from the beginning."""
         return self._beliefs.belief(possibilities, bits(possibilities), rests=rests)
 
-    def feed(self, observations: Sequence[Observation], lines: Sequence[int]) -> None:
-        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file."""
+    def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
+        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
         alive, opened = self._alive, self._open
         self._observations += len(observations)
         for index, seen in enumerate(observations):
@@ -145,7 +145,7 @@ class Monitor:
 
     # -- one observation, with all that can happen -------------------------
 
-    def _slowly(self, seen: Observation, line: int) -> None:
+    def _slowly(self, seen: Observation, line: int | Line) -> None:
         self._beside += not seen.entity or seen.phase == "gap"
         if seen.phase == "gap":
             self._gap(seen.entity)
@@ -189,8 +189,9 @@ class Monitor:
             self._stranger = self._beliefs.belief(possible, since, rests=True)
             self._forget()
 
-    def _take(self, seen: Observation, line: int) -> None:
+    def _take(self, seen: Observation, line: int | Line) -> None:
         entity = seen.entity
+        file, number = line if isinstance(line, Line) else (self.file, line)
         life = self._alive.get(entity)
         if life is None:
             resting = self._resting.pop(entity, None)
@@ -211,14 +212,14 @@ class Monitor:
                     deviation=deviation,
                     others=tuple(others),
                     observation=seen,
-                    file=self.file,
-                    line=line,
+                    file=file,
+                    line=number,
                 )
             )
         if step.explained is not None:
             self._close(entity)
             self._open[entity] = Open(
-                observation=seen, file=self.file, line=line, before=before.possibilities, explained=step.explained
+                observation=seen, file=file, line=number, before=before.possibilities, explained=step.explained
             )
         life.belief = step.to
         if seen.phase != "request":

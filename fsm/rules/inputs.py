@@ -35,6 +35,11 @@ RECORDINGS: Final[Mapping[str, Rule]] = {
         why="signals that are thought to be seen would have to be in it, and their absence would be held against it",
         example='{"trace": 1, "machine": "container-status", "unseen": ["exti"]}',
     ),
+    "FSM206": Rule(
+        finds="files that are no NRI events and calls of one run",
+        why="what a plugin was told can be held only against what was called meanwhile",
+        example="fsm judge containerd.log --with cri-calls.jsonl",
+    ),
 }
 
 DRAWINGS: Final[Mapping[str, Rule]] = {

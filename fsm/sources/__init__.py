@@ -21,7 +21,7 @@ from fsm.sources.lines import Lines, Piece
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.trace import Observation
+    from fsm.trace import Line, Observation
 
 
 class Kind(Enum):
@@ -30,6 +30,7 @@ class Kind(Enum):
     LOG = "containerd log"
     CALLS = "CRI calls"
     EVENTS = "NRI events"
+    TOGETHER = "NRI events and calls of one run"
     TRACE = "trace"
     NOTHING = "nothing known"
 
@@ -38,7 +39,7 @@ class Batch(NamedTuple):
     """Observations in order, and the line on which each stands."""
 
     observations: Sequence[Observation]
-    lines: Sequence[int]
+    lines: Sequence[int | Line]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,14 @@ from fsm.trace import Observation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHOWN: Final = frozenset({"sync-created", "sync-running", "sync-stopped", "sync-gone"})
-"""The signals that a plugin takes part in; a recording of one plugin assumes that there is no other."""
+CONNECTS: Final = "connects"
+"""The signal that a new connection of the plugin begins."""
+
+SUCCEEDED: Final = frozenset({"stop-succeeds", "removal-succeeds"})
+"""The signals that a call has succeeded, of which a plugin alone knows nothing."""
+
+SHOWN: Final = SUCCEEDED | {CONNECTS, "listed", "sync-created", "sync-running", "sync-stopped", "sync-gone"}
+"""The signals that can be seen; a recording of one plugin assumes that there is no other."""
 
 _CONTAINER_EVENTS: Final = (
     "CreateContainer",
@@ -67,7 +73,18 @@ class Told(msgspec.Struct, gc=False):
     ts: int | None = None
     pod: str = ""
     container: str = ""
+    pods: list[Any] = []
     containers: list[Any] = []
+
+    @property
+    def connects(self) -> bool:
+        """Whether a connection begins."""
+        return self.event == "Configure"
+
+    @property
+    def synchronizes(self) -> bool:
+        """Whether the plugin is given what is there, after which it is told of what happens."""
+        return self.event == "Synchronize"
 
 
 _DECODER: Final = msgspec.json.Decoder(Told)
@@ -81,33 +98,43 @@ class Events:
     _begun: bool = False
 
     def observations(self, line: bytes) -> Iterator[Observation]:
-        """What *line* says."""
-        for seen in self._said(line):
-            # A plugin that is configured first has missed nothing that was recorded.
-            if self._begun or seen.phase != "gap":
-                self._begun = True
-                yield seen
+        """What *line* says to somebody who knows nothing of what the plugin missed between two connections."""
+        told = self.read(line)
+        if told is None:
+            return
+        if not told.connects:
+            self._begun = True
+            yield from self.said(told)
+        elif self._begun:
+            yield Observation(phase="gap", at=told.ts)
+        self._begun = True  # one that is configured first has missed nothing that was recorded
 
-    def _said(self, line: bytes) -> Iterator[Observation]:
+    def read(self, line: bytes) -> Told | None:
+        """What *line* is; ``None``, and counted, where it is foreign or damaged."""
         try:
-            told = _DECODER.decode(line)
+            return _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
-            return
+            return None
+
+    def said(self, told: Told) -> Iterator[Observation]:
+        """What *told* says of pods and containers."""
         name = _NAMES.get(told.event)
         if name in _POD_EVENTS and told.pod:
             yield Observation(entity=told.pod, of=POD, output=name, at=told.ts)
         elif name in _CONTAINER_EVENTS and told.container:
             yield Observation(entity=told.container, of=CONTAINER, output=name, at=told.ts)
-        elif told.event == "Configure":
-            yield Observation(phase="gap", at=told.ts)
-        elif told.event == "Synchronize":
+        elif told.synchronizes:
             yield from _synchronized(told)
-        else:
+        elif not told.connects:
             self.notes["events without a lifecycle"] += 1
 
 
 def _synchronized(told: Told) -> Iterator[Observation]:
+    for each in told.pods:
+        identity = each.get("id") if isinstance(each, dict) else each
+        if isinstance(identity, str) and identity:
+            yield Observation(entity=identity, of=POD, event="listed", at=told.ts)
     for each in told.containers:
         if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
             event = _LISTED.get(str(each.get("state", "")), "sync-gone")

@@ -96,7 +96,7 @@ class Trace:
                 self._late.add(max(seen.start, seen.end), (number, replace(seen, phase="reply", start=None, end=None)))
                 self._latest = max(self._latest, seen.end)
             else:
-                at = _nanoseconds(seen.at)
+                at = nanoseconds(seen.at)
                 self._latest = self._latest if at is None else max(self._latest, at)
                 self._late.add(self._latest if at is None else at, (number, seen))
         settled = tuple(self._late.settled())
@@ -108,10 +108,10 @@ class Trace:
         return [seen for _, seen in settled], [number for number, _ in settled]
 
 
-def _nanoseconds(at: int | str | None) -> int | None:
+def nanoseconds(at: int | str | None) -> int | None:
     """*at* since the epoch; ``None`` where it cannot be told.
 
-    >>> _nanoseconds("1970-01-01T00:00:01Z")
+    >>> nanoseconds("1970-01-01T00:00:01Z")
     1000000000
     """
     if not isinstance(at, str):
