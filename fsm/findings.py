@@ -1,7 +1,7 @@
 """What the specification has found: what is known to fail, and the change that mends it, both proved anew.
 
-A finding is a property that fails in a system as it is, or in a machine as
-it was written, and holds otherwise: in the profile that mends the system, or
+A finding is a property that fails in a system or a machine as it is and holds
+in the profile that mends it, or fails in a machine as it was written and holds
 in the machine as it should be.  That something cannot happen at all has no run to
 show, and is none.
 """
@@ -30,7 +30,7 @@ AS_WRITTEN: Final = "as-written"
 """The profile of a machine that has the defects of what it was made from."""
 
 MENDED: Final = "mended"
-"""The profile of a system that mends what is wrong with it."""
+"""The profile of a system, or of a machine, that mends what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +75,11 @@ def findings(*names: str) -> Iterator[Finding]:
 
 
 def _found(of: Specification | JointSpecification) -> Iterator[Finding]:
-    known = None if isinstance(of, JointSpecification) else AS_WRITTEN
-    mend = MENDED if isinstance(of, JointSpecification) else None
-    if {known, mend} - {None, *of.machine.profiles}:
+    profiles = of.machine.profiles
+    if not {AS_WRITTEN, MENDED} & set(profiles):
         return
+    known = AS_WRITTEN if AS_WRITTEN in profiles else None
+    mend = MENDED if known is None else None
     here, there = _steps(of, known), _steps(of, mend)
     for stated in of.properties:
         failure = stated.expected(known)
