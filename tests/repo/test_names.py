@@ -46,13 +46,34 @@ EXPORTED = {
         "CRIServiceOptions",
     ],
     "criService.BackOffEvent",
+    *(
+        f"{of}.{name}"
+        for of, names in {
+            "Domain": "GetName ListPodSandboxes ListContainers GetPodSandbox GetContainer UpdateContainer EvictContainer",
+            "PodSandbox": "GetDomain GetID GetName GetUID GetNamespace GetLabels GetAnnotations GetRuntimeHandler "
+            "GetLinuxPodSandbox GetPid",
+            "LinuxPodSandbox": "GetLinuxNamespaces GetPodLinuxOverhead GetPodLinuxResources GetCgroupParent "
+            "GetCgroupsPath GetLinuxResources",
+            "Container": "GetDomain GetPodSandboxID GetID GetName GetState GetLabels GetAnnotations GetArgs GetEnv "
+            "GetMounts GetHooks GetLinuxContainer GetPid",
+            "LinuxContainer": "GetLinuxNamespaces GetLinuxDevices GetLinuxResources GetOOMScoreAdj GetCgroupsPath",
+            "RuntimeService": "Config LoadOCISpec",
+            "ImageService": "RuntimeSnapshotter PullImage UpdateImage CheckImages GetImage GetSnapshot LocalResolve "
+            "ImageFSPaths PinnedImage",
+        }.items()
+        for name in names.split()
+    ),
 }
 """What the five sources export, their states included."""
 
 
 def test_none_is_missing() -> None:
     """Every exported type, method and state has a row."""
-    assert EXPORTED <= {name for row in ROWS for name in re.findall(r"`([^`]+)`", row[0])}
+    named = set()
+    for row in ROWS:
+        first, *others = re.findall(r"`([^`]+)`", row[0])
+        named |= {first, *(first.partition(".")[0] + each if each.startswith(".") else each for each in others)}
+    assert EXPORTED - named == set()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
