@@ -43,6 +43,7 @@ SYSTEMS: dict[tuple[str, str], type[NriContainerSystem | NriPodSystem]] = {
     ("nri-pod", ""): NriPodSystem,
     ("nri-pod", "containerd-1.7"): NriPodSystem,
     ("nri-pod", "containerd-2.1"): NriPodSystem,
+    ("nri-pod", "containerd-main"): NriPodSystem,
 }
 
 

@@ -28,6 +28,7 @@ UNARRANGED = {
     "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=untold"},
     "containerd-1.7": set(),
     "containerd-2.1": set(),
+    "containerd-main": set(),
 }
 """By release, what only other releases do."""
 

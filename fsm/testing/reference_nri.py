@@ -113,7 +113,7 @@ class _NriSystem:
 
     def __init__(self, machine: str, release: str, kind: Callable[[Config, Domains], NRI]) -> None:
         self.machine: Final[Machine] = load(machine)
-        self._config: Final = Config(release=RELEASES[release])
+        self._config: Final = Config(release=RELEASES.get(release, RELEASES[""]))
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
         self._begin()

@@ -1,0 +1,92 @@
+"""What the NRI interface has gained and lost from containerd 1.7 on, as ``fsm diff`` tells it of two profiles."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from fsm.cli.diff_command import command
+from fsm.library import claims, load
+
+OLD, SEED, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
+FIRST, SECOND = 1, 2
+"""In which of two versions a line is found: the older, or the newer."""
+
+DIFFERENCES = [
+    # Off unless enabled; on unless disabled.
+    ("nri-api", OLD, SEED, FIRST, "new-default: none → disabled, replying ok (disabled)"),
+    ("nri-api", OLD, SEED, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
+    # Installed plugins are told nothing; they are synchronised.
+    ("nri-api", OLD, SEED, FIRST, "start: created → started, replying ok (untold)"),
+    ("nri-api", OLD, SEED, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
+    ("nri-plugin", OLD, SEED, FIRST, "synchronise: synchronising → active (untold)"),
+    # A plugin that fails when it is told is left there.
+    ("nri-plugin", OLD, SEED, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
+    # Nothing blocks the synchronisation; something does.
+    ("nri-api", OLD, SEED, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
+    ("nri-api", OLD, SEED, SECOND, "block: started → blocked, replying ok (blocked)"),
+    ("nri-api", OLD, SEED, SECOND, "block: created → held, replying ok (blocked)"),
+    # Pods are not updated; they are.
+    ("nri-api", SEED, NEW, FIRST, "relay-pod-update: started → started, replying UNIMPLEMENTED (refused)"),
+    ("nri-api", SEED, NEW, SECOND, "relay-pod-update: started → started, replying ok, emitting relayed (ok)"),
+    ("nri-pod", SEED, NEW, FIRST, "update-pod-sandbox: running → running, replying UNIMPLEMENTED (refused)"),
+    (
+        "nri-pod",
+        SEED,
+        NEW,
+        SECOND,
+        "update-pod-sandbox: running → running, replying ok, emitting UpdatePodSandbox (ok, lost)",
+    ),
+    ("nri-pod", SEED, NEW, FIRST, "post-update-pod-sandbox: absent → absent, replying UNIMPLEMENTED (refused)"),
+    (
+        "nri-pod",
+        SEED,
+        NEW,
+        SECOND,
+        "post-update-pod-sandbox: running → running, replying ok, emitting PostUpdatePodSandbox (ok, lost)",
+    ),
+]
+
+
+def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
+    """The exit code; what is in both, only in the *first*, and only in the *second*."""
+    ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
+    parts = ran.output.split(f"only in {name} as ")
+    by = {part.splitlines()[0]: " ".join(part.split()) for part in parts[1:]}
+    return ran.return_value, [parts[0], by.get(first, ""), by.get(second, "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "which", "line"), DIFFERENCES, ids=lambda each: str(each).partition(",")[0]
+)
+def test_what_has_changed(name: str, first: str, second: str, which: int, line: str) -> None:
+    """It is told of the version that has it, and not of the other."""
+    code, parts = told(name, first, second)
+
+    assert code == 1
+    assert [line in part for part in parts] == [False, which == FIRST, which == SECOND]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("nri-container", OLD, SEED), ("nri-pod", OLD, SEED)],
+)
+def test_what_has_not_changed(name: str, first: str, second: str) -> None:
+    """What is remembered and relayed is the same text in all of them."""
+    assert told(name, first, second)[0] == 0
+
+
+def test_nothing_else_has_changed() -> None:
+    """Every event of which something is told is one of those above."""
+    for name, first, second in {row[:3] for row in DIFFERENCES}:
+        _, (_, *only) = told(name, first, second)
+        events = {event for event in load(name).events for part in only if f" {event}: " in f" {part} "}
+        expected = {row[4].partition(":")[0] for row in DIFFERENCES if row[:3] == (name, first, second)}
+        assert events == expected
+
+
+def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
+    """Which is known to fail there, and nowhere later."""
+    [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
+
+    assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]
