@@ -1,0 +1,44 @@
+"""``docs/known-defects.md`` names properties that fail, or hold, and tests: each is there, and as it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fsm.library import claims
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = (ROOT / "docs" / "known-defects.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith(("| what is wrong |", "| conjecture |"))
+]
+STATED = re.compile(r"`([a-z-]+): ([a-z-]+)`")
+TESTED = re.compile(r"`(tests/[a-z_/]+\.py)(?:::(test_[a-z_]+))?`")
+
+
+def test_every_entry_says_what_became_of_it() -> None:
+    """A property, a test, or the reason why there is neither; and each is there once."""
+    assert len(ROWS) > 80
+    assert all(len(row) == 2 and all(row) for row in ROWS)
+    assert len({row[0] for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "holds"),
+    sorted({(*found, "proved" in row[1] or "struck" in row[1]) for row in ROWS for found in STATED.findall(row[1])}),
+)
+def test_what_is_said_of_a_property_is_so(model: str, name: str, *, holds: bool) -> None:
+    """It is known to fail somewhere, unless it is said to be proved."""
+    stated = next(each for each in claims(model).properties if each.name == name)
+
+    assert holds or stated.fails
+
+
+@pytest.mark.parametrize(("file", "name"), sorted({found for row in ROWS for found in TESTED.findall(row[1])}))
+def test_what_is_said_to_be_tested_is(file: str, name: str) -> None:
+    """The test is in the file."""
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8") or not name
