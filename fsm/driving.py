@@ -9,7 +9,7 @@ outcomes the world has chosen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from transitions import Machine as Transitions
 
@@ -71,10 +71,12 @@ class Driver:
             states = ", ".join(self.machine.states)
             message = f"{self.machine.name} has no state {at!r}; it has {states}"
             raise ValueError(message)
-        place = _Place()
-        self._engine.add_model(place, initial=at or self.machine.initial)
-        self._engine.models.clear()  # it would keep every entity that there ever was
-        return Position(self, place)
+        # Not a model of the engine, which would keep it for ever, and make methods of its own for it every time.
+        return Position(self, _Place(at or self.machine.initial))
+
+    def fire(self, place: _Place, event: str, outcome: str) -> None:
+        """Let *event* happen at *place*, and go the way that *outcome* names."""
+        self._engine.events[event].trigger(place, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
         """Every way in which *event*, the end of a call with :data:`ENDS` before it, may go in *state*."""
@@ -126,15 +128,17 @@ class Position:
             named = ", ".join(each.name for each in ways)
             message = f"{event} in state {self.state} has no outcome {outcome!r}; it has {named}"
             raise ValueError(message)
-        self._place.trigger(ENDS + event if ends else event, outcome=way.name)
+        self._driver.fire(self._place, ENDS + event if ends else event, way.name)
         return way
 
 
 class _Place:
-    """What `transitions` moves; it adds methods of its own to it."""
+    """What `transitions` moves."""
 
-    state: str
-    trigger: Any
+    __slots__ = ("state",)
+
+    def __init__(self, state: str) -> None:
+        self.state = state
 
 
 def _ways(machine: Machine) -> Iterator[tuple[tuple[str, str], tuple[Outcome, ...]]]:
