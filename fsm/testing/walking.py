@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from fsm.testing.system import System
     from fsm.testing.watching import Violated, Watch
     from fsm.verdict import Violation
+
+LISTED: Final = 20
+"""How many of the things that states show are listed, if one is shown that none does."""
 
 PATIENCE: Final = 3
 """How often a step is tried whose outcome nobody can arrange."""
@@ -279,8 +283,7 @@ class Walk:
             message = f"no reply to {step.event}: a call replies ok or an error code"
             raise BrokenError(message)
         if shows and shows not in self.oracle.plan.table.shows:
-            known = ", ".join(dict.fromkeys(self.oracle.plan.table.shows))
-            message = f"it shows {shows!r}, which no state shows; the states show {known}"
+            message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
             raise BrokenError(message)
         return Seen(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
 
@@ -334,6 +337,14 @@ class Walk:
         for step in steps:
             self.take(step)
         self.finish()
+
+
+def _listed(shows: str, oracle: Oracle) -> str:
+    """What states show; where there are many, what is nearest to *shows*."""
+    known = list(dict.fromkeys(oracle.plan.table.shows))
+    if len(known) <= LISTED:
+        return ", ".join(known)
+    return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
 
 
 def _unkept(wanted: Edge, went: Edge | None) -> str:
