@@ -27,6 +27,7 @@ KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MOD
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-events": ("fsm.testing.reference_eventq", "EventsSystem"),
     "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
+    "cri-service": ("fsm.testing.reference_criservice", "CRIServiceSystem"),
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
     "nri-api": ("fsm.testing.reference_nri_api", "NriApiSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
@@ -34,6 +35,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
     "sandbox-controller": ("fsm.testing.reference_podsandbox", "PodSandboxSystem"),
+    "service-construction": ("fsm.testing.reference_construction", "ConstructionSystem"),
 }
 """By machine, the module and the class that make the reference implementation a system."""
 
@@ -47,8 +49,7 @@ def find(
 
     Raises :class:`InputError` where there is none such.
 
-    >>> from fsm.composing.flattening import flatten
-    from fsm.library import is_system, load, load_system
+    >>> from fsm.library import load
     >>> pod = load("cri-pod")
     >>> find("model:cri-pod", pod)().shows()
     'absent'
@@ -84,7 +85,11 @@ def _reference(machine: Machine, profile: str) -> Callable[[], System]:
         hint = f"there is one of {', '.join(REFERENCES)}; or say {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, kind = REFERENCES[machine.name]
-    return partial(getattr(import_module(module), kind), profile)
+    try:
+        return partial(getattr(import_module(module), kind), profile)
+    except ModuleNotFoundError as error:
+        hint = "install it with the extra 'service': pip install 'container-fsm[service]'"
+        raise _wrong("reference", f"needs {error.name}", hint) from error
 
 
 def _python(name: str, rest: str) -> Callable[[], System]:
