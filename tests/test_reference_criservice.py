@@ -15,11 +15,12 @@ from urllib.request import urlopen
 import pytest
 
 from fsm.composing.flattening import flatten
+from fsm.driving import NoWayError
 from fsm.errors import InputError
 from fsm.library import load, load_system
 from fsm.reference.backoff import HandlerError
 from fsm.reference.criservice.as_written import AsWritten, AsWrittenSyncer
-from fsm.reference.criservice.components import Component, Queue, Registration, until
+from fsm.reference.criservice.components import Component, Queue, Registration, driver, until
 from fsm.reference.criservice.construction import AsWritten as MadeAsWritten
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.monitor import EventMonitor, SubscriptionError
@@ -36,6 +37,7 @@ from fsm.testing.plan import steps
 from fsm.testing.reference_backoff import TurnedClock
 from fsm.testing.reference_construction import ConstructionSystem, Controller
 from fsm.testing.reference_criservice import CRIServiceSystem
+from fsm.testing.reference_monitor import MonitorSystem
 from fsm.testing.running import replay, run
 
 if TYPE_CHECKING:
@@ -419,10 +421,24 @@ def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> Non
     at(tmp_path, test)
 
 
-def test_a_monitor_without_a_subscription_fails(tmp_path: Path) -> None:
+def test_a_monitor_without_a_subscription_tries_again_what_others_could_not_handle(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock())
+        monitor.start()
+        monitor.backoff.backoff("container", "exit")
+        await soon(lambda: place.handled)
+        monitor.stop()
+        assert ("ended", ["exit"]) == (monitor.state, place.handled)
+
+    at(tmp_path, test)
+
+
+def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
         monitor = EventMonitor(lambda: place.feed, place._handle)
+        monitor.subscribe()
         monitor.start()
+        place.feed.put(StopAsyncIteration())
         await until(monitor.changed, lambda: monitor.state == "failed")
         assert isinstance(monitor.tell(), SubscriptionError)
 
@@ -716,3 +732,60 @@ def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
     found = run(load("service-construction"), lambda: ConstructionSystem(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MISMADE[kind]]
+
+
+class NeedsASubscription(EventMonitor):
+    """It panics, as in containerd before."""
+
+    async def work(self) -> None:
+        if self._stream is None:
+            raise SubscriptionError("event channel is nil")
+        await super().work()
+
+
+class StartsAnyway(EventMonitor):
+    """That it was stopped before is forgotten."""
+
+    def start(self) -> None:
+        if self.state == "closed":
+            self.position = driver("service-component").position()
+            self._stopping.clear()
+        super().start()
+
+
+class OutlivesItsStream(EventMonitor):
+    """It goes on without."""
+
+    async def work(self) -> None:
+        try:
+            await super().work()
+        except OSError:
+            await asyncio.Event().wait()
+
+
+MONITORS: dict[type[EventMonitor], str] = {
+    NeedsASubscription: "start",
+    StartsAnyway: "stop; start",
+    OutlivesItsStream: "subscribe; start; stream-ends",
+}
+
+
+@pytest.mark.parametrize("kind", MONITORS, ids=lambda kind: kind.__name__)
+def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMonitor]) -> None:
+    found = run(load("event-monitor"), lambda: MonitorSystem(kind=kind), examples=0, most=1)
+
+    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
+
+
+def test_what_runs_is_not_opened_again(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        del place
+        server = StreamingServer()
+        server.start()
+        before = server.socket
+        with pytest.raises(NoWayError):
+            server.start()
+        assert before is server.socket
+        server.stop()
+
+    at(tmp_path, test)

@@ -29,6 +29,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-status": ("fsm.testing.reference_container", "ContainerSystem"),
     "cri-service": ("fsm.testing.reference_criservice", "CRIServiceSystem"),
     "event-backoff": ("fsm.testing.reference_backoff", "BackoffSystem"),
+    "event-monitor": ("fsm.testing.reference_monitor", "MonitorSystem"),
     "nri-api": ("fsm.testing.reference_nri_api", "NriApiSystem"),
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-plugin": ("fsm.testing.reference_nri_plugin", "NriPluginSystem"),

@@ -64,10 +64,14 @@ class Component:
     # -- what Run does with it ---------------------------------------------
 
     def start(self) -> None:
-        """Begin, on a task of its own; what was stopped before ends at once."""
+        """Begin, on a task of its own; what was stopped before ends at once.
+
+        Raises :class:`~fsm.driving.NoWayError` where it was started before.
+        """
         if self.state == "closed":
             self.position.take("starts")
             return
+        self.position.ways("starts")  # before anything is opened a second time
         try:
             self.open()
         except OSError as error:

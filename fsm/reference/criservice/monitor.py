@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from fsm.reference.backoff import EventMonitor as Backoff
 from fsm.reference.criservice.components import Component
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 
 class SubscriptionError(Exception):
     """The stream of events has ended."""
+
+
+class _Silent:
+    """A stream without events."""
+
+    def __aiter__(self) -> _Silent:
+        return self
+
+    async def __anext__(self) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 class EventMonitor(Component):
@@ -50,16 +61,14 @@ class EventMonitor(Component):
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they come; what waits to be tried again is looked after meanwhile."""
-        if self._stream is None:
-            message = "the event monitor was started without a subscription"
-            raise SubscriptionError(message)
+        """Handle events as they come; what waits to be tried again is looked after meanwhile, or only that."""
+        stream = self._stream or _Silent()
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
         try:
             while not self._stopping.is_set():
-                coming = asyncio.ensure_future(self._stream.__anext__())
+                coming = asyncio.ensure_future(stream.__anext__())
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 await self._idle.wait()  # what is tried again is handled in its turn, too
                 if coming.done():
