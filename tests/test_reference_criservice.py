@@ -31,7 +31,7 @@ from fsm.reference.eventq import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.messages import Container, Pod
-from fsm.testing.criservice_world import Domain, Feed
+from fsm.testing.criservice_world import Domain, Feed, cancelled
 from fsm.testing.finding import find
 from fsm.testing.plan import steps
 from fsm.testing.reference_backoff import TurnedClock
@@ -92,10 +92,7 @@ def at(root: Path, test: Callable[[Place], Awaitable[None]]) -> None:
         try:
             await test(place)
         finally:
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancelled()
             place.folders.close()
 
     asyncio.run(whole())

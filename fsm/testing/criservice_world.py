@@ -18,6 +18,14 @@ class ProcessExitError(Exception):
     """The process would have exited."""
 
 
+async def cancelled() -> None:
+    """All other tasks are, and have ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class Feed:
     """A stream of events that can be broken off."""
 

@@ -16,7 +16,7 @@ from fsm.reference.criservice.syncer import Folders, Syncer
 from fsm.reference.eventq import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
-from fsm.testing.criservice_world import Domain, Feed, ProcessExitError
+from fsm.testing.criservice_world import Domain, Feed, ProcessExitError, cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,10 +143,7 @@ class ConstructionSystem:
         """The process ends, and takes all with it."""
         for each in self._made:
             each.release()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled()
 
     def _queue(self) -> Queue:
         queue = Queue(EventQueue(lambda _: None))

@@ -35,6 +35,7 @@ from fsm.testing.criservice_world import (
     Held,
     Listener,
     ProcessExitError,
+    cancelled,
 )
 from fsm.testing.system import BrokenError, UnsupportedError
 
@@ -126,10 +127,7 @@ class CRIServiceSystem:
         if self._service is not None:
             for each in self._service.parts:
                 each.release()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled()
 
     # -- what is seen ------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.driving import NoWayError
 from fsm.reference.criservice.monitor import EventMonitor
-from fsm.testing.criservice_world import Feed
+from fsm.testing.criservice_world import Feed, cancelled
 from fsm.testing.system import BrokenError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -107,7 +107,4 @@ class MonitorSystem:
     async def _rest(self) -> None:
         if self._monitor is not None:
             self._monitor.release()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled()
