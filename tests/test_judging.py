@@ -23,7 +23,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM202", "trace.jsonl", {}, "does not say which machine"),
     ("FSM203", "trace.jsonl", {"models": ["cri-container"], "profile": "containerd-1.5"}, "no profile"),
     ("FSM205", "unseen.jsonl", {}, "unseen 'exti' is no signal of container-status"),
-    ("FSM206", "trace.jsonl", {"calls": "-"}, "is trace"),
+    ("FSM206", "trace.jsonl", {"calls": "-"}, "holds trace"),
     ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
 )
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}

@@ -12,12 +12,16 @@ from judged import Found, content, every_violation, profile, violations
 
 from fsm import judging
 from fsm.errors import InputError
+from fsm.reporting import Report
+from fsm.reporting.github import github
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fsm.judging import Judged
+    from fsm.verdict import Violation
 
 __all__ = ["every_violation"]
 
@@ -107,6 +111,18 @@ def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> N
     assert found.notes["calls after the plugin was last heard of"]
 
 
+def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
+    """In the one file or in the other, in every format."""
+    events, calls = content("2.1.9-forgotten.nri.jsonl.gz"), content("2.1.9-forgotten.log.gz")
+    found = together(events, calls, tmp_path)
+    written = github(Report(judged=(found,), fail_on="MUST"))
+
+    places = {(violation.observation.event, violation.file.rpartition("/")[2]) for violation in _violations(found)}
+    assert places == {("StartContainer", "events"), ("stop-succeeds", "calls"), ("removal-succeeds", "calls")}
+    for violation in _violations(found, most=1):
+        assert f"file={violation.file},line={violation.line}," in written
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
     """Wherever the one recording or the other begins or ends: a plugin may leave at any time, and so may clients."""
@@ -129,12 +145,14 @@ def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -
 
 def _accused(found: Judged) -> set[tuple[str, str]]:
     """Who is accused of what."""
-    return {
-        (violation.observation.entity, violation.clause.name)
-        for judgement in found.judgements
-        for finding in getattr(judgement.verdict, "findings", ())
-        for violation in finding.first
-    }
+    return {(violation.observation.entity, violation.clause.name) for violation in _violations(found)}
+
+
+def _violations(found: Judged, most: int | None = None) -> Iterator[Violation]:
+    """All violations, or the *most* first of each finding."""
+    for judgement in found.judgements:
+        for finding in getattr(judgement.verdict, "findings", ()):
+            yield from finding.first[:most]
 
 
 CONNECTS = '{"ts": 10, "event": "Configure"}\n{"ts": 11, "event": "Synchronize", "pods": %s, "containers": []}\n'
@@ -172,8 +190,8 @@ def test_an_id_may_be_shortened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("events", "calls", "file", "says"),
     [
-        ("calls.jsonl", "calls.jsonl", "calls.jsonl", "is CRI calls"),
-        ("events.jsonl", "events.jsonl", "events.jsonl", "is NRI events"),
+        ("calls.jsonl", "calls.jsonl", "calls.jsonl", "holds CRI calls"),
+        ("events.jsonl", "events.jsonl", "events.jsonl", "holds NRI events"),
         ("events.jsonl", "-", "-", "cannot be read twice"),
         ("none.jsonl", "calls.jsonl", "none.jsonl", "cannot be opened"),
     ],

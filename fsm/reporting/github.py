@@ -27,12 +27,12 @@ def github(report: Report) -> str:
             ]
             title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"
-            lines.append(_command(kind, judged.name, first.line, title, "\n".join(message)))
+            lines.append(_command(kind, first.file, first.line, title, "\n".join(message)))
         for each in judgement.tolerated:
             deviation = each.first.deviation
             title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"
             about = f"{words.done(each.first)} ({words.often(each.count)})"
-            lines.append(_command("notice", judged.name, each.first.line, title, about))
+            lines.append(_command("notice", each.first.file, each.first.line, title, about))
         if report.answer(judgement) is report.of(judged) is Answer.UNKNOWN:
             lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))
     lines += [

@@ -78,7 +78,8 @@ class _Writer:
         yield from self.layout.row("also at", self._others(finding))
 
     def _others(self, finding: Finding) -> str:
-        others = ", ".join(f":{each.line}" for each in finding.first[1:])
+        here = finding.first[0].file
+        others = ", ".join(f"{each.file if each.file != here else ''}:{each.line}" for each in finding.first[1:])
         rest = finding.count - len(finding.first)
         return f"{others} and {rest:,} more" if rest and others else others
 

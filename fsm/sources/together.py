@@ -75,8 +75,8 @@ def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambd
         (calls, {Kind.CALLS, Kind.LOG}, "the CRI calls, or the containerd log, of the same run"),
     ):
         if file == STDIN or open_recording(file).kind not in kinds:
-            is_ = "cannot be read twice" if file == STDIN else f"is {open_recording(file).kind.value}"
-            raise InputError([Problem(path=file, line=0, code="FSM206", what=is_, hint=f"give a file of {what}")])
+            found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
+            raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
     notes: Counter[str] = Counter()
     recorded = open_recording(calls, advanced)
     events = Events(notes=notes)
