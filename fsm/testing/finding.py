@@ -34,6 +34,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "nri-container": ("fsm.testing.reference_nri", "NriContainerSystem"),
     "nri-plugin": ("fsm.testing.reference_nri_plugin", "NriPluginSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
+    "plugin-sync": ("fsm.testing.reference_nri_sync", "PluginSyncSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
     "sandbox-controller": ("fsm.testing.reference_podsandbox", "PodSandboxSystem"),
     "service-construction": ("fsm.testing.reference_construction", "ConstructionSystem"),

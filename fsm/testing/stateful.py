@@ -53,6 +53,7 @@ def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, cha
         database=None,
         deadline=None,
         print_blob=False,
+        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )

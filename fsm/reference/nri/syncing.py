@@ -89,7 +89,7 @@ class SyncLock:
         with self._changed:
             self._waiting += 1
             try:
-                if not self._goes(PLUGIN, lambda: not self._blocks and not self._joining, timeout):
+                if not self._goes(PLUGIN, self._may_join, timeout):
                     message = f"synchronisation of plugins was blocked for {timeout:g} seconds"
                     raise BlockedError(message)
             finally:
@@ -106,6 +106,9 @@ class SyncLock:
 
     def _may_block(self) -> bool:
         return not self._joining
+
+    def _may_join(self) -> bool:
+        return not self._blocks and not self._joining
 
     def _goes(self, who: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until it is *free* for *who*; whether it was before *timeout*."""
