@@ -28,9 +28,13 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so."""
+    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so.
+
+    With ``among``, nothing else of those.
+    """
 
     outputs: tuple[str, ...]
+    among: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

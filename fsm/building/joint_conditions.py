@@ -7,6 +7,7 @@
 ``start``                 *start* happens, to the copy that is meant if there are several
 ``start replies ok``      a call of it has this reply; ``error``: any error
 ``emits X``               at this instant output *X* is emitted; ``emits nothing``
+``emits only X, Y``       the step emits *X*, then *Y*, and the copies that emit these emit nothing else
 ``tells X``               *X* is among all that the step emits
 ``not`` ``and`` ``or``    binding in this order; parentheses as usual
 ``then``                  between conditions: at some later instant
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.building.conditions import NOTHING, outputs
 from fsm.building.grammar import ConditionError, Grammar
-from fsm.conditions import At, Emits, Happens, Not, Replies, Some, Tells
+from fsm.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, Some, Tells
 from fsm.errors import nearest
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from fsm.system import Copy, Part, System
 
 WORDS: Final = frozenset(
-    {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "tells", "replies", "happens"}
+    {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
 )
 """What no part and no joint event is called."""
 
@@ -129,10 +130,32 @@ class _Grammar(Grammar):
         copies = tuple(copy.digit for copy in self.scope.meant[part.name])
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 
+    def _emits_only(self, words: list[str]) -> Condition:
+        """The outputs *words* in this order, and nothing else of the copies that emit them."""
+        found: list[str] = []
+        among: set[str] = set()
+        for word in words:
+            names = self._emitted(word)
+            if len(names) > 1:
+                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "say for which: for = …")
+            found += names
+        for part in self.scope.parts.values():
+            known = outputs(part.machine)
+            if set(words) & set(known):
+                among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
+        return EmitsOnly(outputs=tuple(found), among=frozenset(among))
+
     def _emits(self, verb: str) -> Condition:
+        if verb == "emits" and self.take("only"):
+            return self._emits_only(self.emitted())
         word = self.word("an output")
         if word == NOTHING and verb == "emits":
             return Emits(output="")
+        names = self._emitted(word)
+        return _any(Emits(output=name) if verb == "emits" else Tells(output=name) for name in names)
+
+    def _emitted(self, word: str) -> list[str]:
+        """What the copies that are meant call the output *word*."""
         by = {part.name: outputs(part.machine) for part in self.scope.parts.values()}
         names = [
             f"{word}{copy.suffix}" for part, known in by.items() if word in known for copy in self.scope.meant[part]
@@ -140,7 +163,7 @@ class _Grammar(Grammar):
         if not names:
             known = dict.fromkeys(output for each in by.values() for output in each)
             raise ConditionError(f"no part emits '{word}'", nearest(word, known, of="outputs"))
-        return _any(Emits(output=name) if verb == "emits" else Tells(output=name) for name in names)
+        return names
 
     def _event(self, word: str) -> Condition:
         names = self.scope.events.get(word)

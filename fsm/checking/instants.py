@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from fsm.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
 from fsm.evidence import Taken
-from fsm.exploring import steps
+from fsm.exploring import explore, steps
 from fsm.machine import ANY_ERROR
 from fsm.table import Table
 
@@ -60,6 +60,11 @@ class Stepping:
         self._like = like
         self._but = but
         self._by_codes: dict[tuple[str, ...], Steps] = {}
+
+    @cached_property
+    def reached(self) -> tuple[int, ...]:
+        """Every state that can be reached."""
+        return tuple(explore(self.table).depth)
 
     def steps(self, conditions: Iterable[Condition] = ()) -> Steps:
         """The steps as *conditions* see them."""
@@ -168,8 +173,8 @@ def _simple(
             return (lambda at: at.source in states) if before else (lambda at: at.state in states)
         case Emits(output=output):
             return lambda at: at.output == output and not at.first
-        case EmitsOnly(outputs=outputs):
-            return lambda at: at.outputs == outputs and not at.first
+        case EmitsOnly():
+            return _emits_only(condition)
         case Happens(event=event):
             return lambda at: at.event == event
         case Replies(event=event, reply=reply):
@@ -189,6 +194,13 @@ def _simple(
             return lambda at: output in at.outputs
         case _:
             assert_never(condition)
+
+
+def _emits_only(condition: EmitsOnly) -> Callable[[Instant], bool]:
+    outputs, among = condition.outputs, condition.among
+    if among is None:
+        return lambda at: at.outputs == outputs and not at.first
+    return lambda at: tuple(each for each in at.outputs if each in among) == outputs and not at.first
 
 
 def own(table: Stepped) -> Table:

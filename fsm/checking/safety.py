@@ -14,7 +14,6 @@ from fsm.checking.instants import holds
 from fsm.checking.searching import Edge, search
 from fsm.conditions import All, Not, Said
 from fsm.evidence import Proved, Refuted, Run, Unreached, Vacuous
-from fsm.exploring import explore
 from fsm.properties import Counts
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def met(condition: Condition, stepping: Stepping) -> bool:
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     return test(steps.beginning) or any(
-        test(at) for state in explore(stepping.table).depth for step in steps.after(state) for at in step.instants
+        test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants
     )
 
 
