@@ -7,7 +7,8 @@ same path mean is remembered, since machines and properties never change.
 from __future__ import annotations
 
 import tomllib
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,12 +17,12 @@ from fsm.building import build
 from fsm.building.claims import specify
 from fsm.building.systems import build_system
 from fsm.errors import InputError, Problem, nearest
-from fsm.properties import Specification
+from fsm.properties import JointSpecification, Specification
 from fsm.reading import content, describes_system, parse, parse_properties, parse_system, states_properties
 
 if TYPE_CHECKING:
+    from fsm.composition import WrittenSystem
     from fsm.machine import Machine
-    from fsm.properties import JointSpecification
     from fsm.reading import File
     from fsm.statement import Stated
     from fsm.system import System
@@ -109,14 +110,24 @@ def load_system(name: str) -> System:
         hint = f"{nearest(name, systems(), of='systems')}; or give the path of a .toml file"
         raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a system", hint=hint)])
 
-    def find(machine: str) -> Machine:
-        """The machine of a part: a path beside the system's file, a model beside that, or a shipped one."""
-        if _is_path(machine):
-            return load(str(path.parent / machine))
-        near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
-        return load(next((str(each) for each in near if each.is_file()), machine))
+    return build_system(parse_system(content(path), path=str(path)), partial(_part, path))
 
-    return build_system(parse_system(content(path), path=str(path)), find)
+
+def _part(path: Path, machine: str) -> Machine:
+    """The *machine* of a part of the system at *path*: a path beside its file, a model beside that, or a shipped one."""
+    if _is_path(machine):
+        return load(str(path.parent / machine))
+    near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
+    return load(next((str(each) for each in near if each.is_file()), machine))
+
+
+def composition(system: System) -> File[WrittenSystem]:
+    """The file that describes *system*, as it is written.
+
+    >>> composition(load_system("node")).written.system.name
+    'node'
+    """
+    return parse_system(content(system.path), path=system.path)
 
 
 def specified() -> tuple[str, ...]:
@@ -169,17 +180,32 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification | 
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
     file = _stated(content(path), str(path))
 
-    def find(name: str) -> Machine | System:
-        """What the file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
-        folder = path.absolute().parent
-        near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
-        if near.is_file():
-            return load_system(str(near)) if describes_system(near) else load(str(near))
-        if name in systems():
-            return load_system(name)
-        return load(str(near) if _is_path(name) else name)
+    return specify(file, partial(_beside, path))
 
-    return specify(file, find)
+
+def _beside(path: Path, name: str) -> Machine | System:
+    """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
+    folder = path.absolute().parent
+    near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
+    if near.is_file():
+        return load_system(str(near)) if describes_system(near) else load(str(near))
+    if name in systems():
+        return load_system(name)
+    return load(str(near) if _is_path(name) else name)
+
+
+def single(specification: JointSpecification) -> JointSpecification:
+    """The same of the system with one copy of each part."""
+    file = composition(specification.machine)
+    parts = {name: each.model_copy(update={"count": 1}) for name, each in file.written.part.items()}
+    one = replace(file, written=file.written.model_copy(update={"part": parts}))
+    system = build_system(one, partial(_part, Path(file.path)))
+    stated = _stated(content(specification.path), specification.path)
+    named = stated.written.machine
+    found = specify(stated, lambda name: system if name == named else _beside(Path(specification.path), name))
+    if not isinstance(found, JointSpecification):
+        raise TypeError(f"{named} is a machine")
+    return found
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -193,7 +219,7 @@ def _stated(data: bytes, path: str) -> File[Stated]:
 
 
 def _a_system(name: str) -> Problem:
-    hint = "systems are for 'fsm check', 'fsm findings' and, in words, 'fsm show'"
+    hint = "systems are for 'fsm check', 'fsm findings', 'fsm mutate' and, in words, 'fsm show'"
     return Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)
 
 

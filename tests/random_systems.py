@@ -28,6 +28,11 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 
 def random_system(chance: random.Random) -> System:
     """A system of up to three parts and six copies, by *chance*."""
+    return system_of(*random_text(chance))
+
+
+def random_text(chance: random.Random) -> tuple[str, dict[str, Machine]]:
+    """The text of such a system, and the machines of its parts."""
     machines = {f"p{number}": random_machine(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
@@ -42,7 +47,7 @@ def random_system(chance: random.Random) -> System:
             lines.append(f'heard = "some p0 is {_state(chance, machines["p0"])}"')
     for number in range(chance.randint(2, 4)):
         lines += _event(chance, f"j{number}", machines, chance.choice(parts) if chance.random() < 0.7 else "")
-    return system_of("\n".join(lines), machines)
+    return "\n".join(lines), machines
 
 
 def _event(chance: random.Random, name: str, machines: dict[str, Machine], of: str) -> list[str]:

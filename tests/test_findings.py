@@ -107,7 +107,7 @@ def test_a_system_is_shown() -> None:
     assert "RunPodSandbox" not in one.stdout
 
 
-@pytest.mark.parametrize("command", ["draw node", "mutate node", "simulate node", "show node --state ready"])
+@pytest.mark.parametrize("command", ["draw node", "simulate node", "show node --state ready"])
 def test_what_is_for_machines_says_so(command: str) -> None:
     """With what a system is for."""
     ran = fsm(*command.split())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine import Machine
-    from fsm.mutating import Fate
+    from fsm.mutating import Fate, Mutant
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
 """What a cell allows: where it leads, what it replies and emits, and whether it begins."""
@@ -190,7 +190,7 @@ def test_ends_go_with_what_leads_to_them() -> None:
 CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nwhen = "make and not was absent"', 'reachable = ["emits started", "start replies error and waiting"]', 'leads-to = "running or waiting or ended"\nfrom = "starting"\nfair = ["start.ends"]', 'leads-to = "running or checking"\nfrom = "waiting"\nfair = ["start", "start.ends"]\nfails."*" = { about = "It may fail.", length = 3 }', 'idempotent = "make"\nfails."*" = { about = "It is made once.", length = 2 }')  # fmt: skip
 
 
-def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[Fate]:
+def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[Fate[Mutant]]:
     """What becomes of the mutants of *machine* by properties with these *claims*."""
     properties = [stated(machine, claim) for claim in claims]
     return list(fates(machine, properties, whole=whole))

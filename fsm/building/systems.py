@@ -64,6 +64,27 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     return replace(base, profiles=profiles)
 
 
+def rebuilt(
+    system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
+) -> System:
+    """*system*, which *file* describes, with its joint event *name* as it is *written* instead.
+
+    Raises :class:`InputError` with every mistake of meaning in that.
+    """
+    problems = Problems(model=file)
+    varied = profile is not None and name in file.written.profile[profile].event
+    at: Place = ("profile", str(profile), "event", name) if varied else ("event", name)
+    building = _Building(problems=problems, find=_nothing, profile=profile)
+    joining = _Joining(building=building, system=system, name=name, written=written, at=at)
+    joints = {joint.name: joint for joint in joining.joints()}
+    problems.refuse()
+    return replace(system, events={each: joints.get(each, joint) for each, joint in system.events.items()})
+
+
+def _nothing(name: str) -> Machine:
+    raise LookupError(name)
+
+
 def _variant(
     problems: Problems[WrittenSystem], find: Callable[[str], Machine], name: str, each: WrittenVariant
 ) -> Variant:

@@ -14,7 +14,7 @@ from fsm.properties import Always, Counts, Follows, Idempotent, LeadsTo, Never, 
 from fsm.table import tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fsm.checking.instants import Step
     from fsm.conditions import Condition
@@ -32,6 +32,18 @@ class Cones:
 
     def stepping(self, claim: Claim) -> Stepping:
         """The steps of what *claim* is about, and of all that has a say in it."""
+        found, aside = self._cone(claim)
+        if (found, aside) not in self._known:
+            self._known[found, aside] = Stepping(Composed(self.system, cone=found, asked=aside))
+        return self._known[found, aside]
+
+    def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
+        """The largest of the cones that *claims* are decided on, the first of several; all if there is no claim."""
+        every = frozenset(range(len(self.system.copies)))
+        return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
+
+    def _cone(self, claim: Claim) -> tuple[frozenset[int], frozenset[str]]:
+        """The copies that have a say in *claim*, and the events that it asks for though they touch none of them."""
         conditions = list(_conditions(claim))
         asked = {each for condition in conditions for each in _events(condition)}
         digits = {digit for condition in conditions for digit in read(condition)}
@@ -47,10 +59,7 @@ class Cones:
             outputs |= set(self._heard(claim))
         found = cone(self.system, digits, asked=asked, outputs=outputs)
         # Events that touch nothing in the cone are there for those only who ask for them.
-        aside = frozenset(name for name in asked if not self._touches(name, found))
-        if (found, aside) not in self._known:
-            self._known[found, aside] = Stepping(Composed(self.system, cone=found, asked=aside))
-        return self._known[found, aside]
+        return found, frozenset(name for name in asked if not self._touches(name, found))
 
     def _touches(self, event: str, digits: frozenset[int]) -> bool:
         return any(step.copy.digit in digits for way in self.system.events[event].ways for step in way.steps)
@@ -79,6 +88,12 @@ class Cones:
             signals = {event.name for event in machine.events.values() if event.kind == "signal"}
             if known & (signals | set(_emitted(machine))):
                 yield digit
+
+
+def families(system: System, claim: Claim) -> frozenset[str]:
+    """The families of joint events of *system* that *claim* speaks of."""
+    names = {each for condition in _conditions(claim) for each in _events(condition)}
+    return frozenset(system.events[name].family for name in names)
 
 
 def _emitted(machine: Machine) -> frozenset[str]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.building import under
-from fsm.cli.options import choices, complete_models, complete_profiles, progress, style, width
-from fsm.library import specification, specified
-from fsm.mutating import fates, mutants
+from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
+from fsm.library import claims, composition, single, specified, systems
+from fsm.mutating import fates, joint_fates, joint_mutants, mutants
+from fsm.properties import JointSpecification
 from fsm.reporting import mutants as report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from fsm.mutating import Fate, JointMutant, Mutant
     from fsm.properties import Specification
+
+FEW: Final = 6
+"""Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
 @click.option(
     "--profile",
     "-p",
@@ -49,18 +54,23 @@ def command(
     MODEL is a name from 'fsm list', FILE a property file or a model file;
     all shipped models if there is none. A mutant is the model with one cell
     changed: another target or reply, another kind of cell, an output dropped,
-    added or swapped, an alternative dropped. A property kills it if it no
-    longer comes out as stated. One that no property kills either cannot be
-    told from the model, or survives: something is not stated.
+    added or swapped, an alternative dropped. Of a system it is one with one
+    thing changed in a joint event: a step dropped, repeated or swapped, a
+    condition dropped or turned round, a way or an outcome less or more. A
+    property kills it if it no longer comes out as stated. One that no
+    property kills either cannot be told from the model, or survives:
+    something is not stated.
 
     Properties that compare with another machine are asked only about mutants
-    that the others let pass. The exit code is 1 if any survives.
+    that the others let pass, and of a system the first property that kills a
+    mutant is told. The exit code is 1 if any survives.
 
     \b
     fsm mutate cri-pod
     fsm mutate container-status --property stop-is-idempotent --list all
+    fsm mutate plugin-sync
     """
-    found = [specification(name) for name in dict.fromkeys(names or specified())]
+    found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     stated = dict.fromkeys(one.name for each in found for one in each.properties)
     for name in only:
         if name not in stated:
@@ -70,7 +80,7 @@ def command(
         if profile not in profiles:
             raise click.BadParameter(choices(profile, profiles, of="profiles"), param_hint="--profile")
         found = [each for each in found if profile in each.machine.profiles]
-    size = sum(1 for each in found for _ in mutants(under(each.machine, profile) if profile else each.machine))
+    size = sum(1 for each in found for _ in _mutants(each, profile))
     with progress("mutating", size) as advanced:
         mutated = tuple(_mutated(each, profile, only, advanced) for each in found)
     if form == "json":
@@ -80,9 +90,27 @@ def command(
     return report.answer(mutated).value
 
 
+def _mutants(of: Specification | JointSpecification, profile: str | None) -> Iterable[Mutant | JointMutant]:
+    if isinstance(of, JointSpecification):
+        system = of.machine.profiles[profile].system if profile else of.machine
+        return joint_mutants(system, composition(of.machine), profile)
+    return mutants(under(of.machine, profile) if profile else of.machine)
+
+
 def _mutated(
-    specification: Specification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
+    of: Specification | JointSpecification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
 ) -> report.Mutated:
-    asked = tuple(each for each in specification.properties if not only or each.name in only)
-    found = fates(specification.machine, asked, profile=profile, advanced=advanced)
-    return report.Mutated(specification=replace(specification, properties=asked), fates=tuple(found))
+    asked = tuple(each for each in of.properties if not only or each.name in only)
+    found: Iterable[Fate[Mutant | JointMutant]]
+    if isinstance(of, JointSpecification):
+        smaller = single(of) if len(of.machine.copies) > FEW else None
+        if smaller is not None:
+            names = {each.name for each in asked}
+            smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
+        stated = replace(of, properties=asked)
+        found = joint_fates(
+            stated, composition(of.machine), smaller=smaller, profile=profile, whole=False, advanced=advanced
+        )
+        return report.Mutated(specification=stated, fates=tuple(found))
+    found = fates(of.machine, asked, profile=profile, advanced=advanced)
+    return report.Mutated(specification=replace(of, properties=asked), fates=tuple(found))

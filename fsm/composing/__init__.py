@@ -170,6 +170,15 @@ class Composed:
         """The state of each copy in *state*."""
         return self._locals[state]
 
+    def concerns(self, event: str) -> tuple[int, ...]:
+        """The digits of the copies on whose states it depends what the joint *event* does."""
+        return self._events[self.row[event]].digits
+
+    def shows(self, state: int) -> tuple[str, ...]:
+        """What each copy shows in *state*."""
+        here = self._locals[state]
+        return tuple(self._tables[copy.part].shows[here[copy.digit]] for copy in self.system.copies)
+
     def name(self, locals_: Locals) -> str:
         """The states of the copies in words, those that are in their initial one left out."""
         said = [
@@ -197,7 +206,7 @@ class Composed:
         return Way(
             index=-1,
             name=outcome.name,
-            to=self._number(tuple(after)),
+            to=self.number(tuple(after)),
             reply=outcome.reply,
             emits=outcome.emits,
             begins=False,
@@ -205,7 +214,8 @@ class Composed:
             done=outcome.done,
         )
 
-    def _number(self, locals_: Locals) -> int:
+    def number(self, locals_: Locals) -> int:
+        """The state in which the copies are in *locals_*."""
         number = self._numbers.get(locals_)
         if number is None:
             number = self._numbers[locals_] = len(self._locals)

@@ -1,4 +1,4 @@
-"""What became of the mutants of a machine, for people and for programs."""
+"""What became of the mutants of a machine or a system, for people and for programs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fsm.mutating import Mutant
+from fsm.properties import JointSpecification
 from fsm.reporting import Answer
 from fsm.reporting.data import dumped
 from fsm.reporting.words import plural
@@ -14,7 +16,7 @@ from fsm.reporting.words import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.mutating import Fate
+    from fsm.mutating import Fate, JointMutant
     from fsm.properties import Specification
     from fsm.reporting.data import Json
 
@@ -23,19 +25,19 @@ _NARROWEST = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine, and what became of them."""
+    """The mutants of one machine or system, and what became of them; of a system each has one killer at most."""
 
-    specification: Specification
-    fates: tuple[Fate, ...]
+    specification: Specification | JointSpecification
+    fates: tuple[Fate[Mutant | JointMutant], ...]
 
     @property
-    def survivors(self) -> tuple[Fate, ...]:
+    def survivors(self) -> tuple[Fate[Mutant | JointMutant], ...]:
         """Those that differ, and that no property notices."""
         return tuple(each for each in self.fates if each.survives)
 
     @property
-    def equivalent(self) -> tuple[Fate, ...]:
-        """Those that nobody can tell from the machine."""
+    def equivalent(self) -> tuple[Fate[Mutant | JointMutant], ...]:
+        """Those that nobody can tell from the original."""
         return tuple(each for each in self.fates if each.equivalent)
 
     def kills(self) -> dict[str, int]:
@@ -72,27 +74,32 @@ class _Writer:
             yield ""
         yield self.style(machine.name, "bold") + f": {machine.title}"
         digits = len(f"{max(kills.values(), default=0):,}")
+        joint = isinstance(mutated.specification, JointSpecification)
         for name, count in kills.items():
-            how = f"kills {count:>{digits},}" if count else f"kills {'no':>{digits}}"
+            if joint and not count:
+                continue  # it may well kill some, and is not the first to do so
+            verb = "first to kill" if joint else "kills"
+            how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
             yield f"  {how if count else self.style(how, 'yellow')}  {name}"
         for each in mutated.fates:
             if self._tells(each):
                 yield from self._mutant(each, machine.path)
+        word_for = "system" if joint else "machine"
         dead = sum(bool(each.killers) for each in mutated.fates)
         word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
         yield (
             f"{self.style(word, colour)}: {plural(len(mutated.fates), 'mutant')}, {dead:,} killed, "
-            f"{len(mutated.equivalent):,} that nobody can tell from the machine, {plural(len(mutated.survivors), 'survivor')}"
+            f"{len(mutated.equivalent):,} that nobody can tell from the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         )
 
-    def _tells(self, each: Fate) -> bool:
+    def _tells(self, each: Fate[Mutant | JointMutant]) -> bool:
         return self.listed == "all" or each.survives or (self.listed == "equivalent" and each.equivalent)
 
-    def _mutant(self, fate: Fate, path: str) -> Iterator[str]:
+    def _mutant(self, fate: Fate[Mutant | JointMutant], path: str) -> Iterator[str]:
         if fate.killers:
             word, colour, more = "killed", "green", f"by {', '.join(fate.killers)}"
         elif fate.equivalent:
-            word, colour, more = "alike", "blue", "nobody can tell it from the machine"
+            word, colour, more = "alike", "blue", "nobody can tell it from the original"
         else:
             word, colour, more = "survives", "red", "no property says anything of it"
         yield f"  {self.style(f'{word:<8}', colour)}  {fate.mutant.name}"
@@ -123,12 +130,14 @@ def json(mutated: tuple[Mutated, ...]) -> str:
     return dumped({"verdict": answer(mutated).name.lower(), "machines": machines})
 
 
-def _fate(fate: Fate) -> Json:
+def _fate(fate: Fate[Mutant | JointMutant]) -> Json:
+    mutant = fate.mutant
+    where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
     return {
-        "mutant": fate.mutant.name,
-        "event": fate.mutant.event,
-        "state": fate.mutant.state,
-        "line": fate.mutant.line or None,
+        "mutant": mutant.name,
+        "event": mutant.event,
+        **where,
+        "line": mutant.line or None,
         "killers": list(fate.killers),
         "equivalent": fate.equivalent,
     }

@@ -1,11 +1,7 @@
-"""Machines that differ from one in a single cell, and which property notices.
+"""Machines that differ from one in a single cell.
 
-A *mutant* is the machine with one cell changed as somebody could have got it
-wrong: another target, another kind of cell, a reply, an output, an
-alternative less.  A property that no mutant breaks says nothing yet; a mutant
-that breaks no property is *equivalent*, if nobody can tell it from the
-machine, or a *survivor*: it shows what is not stated (DeMillo, Lipton and
-Sayward, 1978).
+It is changed as somebody could have got it wrong: another target, another
+kind of cell, a reply, an output, an alternative less.
 """
 
 from __future__ import annotations
@@ -13,22 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from fsm.bisimulating import bisimilar
-from fsm.building import under
 from fsm.building.ends import endless, in_progress
-from fsm.checking import check
-from fsm.checking.instants import Stepping
-from fsm.evidence import Proved
 from fsm.machine import ANY_ERROR, Cannot, Ignores, Moves, Outcome, Refuses, Silent, outcomes
-from fsm.properties import Follows, MatchesDiagram, Refines
-from fsm.table import tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from fsm.machine import Cell, Event, Machine
     from fsm.model import Kind
-    from fsm.properties import Property
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +29,6 @@ class Mutant:
     ends: bool
     line: int
     machine: Machine
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
-    """What became of a mutant: the properties that it breaks, or that nobody can tell it from the machine."""
-
-    mutant: Mutant
-    killers: tuple[str, ...] = ()
-    equivalent: bool = False
-
-    @property
-    def survives(self) -> bool:
-        """Whether it differs, and no property says so."""
-        return not self.killers and not self.equivalent
 
 
 def mutants(machine: Machine) -> Iterator[Mutant]:
@@ -83,53 +57,6 @@ def mutants(machine: Machine) -> Iterator[Mutant]:
                     mutant = making.mutant(name, changed)
                     if mutant is not None:
                         yield mutant
-
-
-def fates(
-    machine: Machine,
-    properties: Sequence[Property],
-    *,
-    profile: str | None = None,
-    whole: bool = True,
-    advanced: Callable[[], None] = lambda: None,
-) -> Iterator[Fate]:
-    """What becomes of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
-
-    Without *whole* one killer is enough: others are not looked for.
-    Properties that compare the machine with another take long, and are asked
-    only about mutants that all others let pass.
-    """
-    quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
-    slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
-    profiled = under(machine, profile) if profile else machine
-    table = tabulate(profiled)
-    stepping = Stepping(table)
-    for mutant in mutants(profiled):
-        changed = tabulate(mutant.machine)
-        # Where calls begin elsewhere, steps have changed in other states too.
-        alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
-        steps = Stepping(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
-        killers = _killers(quick, steps, profile, whole=whole)
-        equivalent = not killers and bisimilar(table, changed)
-        if not killers and not equivalent:
-            killers = _killers(slow, steps, profile, whole=whole)
-        if killers and not whole:  # the next one is much like it
-            quick.sort(key=lambda each: each.name != killers[0])
-        yield Fate(mutant=mutant, killers=killers, equivalent=equivalent)
-        advanced()
-
-
-def _killers(properties: Sequence[Property], steps: Stepping, profile: str | None, *, whole: bool) -> tuple[str, ...]:
-    """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
-    found: list[str] = []
-    for each in properties:
-        checked = check(each, steps, profile=profile)
-        as_expected = not checked.surprising if checked.expected else isinstance(checked.conclusion, Proved)
-        if not as_expected:
-            found.append(each.name)
-            if not whole:
-                break
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
