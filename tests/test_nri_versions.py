@@ -8,39 +8,39 @@ from click.testing import CliRunner
 from fsm.cli.diff_command import command
 from fsm.library import claims, load
 
-OLD, SEED, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
+OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2
 """In which of two versions a line is found: the older, or the newer."""
 
 DIFFERENCES = [
     # Off unless enabled; on unless disabled.
-    ("nri-api", OLD, SEED, FIRST, "new-default: none → disabled, replying ok (disabled)"),
-    ("nri-api", OLD, SEED, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
+    ("nri-api", OLD, LATER, FIRST, "new-default: none → disabled, replying ok (disabled)"),
+    ("nri-api", OLD, LATER, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
     # Installed plugins are told nothing; they are synchronised.
-    ("nri-api", OLD, SEED, FIRST, "start: created → started, replying ok (untold)"),
-    ("nri-api", OLD, SEED, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
-    ("nri-plugin", OLD, SEED, FIRST, "synchronise: synchronising → active (untold)"),
+    ("nri-api", OLD, LATER, FIRST, "start: created → started, replying ok (untold)"),
+    ("nri-api", OLD, LATER, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
+    ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (untold)"),
     # A plugin that fails when it is told is left there.
-    ("nri-plugin", OLD, SEED, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
+    ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
     # Nothing blocks the synchronisation; something does.
-    ("nri-api", OLD, SEED, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
-    ("nri-api", OLD, SEED, SECOND, "block: started → blocked, replying ok (blocked)"),
-    ("nri-api", OLD, SEED, SECOND, "block: created → held, replying ok (blocked)"),
+    ("nri-api", OLD, LATER, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
+    ("nri-api", OLD, LATER, SECOND, "block: started → blocked, replying ok (blocked)"),
+    ("nri-api", OLD, LATER, SECOND, "block: created → held, replying ok (blocked)"),
     # Pods are not updated; they are.
-    ("nri-api", SEED, NEW, FIRST, "relay-pod-update: started → started, replying UNIMPLEMENTED (refused)"),
-    ("nri-api", SEED, NEW, SECOND, "relay-pod-update: started → started, replying ok, emitting relayed (ok)"),
-    ("nri-pod", SEED, NEW, FIRST, "update-pod-sandbox: running → running, replying UNIMPLEMENTED (refused)"),
+    ("nri-api", LATER, NEW, FIRST, "relay-pod-update: started → started, replying UNIMPLEMENTED (refused)"),
+    ("nri-api", LATER, NEW, SECOND, "relay-pod-update: started → started, replying ok, emitting relayed (ok)"),
+    ("nri-pod", LATER, NEW, FIRST, "update-pod-sandbox: running → running, replying UNIMPLEMENTED (refused)"),
     (
         "nri-pod",
-        SEED,
+        LATER,
         NEW,
         SECOND,
         "update-pod-sandbox: running → running, replying ok, emitting UpdatePodSandbox (ok, lost)",
     ),
-    ("nri-pod", SEED, NEW, FIRST, "post-update-pod-sandbox: absent → absent, replying UNIMPLEMENTED (refused)"),
+    ("nri-pod", LATER, NEW, FIRST, "post-update-pod-sandbox: absent → absent, replying UNIMPLEMENTED (refused)"),
     (
         "nri-pod",
-        SEED,
+        LATER,
         NEW,
         SECOND,
         "post-update-pod-sandbox: running → running, replying ok, emitting PostUpdatePodSandbox (ok, lost)",
@@ -69,7 +69,7 @@ def test_what_has_changed(name: str, first: str, second: str, which: int, line: 
 
 @pytest.mark.parametrize(
     ("name", "first", "second"),
-    [("nri-container", OLD, SEED), ("nri-pod", OLD, SEED)],
+    [("nri-container", OLD, LATER), ("nri-pod", OLD, LATER)],
 )
 def test_what_has_not_changed(name: str, first: str, second: str) -> None:
     """What is remembered and relayed is the same text in all of them."""
