@@ -159,14 +159,14 @@ def _at(system: System, chance: random.Random) -> str:
     return f"{word} {part.name} is {chance.choice(list(part.machine.states))}"
 
 
-def stated_of(system: System, claim: str) -> Property:
-    """The property of *system* that makes the *claim*, some lines of TOML."""
+def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
+    """The property of *system* that makes the *claim*, some lines of TOML; of this *copy* of the part that it is for."""
     head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
 
     def find(_: str) -> System:
         return system
 
-    return specify(parse_properties((head + claim).encode(), path="it.toml"), find).properties[0]
+    return specify(parse_properties((head + claim).encode(), path="it.toml"), find, copy=copy).properties[0]
 
 
 # -- a toy -------------------------------------------------------------------------
@@ -258,6 +258,55 @@ def test_what_holds_of_nothing_is_vacuous() -> None:
     """Of the denials in a last condition only what it denies is put to the test."""
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
     assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
+
+
+# -- copies ------------------------------------------------------------------------
+
+CLEAR = """
+[event.clear]
+kind  = "call"
+about = "Make all jobs."
+steps = ["every job.make"]
+"""
+
+
+def test_emits_only_what_is_said() -> None:
+    """In this order, and the copies that emit these nothing else; of others it is not asked."""
+    claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
+    push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
+    assert isinstance(came(office(), claim), Proved)
+    assert isinstance(came(office(instead=push), claim), Proved)
+    assert isinstance(came(office(), claim.replace("only started", "only Creak")), Refuted)
+    with pytest.raises(InputError, match="2 copies emit 'started'"):
+        came(office(), 'never = "emits only started"\n')
+
+
+def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
+    """Where an error of one ends a call before it comes to the next; so it matters which is meant."""
+    system = office(CLEAR)
+    claim = 'for = "job"\nnever = "clear and job is absent"\n'
+    first, second = (check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, 1))
+
+    assert isinstance(first, Proved)
+    assert isinstance(second, Refuted)
+
+
+@given(systems(), st.randoms(use_true_random=False))
+def test_copies_are_alike(system: System, chance: random.Random) -> None:
+    """Where no joint event takes several copies of a part, what holds of one copy holds of the others."""
+    small(system)
+    for joint in system.events.values():
+        for each in joint.ways:
+            parts = [step.copy for step in each.steps]
+            assume(len({copy.part for copy in parts}) == len(set(parts)))
+    several = [each for each in system.parts.values() if len(each.copies) > 1]
+    assume(several)
+    part = chance.choice(several)
+    event = chance.choice(list(system.events.values()))
+    claim = f'for = "{part.name}"\nnever = "{_at(system, chance)} then ({event.family} and {_at(system, chance)})"'
+    found = [check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, -1)]
+
+    assert type(found[0]) is type(found[1])
 
 
 # -- what can be wrong ---------------------------------------------------------------

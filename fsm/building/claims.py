@@ -43,15 +43,23 @@ _ENDS: Final = ".ends"
 
 
 @overload
-def specify(file: File[Stated], find: Callable[[str], Machine]) -> Specification: ...
+def specify(file: File[Stated], find: Callable[[str], Machine], *, copy: int = 0) -> Specification: ...
 
 
 @overload
-def specify(file: File[Stated], find: Callable[[str], Machine | System]) -> Specification | JointSpecification: ...
+def specify(
+    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
+) -> Specification | JointSpecification: ...
 
 
-def specify(file: File[Stated], find: Callable[[str], Machine | System]) -> Specification | JointSpecification:
+def specify(
+    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
+) -> Specification | JointSpecification:
     """What *file* states; *find* gives the machines and systems that it names.
+
+    Of a system, what is claimed of each copy of a part is claimed of the one
+    of the number *copy*, the first or another: they are alike but for the
+    order in which a joint event takes them.
 
     Raises :class:`InputError` with every mistake of meaning in the file.
     """
@@ -62,7 +70,7 @@ def specify(file: File[Stated], find: Callable[[str], Machine | System]) -> Spec
         problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
     properties = []
     for name, each in written.property.items():
-        claim = _claiming(problems, machine, find, name, each).claim()
+        claim = _claiming(problems, machine, find, name, each, copy).claim()
         if claim is not None:
             properties.append(_property(problems, machine, name, each, claim))
     for profile in written.under:
@@ -82,10 +90,11 @@ def _claiming(
     find: Callable[[str], Machine | System],
     name: str,
     written: WrittenProperty,
+    copy: int,
 ) -> Claiming:
     """What makes the claim of the property *name*."""
     if isinstance(machine, System):
-        return of_system(problems, machine, find, name, written)
+        return of_system(problems, machine, find, name, written, copy)
     if written.for_ is not None:
         problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
     return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written)

@@ -29,16 +29,16 @@ def of_system(
     find: Callable[[str], Machine | System],
     name: str,
     written: WrittenProperty,
+    number: int = 0,
 ) -> Claiming:
     """What makes the claim of the property *name* of *system*.
 
-    Where it is meant for each copy of a part, it is made of the first: copies
-    are alike, so what holds of one holds of all.
+    Where it is meant for each copy of a part, it is made of the one of that *number*.
     """
     part = written.for_
     if part is not None and part not in system.parts:
         problems.unknown("FSM303", "unknown part", part, system.parts, "property", name, "for")
-    copy = system.parts[part].copies[0] if part in system.parts and part else None
+    copy = system.parts[part].copies[number] if part in system.parts and part else None
     within = scope(system, copy)
     return _OfSystem(problems=problems, system=system, copy=copy, scope=within, find=find, name=name, written=written)
 
