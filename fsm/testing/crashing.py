@@ -56,11 +56,11 @@ class Crash:
 
     def died(self) -> tuple[bool, str, str]:
         """Whether it came to that, what is shown then, and what is wrong with it."""
-        _, last, whole = self._once(WHOLE)
+        _, last, whole, _ = self._once(WHOLE)
         self.again()
         before = _record(self.system)
-        died, shows, record = self._once(self.step.point)
-        allowed = [self.plan.table.shows[state] for state in sorted(self._after())]
+        died, shows, record, arranged = self._once(self.step.point)
+        allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
         if shows and shows not in allowed:
             either = " or ".join(dict.fromkeys(allowed))
             return died, shows, f"after a crash it shows {shows}, where a restart may show {either}"
@@ -72,15 +72,17 @@ class Crash:
             return died, shows, f"after a crash its record is neither as before nor as after the event: {said}"
         return died, shows, ""
 
-    def _once(self, point: int) -> tuple[bool, str, Any]:
+    def _once(self, point: int) -> tuple[bool, str, Any, bool]:
+        """Die, or not; what is shown then and remembered, and whether the system sees to how the restart goes."""
+        arranged = False
         if isinstance(self.system, Arranging):
             for outcome, choice in zip(self.step.hoped, self.edge.choice, strict=False):
                 if choice:
                     self.system.arrange(self.step.event, outcome)
             for row in _interrupting(self.plan.table):
-                self.system.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
+                arranged |= self.system.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
         died = self.dying.crash(self.step.event, point)
-        return died, self.system.shows(), _record(self.system)
+        return died, self.system.shows(), _record(self.system), arranged
 
     def _shown(self) -> str:
         return self.plan.table.shows[self.edge.source.state]
@@ -88,8 +90,8 @@ class Crash:
     def _moves(self) -> bool:
         return any(state != self.edge.source.state for state in through(self.edge))
 
-    def _after(self) -> set[int]:
-        """Where a restart may lead from the states on the way, if it goes as is hoped."""
+    def _after(self, *, arranged: bool) -> set[int]:
+        """Where a restart may lead from the states on the way, if it goes as is hoped, where that is *arranged*."""
         table = self.plan.table
         found: set[int] = set()
         for row in _interrupting(table):
@@ -97,7 +99,7 @@ class Crash:
                 ways = table.step(state, row)
                 if ways is None:
                     return set(range(len(table.states)))
-                hoped = [way for way in ways if way.name == self.step.hoped[-1]]
+                hoped = [way for way in ways if arranged and way.name == self.step.hoped[-1]]
                 found |= {way.to for way in hoped or ways}
         return found
 

@@ -35,6 +35,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "nri-plugin": ("fsm.testing.reference_nri_plugin", "NriPluginSystem"),
     "nri-pod": ("fsm.testing.reference_nri", "NriPodSystem"),
     "plugin-sync": ("fsm.testing.reference_nri_sync", "PluginSyncSystem"),
+    "pod-sandbox": ("fsm.testing.reference_pods", "PodsSystem"),
     "runtime-handlers": ("fsm.testing.reference_runtime_handlers", "RuntimeHandlersSystem"),
     "sandbox-controller": ("fsm.testing.reference_podsandbox", "PodSandboxSystem"),
     "service-construction": ("fsm.testing.reference_construction", "ConstructionSystem"),

@@ -78,7 +78,7 @@ class Death:
     """When the process that has the container dies: before one of its effects, on the world or on the disk at *home*.
 
     What happens on the disk is seen in the events that Python audits; who
-    is dead has no effect any more, not even in clearing up.
+    is ``dead`` has no effect any more, not even in clearing up.
     """
 
     def __init__(self, home: Path) -> None:
@@ -86,6 +86,7 @@ class Death:
         self._left: int | None = None
         self._thread = 0
         self._watching = False
+        self.dead = False
 
     @contextmanager
     def at(self, point: int) -> Iterator[None]:
@@ -93,7 +94,7 @@ class Death:
         if not self._watching:
             sys.addaudithook(self._audited)  # which stays as long as Python runs
             self._watching = True
-        self._left, self._thread = point, threading.get_ident()
+        self._left, self._thread, self.dead = point, threading.get_ident(), False
         try:
             yield
         finally:
@@ -104,6 +105,7 @@ class Death:
         if self._left is None:
             return
         if self._left == 0:
+            self.dead = True
             raise DeadError
         self._left -= 1
 

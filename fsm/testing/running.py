@@ -100,7 +100,7 @@ def run(
         whole = len(oracle.plan.edges) + examples
         failures = _tour(oracle, system, cover, most, lambda done: advanced(done, whole))
         if isinstance(system, Crashing) and _begins(failures) and len(failures) < most:
-            failures += _crashes(oracle, system, cover)
+            failures += _crashes(oracle, system, cover, most - len(failures))
         if not failures and examples:
             failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
         advanced(whole, whole)
@@ -193,8 +193,8 @@ def _begins(failures: list[Failure]) -> bool:
     return all(each.trace for each in failures)
 
 
-def _crashes(oracle: Oracle, system: System, cover: Cover) -> list[Failure]:
-    """Let the system die at every effect of every event; one failure of each kind."""
+def _crashes(oracle: Oracle, system: System, cover: Cover, most: int) -> list[Failure]:
+    """Let the system die at every effect of every event; one failure of each kind, and no more than *most*."""
     found: dict[tuple[object, ...], Failure] = {}
     for edge, step in crashes(oracle.plan):
         for point in count():
@@ -206,6 +206,8 @@ def _crashes(oracle: Oracle, system: System, cover: Cover) -> list[Failure]:
                 walk.take(step._replace(point=point))
             except FailedError as failed:
                 found.setdefault(failed.failure.kind, failed.failure)
+                if len(found) >= most:
+                    return list(found.values())
             if not walk.died:
                 break
     return list(found.values())

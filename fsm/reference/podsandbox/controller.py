@@ -222,6 +222,17 @@ class Controller:
             why = str(error)
         self._take(sandbox, "shutdown", removed, sandbox.lost(), why)
 
+    def recover(self, name: str) -> Record:
+        """Take a sandbox into the store as a restart finds it, and watch what runs; its record."""
+        sandbox = Sandbox(name, self._worlds(name), driver().position(_found(self._worlds(name))))
+        self._store[name] = sandbox
+        if sandbox.position.state == "ready":
+            sandbox.record = replace(sandbox.record, pid=sandbox.world.pid(), created_at=sandbox.world.now())
+            sandbox.watch = self._kept(asyncio.create_task(self._watch(sandbox)))
+        elif sandbox.position.state == "notready":
+            self._tell(sandbox, sandbox.lost())
+        return sandbox.record
+
     # -- what happens ------------------------------------------------------
 
     async def _watch(self, sandbox: Sandbox) -> None:
@@ -346,6 +357,21 @@ class Controller:
         sandbox.record = replace(sandbox.record, pid=0, exit=ended)
         sandbox.over.set_result(ended)
         self._told(sandbox.id)
+
+
+def _found(world: World) -> str:
+    """The state in which a restart finds the sandbox of *world*; what is left of a task that has ended goes."""
+    try:
+        if not world.task():
+            return "notready"
+        if world.ended() is None:
+            return "ready"
+        world.delete()
+    except NoTaskError:
+        return "notready"
+    except WorldError:
+        return "unknown"
+    return "notready"
 
 
 def _uncleaned(ended: str) -> str:

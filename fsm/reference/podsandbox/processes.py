@@ -77,6 +77,13 @@ class Processes:
             self.delete()
         self.clear()
 
+    def pid(self) -> int:
+        """Its id."""
+        if self._process is None:
+            message = "no task"
+            raise NoTaskError(message)
+        return self._process.pid
+
     def task(self) -> bool:
         """Whether there is a process that runs, or one whose end was not asked for."""
         return self._process is not None

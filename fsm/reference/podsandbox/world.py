@@ -32,6 +32,9 @@ class World(Protocol):
     def undo(self) -> None:
         """Clear away all that a start has made that failed."""
 
+    def pid(self) -> int:
+        """The id of the process that runs."""
+
     def task(self) -> bool:
         """Whether there is a task: a process, or what is left of one."""
 

@@ -1,0 +1,97 @@
+"""What is written down of each pod, so that a restart finds it: one file in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.reference import files
+from fsm.reference.world import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+FILE: Final = "metadata.json"
+
+MAKING: Final = "making"
+"""Written in place of a state while a pod is being run: what is found so was never whole."""
+
+
+class MetadataError(Exception):
+    """What is written down cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """A pod as it is written down: the machine's name for the *state* that it was last known to be in, and its data.
+
+    Times are nanoseconds since 1970, and 0 where there is none; ``exit`` is
+    how its pause process ended, if it has.
+    """
+
+    id: str
+    name: str
+    state: str = MAKING
+    created_at: int = 0
+    exit: Exit | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+class MetadataStore:
+    """The metadata of all pods, in folders of *root*; every method raises :class:`OSError`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = MetadataStore(Path(folder))
+    ...     store.create(Metadata(id="1", name="web", state="ready"))
+    ...     print(list(store.ids()), store.load("1").state)
+    ...     store.delete("1")
+    ...     print(list(store.ids()))
+    ['1'] ready
+    []
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, metadata: Metadata) -> None:
+        """Write *metadata* down, in a folder of its own."""
+        self.path(metadata.id).parent.mkdir(parents=True)
+        self.save(metadata)
+
+    def save(self, metadata: Metadata) -> None:
+        """Write *metadata* down, in the place of what is there."""
+        files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
+
+    def load(self, id: str) -> Metadata:  # noqa: A002  (what it is)
+        """What is written down of the pod *id*; raises :class:`MetadataError` if that makes no sense."""
+        try:
+            read = json.loads(self.path(id).read_bytes())
+            found = Metadata(**{**read, "exit": Exit(*read["exit"]) if read["exit"] else None})
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            message = f"{self.path(id)}: cannot be read"
+            raise MetadataError(message) from error
+        kinds = (found.name, str), (found.state, str), (found.created_at, int), (found.limits, dict)
+        if found.id != id or not all(isinstance(value, kind) for value, kind in kinds):
+            message = f"{self.path(id)}: is not of pod {id}"
+            raise MetadataError(message)
+        return found
+
+    def delete(self, id: str) -> None:  # noqa: A002  (what it is)
+        """Nothing is written down of the pod *id*; to be done last, since nothing finds it afterwards."""
+        files.remove(self.path(id))
+        with suppress(FileNotFoundError):
+            self.path(id).parent.rmdir()
+
+    def ids(self) -> Iterator[str]:
+        """The pods of which there is a folder."""
+        if self.root.is_dir():
+            yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
+
+    def path(self, id: str) -> Path:  # noqa: A002  (what it is)
+        """The file of the pod *id*."""
+        return self.root / id / FILE
