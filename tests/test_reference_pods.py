@@ -495,9 +495,9 @@ class RemovesWhatRuns(Pods):
 
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self._of(id)
-        if not self._idle(pod, "remove"):
+        if not pod.idle("remove"):
             await self._deleted(pod)
-        self._take(pod, "remove", self._called(pod, "remove", ("removed",)))
+        self._take(pod, "remove", pod.called("remove", ("removed",)))
 
 
 class ReadyAfterAFailedStop(Pods):

@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from fsm.driving import NoWayError
 from fsm.reference.container import ABSENT, CallError
 from fsm.reference.pods.as_written import AsWritten
-from fsm.reference.pods.network import Leases
 from fsm.reference.pods.service import NOT_READY, READY, Pods
 from fsm.reference.podsandbox.as_written import AsWritten as ControllerAsWritten
 from fsm.reference.podsandbox.controller import Controller
-from fsm.reference.world import Exit, WorldError
+from fsm.reference.world import Exit
+from fsm.testing.pod_worlds import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, Faults, PodWorld
 from fsm.testing.reference_backoff import TurnedClock
 from fsm.testing.reference_container import MEMORY, DeadError, Death
-from fsm.testing.reference_podsandbox import ArrangedWorld
 from fsm.testing.system import BrokenError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Coroutine, Iterator
 
     from fsm.reference.pods.pod import Pod
 
@@ -33,150 +32,6 @@ T = TypeVar("T")
 
 NAME: Final = "pod"
 SIGNALS: Final = ("exit", "restart")
-
-FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
-    ("run", "ready"): [()],
-    ("run", "undone"): [("setup",), ("read",), ("run",), ("describe",)],
-    ("run", "left-over"): [("setup", "teardown"), ("read", "teardown"), ("run", "undo", "clear")],
-    ("stop", "stopped"): [()],
-    ("stop", "not-stopped"): [("stop containers",), ("kill",)],
-    ("stop", "half-stopped"): [("teardown",)],
-    ("stop", "failed"): [("stop containers",)],
-    ("stop", "unmonitored"): [("stop containers",)],
-    ("remove", "removed"): [()],
-    ("remove", "failed"): [("stop containers",)],
-    ("remove", "half-stopped"): [("teardown",)],
-    ("remove", "stopped-only"): [("remove containers",)],
-    ("create-container", "created"): [()],
-    ("create-container", "failed"): [("create container",)],
-    ("status", "read"): [()],
-    ("status", "failed"): [("addresses",)],
-    ("port-forward", "prepared"): [()],
-    ("port-forward", "failed"): [("forward",)],
-    ("update-resources", "updated"): [()],
-    ("update-resources", "failed"): [("disk",)],
-    ("restart", "ready"): [()],
-    ("restart", "notready"): [("dead",)],
-    ("restart", "unknown"): [("task",)],
-    ("restart", "skipped"): [("damage",)],
-}
-"""What has to go wrong for an event to end in an outcome: one after the other of these."""
-
-
-DAMAGE: Final[tuple[Callable[[bytes], bytes | None], ...]] = (
-    lambda data: data[: len(data) // 2],
-    lambda _: None,
-    lambda _: b"[]",
-    lambda data: data.replace(b'"state": "', b'"state": "un'),
-    lambda data: data.replace(b'"id": "', b'"id": "0'),
-)
-"""What may become of metadata; ``None`` if they are gone."""
-
-
-class Faults:
-    """What goes wrong, until it is cleared, and when all ends."""
-
-    def __init__(self, death: Death) -> None:
-        self.now: set[str] = set()
-        self._death = death
-
-    def meet(self, name: str, *, effect: bool = True) -> None:
-        """Go wrong here, if that is arranged; else something is done, or only looked at."""
-        if name in self.now:
-            message = f"cannot {name}"
-            raise WorldError(message)
-        if effect:
-            self._death.effect()
-
-
-class PodWorld(ArrangedWorld):
-    """The pause process of one pod; its time is that of *system*."""
-
-    def __init__(self, root: Path, system: PodsSystem) -> None:
-        super().__init__(root, [])
-        self.gate.set()
-        self.faults = system.faults.now
-        self._system = system
-
-    def now(self) -> int:
-        """A time that was never before."""
-        return self._system.now()
-
-    def run(self) -> int:
-        """It runs, and may fail all the same."""
-        self._system.faults.meet("begin")
-        return super().run()
-
-    def task(self) -> bool:
-        """Whether there is one, if that can be asked."""
-        self._system.faults.meet("task", effect=False)
-        return super().task()
-
-    def runs(self) -> bool:
-        """Whether there is a process, and it has not ended."""
-        return super().task() and self.ended() is None
-
-    def kill(self) -> None:
-        """Its end is near."""
-        self._system.faults.meet("kill")
-        super().kill()
-
-    def delete(self) -> None:
-        """Nothing is left of it."""
-        self._system.faults.meet("delete")
-        super().delete()
-
-
-class ArrangedNetwork(Leases):
-    """Addresses that cannot be had, or given back, while that is arranged."""
-
-    def __init__(self, root: Path, faults: Faults) -> None:
-        super().__init__(root)
-        self._faults = faults
-
-    def setup(self, pod: str) -> None:
-        """Lease an address; a failure leaves it behind."""
-        super().setup(pod)
-        self._faults.meet("setup", effect=False)
-
-    def teardown(self, pod: str) -> None:
-        """Give it back."""
-        self._faults.meet("teardown", effect=False)
-        super().teardown(pod)
-
-    def addresses(self, pod: str) -> tuple[str, ...]:
-        """Ask for it."""
-        self._faults.meet("addresses", effect=False)
-        return super().addresses(pod)
-
-    def forward(self, pod: str) -> None:
-        """Ask for it."""
-        self._faults.meet("forward", effect=False)
-        super().forward(pod)
-
-
-class CountedContainers:
-    """As many containers in each pod as were made, and how many of them were stopped."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.running: dict[str, int] = {}
-        self._faults = faults
-
-    def create(self, pod: str) -> None:
-        """One more."""
-        self._faults.meet("create container")
-        self.running[pod] = self.running.get(pod, 0) + 1
-
-    def stop(self, pod: str) -> None:
-        """None runs."""
-        self._faults.meet("stop containers")
-        if pod in self.running:
-            self.running[pod] = 0
-
-    def remove(self, pod: str) -> None:
-        """None is left."""
-        self._faults.meet("remove containers")
-        self.running.pop(pod, None)
 
 
 class PodsSystem:
@@ -429,7 +284,7 @@ class PodsSystem:
 
     def _world(self, name: str) -> PodWorld:
         if name not in self.worlds:
-            self.worlds[name] = PodWorld(self._home / f"pause-{name}", self)
+            self.worlds[name] = PodWorld(self._home / f"pause-{name}", self.faults, self.now)
         return self.worlds[name]
 
     def _mend(self) -> None:

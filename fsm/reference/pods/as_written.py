@@ -82,18 +82,18 @@ class AsWritten(Pods):
         """As the other; but the record of what is ready is left to who waits for the end of the pod."""
         pod = self._of(id)
         if pod.position.state == ABSENT:
-            self._take(pod, "stop", self._called(pod, "stop", ("stop-of-removed", "ignored")))
+            self._take(pod, "stop", pod.called("stop", ("stop-of-removed", "ignored")))
             return
         reached, why = await self._ended(pod)
         wanted: tuple[str, ...] = ("not-stopped", "failed", "network-freed-again")
         if reached == "freed":
             wanted = ("ready-until-the-exit-is-handled", "unmonitored", "stopped", "ignored")
-        self._take(pod, "stop", self._called(pod, "stop", wanted), why)
+        self._take(pod, "stop", pod.called("stop", wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (what it is)
         """As the other; but the pod is taken out of the store before its metadata are deleted."""
         pod = self._of(id)
-        if self._idle(pod, "remove"):
+        if pod.idle("remove"):
             self._take(pod, "remove")
             return
         reached, why = await self._ended(pod)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.building import under
 from fsm.driving import Driver
@@ -17,6 +17,20 @@ if TYPE_CHECKING:
 
     from fsm.driving import Position
     from fsm.reference.world import Exit
+
+
+STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("not-stopped", "failed", "unmonitored"),
+    "ended": ("half-stopped", "failed", "unmonitored"),
+    "freed": ("stopped",),
+}
+REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("failed",),
+    "ended": ("half-stopped", "failed"),
+    "freed": ("stopped-only", "failed"),
+    "gone": ("removed",),
+}
+"""What a stop, and a removal, is called that got so far, in whatever state the pod was: the first that the machine has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +80,18 @@ class Pod:
             exit=self.exit,
             limits=self.limits,
         )
+
+    # -- the machine -------------------------------------------------------
+
+    def called(self, event: str, wanted: tuple[str, ...]) -> str:
+        """The first of *wanted* that the machine has for *event* here and now; nothing, if there is no choice."""
+        names = {way.name for way in self.position.ways(event)}
+        return next((each for each in wanted if each in names), "")
+
+    def idle(self, event: str) -> bool:
+        """Whether *event* can only leave it as it is, so that nothing need be done for it."""
+        ways = self.position.ways(event)
+        return len(ways) == 1 and ways[0].to == self.position.state
 
 
 @cache

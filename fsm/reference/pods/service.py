@@ -18,7 +18,7 @@ from fsm.reference.container import ABSENT, PLAIN_ERROR, CallError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.names import Names
-from fsm.reference.pods.pod import Pod, Status, driver
+from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status, driver
 from fsm.reference.pods.stages import FAULTS, BackwardsError, Stage, make, unmake
 from fsm.reference.podsandbox.controller import Record
 
@@ -39,19 +39,6 @@ T = TypeVar("T")
 
 NOT_READY: Final = "SANDBOX_NOTREADY"
 READY: Final = "SANDBOX_READY"
-
-STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
-    "held": ("not-stopped", "failed", "unmonitored"),
-    "ended": ("half-stopped", "failed", "unmonitored"),
-    "freed": ("stopped",),
-}
-REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
-    "held": ("failed",),
-    "ended": ("half-stopped", "failed"),
-    "freed": ("stopped-only", "failed"),
-    "gone": ("removed",),
-}
-"""What a stop, and a removal, is called that got so far, in whatever state the pod was: the first that the machine has."""
 
 
 class Pods:
@@ -118,7 +105,7 @@ class Pods:
     def status(self, id: str) -> Status:  # noqa: A002  (what it is)
         """What is known of a pod."""
         pod, asked = self._of(id), Record()
-        if self._idle(pod, "status"):
+        if pod.idle("status"):
             self._take(pod, "status")
         with suppress(CallError):
             asked = self.controller.status(id)
@@ -137,7 +124,7 @@ class Pods:
     def create_container(self, id: str) -> None:  # noqa: A002  (what it is)
         """Make a container in a pod, which has to be ready."""
         pod = self._of(id)
-        if self._idle(pod, "create-container"):
+        if pod.idle("create-container"):
             self._take(pod, "create-container")
         if pod.position.shows != READY:
             self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
@@ -146,14 +133,14 @@ class Pods:
     def port_forward(self, id: str) -> None:  # noqa: A002  (what it is)
         """Prepare a stream to ports of a pod."""
         pod = self._of(id)
-        if self._idle(pod, "port-forward"):
+        if pod.idle("port-forward"):
             self._take(pod, "port-forward", why="the pod is not ready")
         self._asked(pod, "port-forward", "prepared", lambda: self.network.forward(id))
 
     def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (what it is)
         """Change the limits of a pod to *limits*."""
         pod = self._of(id)
-        if self._idle(pod, "update-resources"):
+        if pod.idle("update-resources"):
             self._take(pod, "update-resources")
         before, pod.limits = pod.limits, dict(limits)
         try:
@@ -183,7 +170,7 @@ class Pods:
         """End every process of a pod, and free its network."""
         pod = self._of(id)
         async with pod.lock:
-            if self._idle(pod, "stop"):
+            if pod.idle("stop"):
                 self._take(pod, "stop")
                 return
             reached, why = await self._ended(pod)
@@ -198,7 +185,7 @@ class Pods:
         """Stop a pod, remove its containers, and delete it."""
         pod = self._of(id)
         async with pod.lock:
-            if self._idle(pod, "remove"):
+            if pod.idle("remove"):
                 self._take(pod, "remove")
                 return
             reached, why = await self._ended(pod)
@@ -286,7 +273,7 @@ class Pods:
         pod = Pod.read(found, self._at(found.state))
         wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(asked.state, ("unknown",))
         before = pod.position.state
-        self._take(pod, "restart", self._called(pod, "restart", wanted))
+        self._take(pod, "restart", pod.called("restart", wanted))
         if pod.position.state != before:
             pod.exit = pod.exit or asked.exit
             with suppress(OSError):
@@ -380,24 +367,14 @@ class Pods:
         """The pod with this id; one that is not there, if none is."""
         return self._store.get(id_) or Pod(id_, self._at())
 
-    def _called(self, pod: Pod, event: str, wanted: tuple[str, ...]) -> str:
-        """The first of *wanted* that the machine has for *event* where *pod* is now; nothing, if there is no choice."""
-        names = {way.name for way in pod.position.ways(event)}
-        return next((each for each in wanted if each in names), "")
-
     def _so(self, pod: Pod, event: str, wanted: tuple[str, ...], why: str) -> None:
         """Go the first way of *wanted* that there is, and write down where it leads if that is of use after a restart."""
-        outcome = self._called(pod, event, wanted)
+        outcome = pod.called(event, wanted)
         to = next(way.to for way in pod.position.ways(event) if way.name == outcome or not outcome)
         if to not in {ABSENT, "stopped", pod.position.state}:
             with suppress(OSError):
                 self._write(pod, to)
         self._take(pod, event, outcome, why)
-
-    def _idle(self, pod: Pod, event: str) -> bool:
-        """Whether *event* can only leave *pod* as it is, so that nothing need be done for it."""
-        ways = pod.position.ways(event)
-        return len(ways) == 1 and ways[0].to == pod.position.state
 
     def _asked(self, pod: Pod, event: str, well: str, act: Callable[[], object]) -> None:
         """Have the world do what *event* is for."""
