@@ -543,8 +543,8 @@ def test_without_a_command() -> None:
     [
         ("fsm ", list(COMMANDS)),
         ("fsm s", ["show", "simulate", "schema"]),
-        ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1"]),
-        ("fsm judge --model cri-", ["cri-container", "cri-pod"]),
+        ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1", "containerd-main"]),
+        ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
         ("fsm judge --format s", ["sarif"]),
         ("fsm judge --fail", ["--fail-on"]),
         ("fsm simulate cri-", ["cri-container", "cri-pod"]),
