@@ -12,6 +12,7 @@ import shutil
 import socket
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -153,7 +154,7 @@ class CRIServiceSystem:
                     f"{name} is {part.state}, and of it there is {'something' if is_there else 'nothing'}"
                 )
         flag = "yes" if self.service.is_initialized() else "no"
-        return shown(SYSTEM, {"service": self.service.position.state, "flag": flag, **states})
+        return _shown(service=self.service.position.state, flag=flag, **states)
 
     def outputs(self) -> list[str]:
         """What Run has returned, or that the process has exited."""
@@ -353,6 +354,11 @@ class CRIServiceSystem:
                 return
             await asyncio.sleep(0)
         raise BrokenError(otherwise)
+
+
+@cache
+def _shown(**states: str) -> str:
+    return shown(SYSTEM, states)
 
 
 async def _folders() -> Folders:
