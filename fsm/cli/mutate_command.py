@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fsm.mutating import Fate, JointMutant, Mutant
     from fsm.properties import Specification
 
-FEW: Final = 6
+FEW: Final = 8
 """Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""
 
 
