@@ -355,9 +355,9 @@ PLANTED = (
     Edit(
         name="a plugin is told of a stop twice",
         recording=PLUGIN,
-        after=14,
-        lines=('{"event": "StopContainer", "container": "635a3", "ts": 1}',),
-        finds=output(15, "StopContainer", "stopped-once", ""),
+        after=26,
+        lines=('{"event": "StopContainer", "container": "df6e0", "ts": 1}',),
+        finds=output(27, "StopContainer", "stopped-once", ""),
     ),
     Edit(
         name="a plugin is told of a removal twice",
