@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def stopped() -> Finding:
     """That a container is started after it was stopped."""
-    (found,) = (each for each in findings("node") if each.stated.name == "no-start-after-stop")
-    return found
+    return next(each for each in findings("node") if each.stated.name == "no-start-after-stop")
 
 
 def test_a_chart_shows_who_tells_whom(stopped: Finding) -> None:
