@@ -27,7 +27,7 @@ EVERY = 24
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
-COMPLETE = ("cri-service", "node", "nri-locks", "nri-setup", "plugin-sync", "plugin-updates")
+COMPLETE = ("cri-service", "node", "nri-locks", "nri-setup", "plugin-sync", "plugin-updates", "two-plugins")
 """Systems of which every mutant is caught, and every property names one."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
