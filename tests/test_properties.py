@@ -27,7 +27,17 @@ EVERY = 24
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
-COMPLETE = ("cri-service", "node", "nri-locks", "nri-setup", "plugin-sync", "plugin-updates", "two-plugins")
+COMPLETE = (
+    "cri-service",
+    "node",
+    "nri-locks",
+    "nri-plugin-contract",
+    "nri-setup",
+    "plugin-sync",
+    "plugin-updates",
+    "shared-ids",
+    "two-plugins",
+)
 """Systems of which every mutant is caught, and every property names one."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
