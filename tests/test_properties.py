@@ -35,6 +35,7 @@ COMPLETE = (
     "nri-setup",
     "plugin-sync",
     "plugin-updates",
+    "pod-records",
     "shared-ids",
     "two-plugins",
 )
