@@ -139,7 +139,7 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
 
     def calls() -> None:
         with at.lock.block():
-            joining.extend(in_threads(joins))
+            joining.start()
             assert at.waits[PLUGIN].wait(LONG)
             with at.lock.block():
                 done.append("inside-twice")
@@ -152,10 +152,10 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
         except BlockedError:
             done.append("gave up")
 
-    joining: list[threading.Thread] = []
+    joining = threading.Thread(target=joins, daemon=True)
     [calling] = in_threads(calls)
     assert at.waits[PLUGIN].wait(LONG)
-    return [calling, *joining]
+    return [calling, joining]
 
 
 def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
