@@ -13,19 +13,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fsm.building import build
-from fsm.building.claims import specify
-from fsm.building.systems import build_system
 from fsm.errors import InputError, Problem, nearest
-from fsm.properties import JointSpecification, Specification
-from fsm.reading import content, describes_system, parse, parse_properties, parse_system, states_properties
+from fsm.language.build import build
+from fsm.language.build.machine_claims import specify
+from fsm.language.build.systems import build_system
+from fsm.language.read import content, describes_system, parse, parse_properties, parse_system, states_properties
+from fsm.property.claims import JointSpecification, Specification
 
 if TYPE_CHECKING:
-    from fsm.composition import WrittenSystem
+    from fsm.language.property_file import Stated
+    from fsm.language.read import File
+    from fsm.language.system_file import WrittenSystem
     from fsm.machine import Machine
-    from fsm.reading import File
-    from fsm.statement import Stated
-    from fsm.system import System
+    from fsm.product.system import System
 
 DISTRIBUTION: Final = "container-fsm"
 

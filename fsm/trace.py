@@ -2,7 +2,7 @@
 
 An *observation* is one thing that somebody saw: a request, a reply, a signal,
 a state that was shown, an output.  Sources turn logs and recordings into
-observations; :mod:`fsm.monitoring` judges them.  The JSON form of an
+observations; :mod:`fsm.monitor` judges them.  The JSON form of an
 observation, field by field, is the trace format of ``docs/trace-format.md``.
 """
 

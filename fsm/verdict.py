@@ -1,6 +1,6 @@
 """The answer to a question, with its evidence: data, never sentences.
 
-:mod:`fsm.reporting` finds the words.
+:mod:`fsm.report` finds the words.
 """
 
 from __future__ import annotations

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.checking import examine
-from fsm.checking.searching import LIMIT
+from fsm.checker import examine
+from fsm.checker.breadth_first import LIMIT
 from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
 from fsm.library import claims, specified, systems
-from fsm.reporting import checked
+from fsm.report import check_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.evidence import Examined
-    from fsm.properties import JointSpecification, Specification
+    from fsm.property.claims import JointSpecification, Specification
+    from fsm.property.evidence import Examined
 
 
 @click.command("check")
@@ -86,10 +86,10 @@ def command(
             examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced))
     examined = [each for each in examined if each.checked]
     if form == "json":
-        click.echo(checked.json(examined), nl=False)
+        click.echo(check_report.json(examined), nl=False)
     else:
-        click.echo(checked.text(examined, width=width(), style=style, runs=runs), nl=False, color=ctx.color)
-    return checked.answer(examined).value
+        click.echo(check_report.text(examined, width=width(), style=style, runs=runs), nl=False, color=ctx.color)
+    return check_report.answer(examined).value
 
 
 def _known(

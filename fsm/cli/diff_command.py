@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.bisimulating import compare as told_apart
-from fsm.building import under
-from fsm.cli.files import write
 from fsm.cli.options import choices, complete_models, complete_profiles, width
-from fsm.comparing import choose, compare
-from fsm.drawings import find
+from fsm.cli.output import write
+from fsm.diagrams.compare import choose, compare
+from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
+from fsm.diagrams.read import find
+from fsm.equivalence import compare as told_apart
 from fsm.errors import InputError, Problem, nearest
+from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine import Machine
-from fsm.rendering.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
-from fsm.reporting import behaviour, difference
-from fsm.reporting.coloured import dot
-from fsm.table import tabulate
+from fsm.machine.table import tabulate
+from fsm.report import diff_report, equivalence_report
+from fsm.report.coloured import dot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fsm.comparing import Comparison
-    from fsm.drawings import Drawing, Found
+    from fsm.diagrams.compare import Comparison
+    from fsm.diagrams.read import Drawing, Found
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
@@ -83,7 +83,7 @@ def command(
     \b
     fsm diff container-status internal/cri/store/container/status.go
     fsm diff container-status --profile containerd-1.6 --profile containerd-2.1
-    fsm diff pod-sandbox docs/states.md:40 -o difference.svg
+    fsm diff pod-sandbox docs/states.md:40 -o diff_report.svg
     fsm diff --behaviour old.toml new.toml
     """
     form = _form(form, output)
@@ -93,14 +93,14 @@ def command(
     found, remarks = _comparison(sides, complete=complete)
     match form:
         case "json":
-            _put(difference.json(found, remarks), output, ctx)
+            _put(diff_report.json(found, remarks), output, ctx)
         case "text":
-            _put(difference.text(found, width=width(), style=_style(output), remarks=remarks), output, ctx)
+            _put(diff_report.text(found, width=width(), style=_style(output), remarks=remarks), output, ctx)
         case "dot":
             _put(dot(found), output, ctx)
         case _:
             _put(_made(found, form), output, ctx)
-    return difference.answer(found).value
+    return diff_report.answer(found).value
 
 
 def _behaviour(ctx: click.Context, sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
@@ -112,10 +112,10 @@ def _behaviour(ctx: click.Context, sides: tuple[_Side, _Side], form: str, output
     found = told_apart(tabulate(machines[0]), tabulate(machines[1]))
     called = (sides[0].name, sides[1].name)
     if form == "json":
-        _put(behaviour.json(found, called), output, ctx)
+        _put(equivalence_report.json(found, called), output, ctx)
     else:
-        _put(behaviour.text(found, called, _style(output)), output, ctx)
-    return behaviour.answer(found).value
+        _put(equivalence_report.text(found, called, _style(output)), output, ctx)
+    return equivalence_report.answer(found).value
 
 
 # -- what is compared ----------------------------------------------------------

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.building import under
-from fsm.cli.files import write
 from fsm.cli.options import complete_models, complete_profiles
+from fsm.cli.output import write
+from fsm.diagrams.draw.ascii import ascii_drawing
+from fsm.diagrams.draw.dot import dot
+from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
+from fsm.diagrams.draw.markdown import markdown
+from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.picture import Marks, picture
+from fsm.diagrams.draw.plantuml import plantuml
+from fsm.diagrams.track import track
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
-from fsm.judging import judge
+from fsm.judge import judge
+from fsm.language.build import under
 from fsm.library import load, names
-from fsm.rendering.ascii import ascii_drawing
-from fsm.rendering.dot import dot
-from fsm.rendering.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
-from fsm.rendering.markdown import markdown
-from fsm.rendering.mermaid import mermaid
-from fsm.rendering.picture import Marks, picture
-from fsm.rendering.plantuml import plantuml
-from fsm.tracking import track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from fsm.diagrams.draw.picture import Part, Picture
     from fsm.machine import Machine
-    from fsm.rendering.picture import Part, Picture
 
 SUFFIXES: Final[Mapping[str, str]] = {
     "svg": "svg",

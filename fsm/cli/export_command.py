@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.building import under
-from fsm.cli.files import write
 from fsm.cli.options import complete_models, complete_profiles
+from fsm.cli.output import write
 from fsm.errors import nearest
-from fsm.exporting.dot import dot
-from fsm.exporting.promela import promela
-from fsm.exporting.python_statemachine import python_statemachine
-from fsm.exporting.scxml import scxml
-from fsm.exporting.transitions import transitions
-from fsm.exporting.vocabulary import CannotExportError
+from fsm.interop.dot import dot
+from fsm.interop.promela import promela
+from fsm.interop.promela.vocabulary import CannotExportError
+from fsm.interop.python_statemachine.write import python_statemachine
+from fsm.interop.scxml.write import scxml
+from fsm.interop.transitions.write import transitions
+from fsm.language.build import under
 from fsm.library import load, specification
-from fsm.properties import Follows
-from fsm.reporting import model
+from fsm.property.claims import Follows
+from fsm.report import machine_report
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.properties import Property
+    from fsm.property.claims import Property
 
 
 @click.command("export")
@@ -131,4 +131,4 @@ def _text(form: str, machine: Machine, stated: Property | None, file: str) -> st
         case "python-statemachine":
             return python_statemachine(machine)
         case _:
-            return model.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
+            return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))

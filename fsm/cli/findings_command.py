@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from fsm.cli.files import write
+from fsm.checker.known_defects import findings
 from fsm.cli.options import complete_claims, style, width
-from fsm.findings import findings
-from fsm.properties import JointSpecification
-from fsm.rendering import sequence
-from fsm.reporting import found as report
+from fsm.cli.output import write
+from fsm.diagrams.draw import sequence
+from fsm.property.claims import JointSpecification
+from fsm.report import findings_report as report
 
 
 @click.command("findings")

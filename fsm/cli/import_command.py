@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from fsm.cli.files import write
-from fsm.importing import FORMS, Form, imported, read
-from fsm.importing.texts import LARGEST
+from fsm.cli.output import write
+from fsm.interop.formats import FORMS, Form, imported, read
+from fsm.interop.source_text import LARGEST
 
 STANDARD_INPUT = "-"
 

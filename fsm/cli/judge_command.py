@@ -12,19 +12,19 @@ import click
 
 from fsm.cli.options import complete_claims, complete_profiles, style, watched, width
 from fsm.errors import InputError
-from fsm.judging import judge
+from fsm.judge import judge
 from fsm.machine import LEVELS
-from fsm.reporting import Report
-from fsm.reporting.text import text
+from fsm.report import Report
+from fsm.report.text import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.errors import Problem
-    from fsm.judging import Judged
-    from fsm.model import Level
+    from fsm.judge import Judged
+    from fsm.machine import Level
 
-FORMATS: Final[Mapping[str, str]] = {"json": "data", "junit": "junit", "sarif": "sarif", "github": "github"}
+FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "sarif": "sarif", "github": "github"}
 """The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
 
 
@@ -134,7 +134,7 @@ def command(
 
 
 def _writer(form: str) -> Callable[[Report], str]:
-    writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.reporting.{FORMATS[form]}"), form)
+    writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
     return writer
 
 

@@ -8,15 +8,15 @@ import click
 
 from fsm.cli.options import width
 from fsm.library import load, load_system, names, systems
-from fsm.reporting.data import dumped
-from fsm.reporting.words import plural
+from fsm.report.json_report import dumped
+from fsm.report.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.machine import Machine
-    from fsm.reporting.data import Json
-    from fsm.system import System
+    from fsm.product.system import System
+    from fsm.report.json_report import Json
 
 
 @click.command("list")

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.building import under
 from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
+from fsm.language.build import under
 from fsm.library import claims, composition, single, specified, systems
-from fsm.mutating import fates, joint_fates, joint_mutants, mutants
-from fsm.properties import JointSpecification
-from fsm.reporting import mutants as report
+from fsm.mutation import fates, joint_fates, joint_mutants, mutants
+from fsm.property.claims import JointSpecification
+from fsm.report import mutation_report as report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.mutating import Fate, JointMutant, Mutant
-    from fsm.properties import Specification
+    from fsm.mutation import Fate, JointMutant, Mutant
+    from fsm.property.claims import Specification
 
 FEW: Final = 8
 """Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.building import under
 from fsm.errors import InputError, nearest
+from fsm.language.build import under
 from fsm.library import load, load_system, names, systems
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem as Item
 
     from fsm.machine import Machine
-    from fsm.system import System
+    from fsm.product.system import System
 
 WIDEST = 100
 

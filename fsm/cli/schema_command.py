@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.composition import WrittenSystem
-from fsm.model import Written
-from fsm.reporting.data import dumped
-from fsm.schema import schema
-from fsm.statement import Stated
+from fsm.language.machine_file import Written
+from fsm.language.property_file import Stated
+from fsm.language.schema import schema
+from fsm.language.system_file import WrittenSystem
+from fsm.report.json_report import dumped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.model import Form
+    from fsm.language.machine_file import Form
 
 FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "systems": WrittenSystem, "properties": Stated}
 
@@ -28,7 +28,7 @@ def command(form: str) -> int:
     """Print the JSON Schema of model, system or property files, for editors.
 
     \b
-    fsm schema > fsm.schema.json
+    fsm schema > fsm.language.schema.json
     fsm schema --of properties > fsm-properties.schema.json
     Then let the editor's TOML extension use it for models/*.toml.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from fsm.cli.options import choices, complete_claims, complete_profiles, machine_under, style, system_under, width
-from fsm.exploring import explore
 from fsm.library import is_system
-from fsm.reporting import composed, model
-from fsm.table import tabulate
+from fsm.machine.graph import explore
+from fsm.machine.table import tabulate
+from fsm.report import machine_report, system_report
 
 
 @click.command("show")
@@ -43,10 +43,10 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
         raise click.BadParameter(choices(state, machine.states, of="states"), param_hint="--state")
     states = set(machine.states) if state is None else {state}
     if form == "json":
-        click.echo(model.json(machine, events=events, states=states), nl=False)
+        click.echo(machine_report.json(machine, events=events, states=states), nl=False)
         return 0
     graph = None if event or state else explore(tabulate(machine))
-    written = model.text(machine, graph, events=events, states=states, width=width(), style=style)
+    written = machine_report.text(machine, graph, events=events, states=states, width=width(), style=style)
     click.echo(written, nl=False, color=ctx.color)
     return 0
 
@@ -56,5 +56,5 @@ def _system(ctx: click.Context, name: str, event: str | None, profile: str | Non
     known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
     if event is not None and event not in known:
         raise click.BadParameter(choices(event, known, of="events"), param_hint="--event")
-    click.echo(composed.text(shown, event=event, width=width(), style=style), nl=False, color=ctx.color)
+    click.echo(system_report.text(shown, event=event, width=width(), style=style), nl=False, color=ctx.color)
     return 0

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from fsm.cli.options import complete_models, complete_profiles, machine_under
-from fsm.simulating import simulate
-from fsm.table import tabulate
+from fsm.machine.simulation import simulate
+from fsm.machine.table import tabulate
 
 _TOGETHER: Final = 1_000
 """Lines written at once: a system call for each is what a long trace would wait for."""

@@ -19,20 +19,19 @@ from fsm.cli.options import (
     watched,
     width,
 )
-from fsm.composing.flattening import flatten
+from fsm.conformance.lookup import find
+from fsm.conformance.plan import steps as read_steps
+from fsm.conformance.suite import replay, run
 from fsm.library import is_system, load
 from fsm.machine import LEVELS
-from fsm.testing import report
-from fsm.testing.finding import find
-from fsm.testing.plan import steps as read_steps
-from fsm.testing.running import replay, run
+from fsm.product.flatten import flatten
+from fsm.report import conformance_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.machine import Machine
-    from fsm.model import Level
-    from fsm.testing.plan import Step
+    from fsm.conformance.plan import Step
+    from fsm.machine import Level, Machine
 
 
 @click.command("test")
@@ -130,12 +129,14 @@ def command(
                 advanced=advanced,
             )
     if form == "json":
-        click.echo(report.json(tested, again=command, least=least), nl=False)
+        click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
     else:
         click.echo(
-            report.text(tested, again=command, least=least, width=width(), style=style), nl=False, color=ctx.color
+            conformance_report.text(tested, again=command, least=least, width=width(), style=style),
+            nl=False,
+            color=ctx.color,
         )
-    return report.answer(tested, least).value
+    return conformance_report.answer(tested, least).value
 
 
 def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsm.testing.child import child
+from fsm.conformance.exec.adapter import child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SOURCE = Path(__file__).resolve().parent.parent / "systems" / "container.c"
+SOURCE = Path(__file__).resolve().parent.parent / "suts" / "container.c"
 LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 

@@ -2,10 +2,10 @@
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--rounds 2]
 
-Two models.  One is a random machine, as one table: :func:`fsm.exploring.explore`
+Two models.  One is a random machine, as one table: :func:`fsm.machine.graph.explore`
 here, and in Promela a process that looks the next state up in the same table.
 The other is a product, several counters side by side, which nobody builds
-beforehand: :func:`fsm.checking.searching.search` here, as for every property,
+beforehand: :func:`fsm.checker.breadth_first.search` here, as for every property,
 and in Promela as many processes of the exported counter.
 
 SPIN is compiled with ``-O2`` and searches all states, without reduction, depth
@@ -28,16 +28,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from machines import counter
 from spin import GCC, SPIN
 
-from fsm.checking.instants import Steps
-from fsm.checking.searching import Edge, search
-from fsm.exploring import explore
-from fsm.exporting.promela import promela
-from fsm.table import Table, Way, tabulate
+from fsm.checker.breadth_first import Edge, search
+from fsm.checker.instants import Steps
+from fsm.interop.promela import promela
+from fsm.machine.graph import explore
+from fsm.machine.table import Table, Way, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

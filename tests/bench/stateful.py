@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from fsm.conformance.executor import Cover
+from fsm.conformance.oracle import oracle
+from fsm.conformance.simulated import Simulated
+from fsm.conformance.stateful import walker
 from fsm.library import load
-from fsm.testing.oracle import oracle
-from fsm.testing.simulated import Simulated
-from fsm.testing.stateful import walker
-from fsm.testing.system import UnsupportedError
-from fsm.testing.walking import Cover
+from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:
     from fsm.machine import Machine

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fsm.diagrams.draw.dot import dot
+from fsm.diagrams.draw.image import digest
+from fsm.diagrams.draw.markdown import markdown
+from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.picture import picture
+from fsm.diagrams.draw.plantuml import plantuml
 from fsm.library import load, names
-from fsm.rendering.dot import dot
-from fsm.rendering.image import digest
-from fsm.rendering.markdown import markdown
-from fsm.rendering.mermaid import mermaid
-from fsm.rendering.picture import picture
-from fsm.rendering.plantuml import plantuml
 
 DIAGRAMS = Path(__file__).resolve().parent.parent.parent / "diagrams"
 AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f markdown"

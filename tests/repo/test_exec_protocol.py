@@ -10,7 +10,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from fsm.testing import child, process
+from fsm.conformance.exec import adapter, transport
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "exec-protocol.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
 def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
     """By the same steps."""
     log = tmp_path / "asked"
-    door = child.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
+    door = adapter.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
     door.reset()
     seen = [(door.do(event), door.shows()) for event in ("push", "pull")]
     door.close()
@@ -61,22 +61,22 @@ def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_keys_are_those_of_the_protocol() -> None:
-    assert _keys(child.Greeting) == _cells("The greeting")
-    assert _keys(child.Answer) == _cells("Answers")
-    assert set(get_args(child.Ability)) == set(re.findall(r"(?:^|\. )`(\w+)`: ", TEXT, re.MULTILINE))
+    assert _keys(adapter.Greeting) == _cells("The greeting")
+    assert _keys(adapter.Answer) == _cells("Answers")
+    assert set(get_args(adapter.Ability)) == set(re.findall(r"(?:^|\. )`(\w+)`: ", TEXT, re.MULTILINE))
 
 
 @pytest.mark.parametrize("example", _cells("Requests"))
 def test_requests_are_written_as_shown(example: str) -> None:
-    assert example == msgspec.json.encode(msgspec.json.decode(example, type=child.Request)).decode()
+    assert example == msgspec.json.encode(msgspec.json.decode(example, type=adapter.Request)).decode()
 
 
 def test_every_request_is_shown() -> None:
-    assert set(_keys(child.Request)) == {key for each in _cells("Requests") for key in msgspec.json.decode(each)}
+    assert set(_keys(adapter.Request)) == {key for each in _cells("Requests") for key in msgspec.json.decode(each)}
 
 
 def test_the_limits_are_those_that_are_said() -> None:
-    assert (child.START, child.TIMEOUT, child.GRACE) == (30, 5, 2)
-    assert (process.LONGEST, process.KEPT) == (2**20, 5)
+    assert (adapter.START, adapter.TIMEOUT, adapter.GRACE) == (30, 5, 2)
+    assert (transport.LONGEST, transport.KEPT) == (2**20, 5)
     for each in ("within 30 seconds", "within 5 seconds", "two seconds later", "a mebibyte", "the last five lines"):
         assert each in " ".join(TEXT.split())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.findings import findings
-from fsm.properties import JointSpecification
-from fsm.rendering import sequence
-from fsm.reporting import found as report
+from fsm.checker.known_defects import findings
+from fsm.diagrams.draw import sequence
+from fsm.property.claims import JointSpecification
+from fsm.report import findings_report as report
 
 if TYPE_CHECKING:
-    from fsm.findings import Finding
+    from fsm.checker.known_defects import Finding
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "findings"
 

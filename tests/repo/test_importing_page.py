@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fsm.importing import FORMS, imported
-from fsm.rules import RULES
+from fsm.interop.formats import FORMS, imported
+from fsm.language.codes import RULES
 
 TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "importing.md").read_text(encoding="utf-8")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fsm.building import build, under
-from fsm.reading import parse
-from fsm.rules import RULES
-from fsm.schema import schema
-from fsm.table import tabulate
+from fsm.language.build import build, under
+from fsm.language.codes import RULES
+from fsm.language.read import parse
+from fsm.language.schema import schema
+from fsm.machine.table import tabulate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "model-language.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.building import build
-from fsm.building.claiming import KINDS
-from fsm.building.claims import specify
-from fsm.building.conditions import WORDS
-from fsm.checking import examine
-from fsm.evidence import Proved
-from fsm.reading import parse, parse_properties
-from fsm.rules import RULES
-from fsm.schema import schema
-from fsm.statement import Stated
+from fsm.checker import examine
+from fsm.language.build import build
+from fsm.language.build.claims import KINDS
+from fsm.language.build.machine_claims import specify
+from fsm.language.build.machine_conditions import WORDS
+from fsm.language.codes import RULES
+from fsm.language.property_file import Stated
+from fsm.language.read import parse, parse_properties
+from fsm.language.schema import schema
+from fsm.property.evidence import Proved
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.properties import Specification
+    from fsm.property.claims import Specification
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 TEXT = (DOCS / "property-language.md").read_text(encoding="utf-8")

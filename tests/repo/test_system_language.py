@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.building import build
-from fsm.building.joint_conditions import WORDS
-from fsm.building.systems import build_system
-from fsm.composing import Composed
-from fsm.composition import WrittenSystem
-from fsm.exploring import explore
-from fsm.reading import parse, parse_system
-from fsm.rules import RULES
-from fsm.schema import schema
+from fsm.language.build import build
+from fsm.language.build.system_conditions import WORDS
+from fsm.language.build.systems import build_system
+from fsm.language.codes import RULES
+from fsm.language.read import parse, parse_system
+from fsm.language.schema import schema
+from fsm.language.system_file import WrittenSystem
+from fsm.machine.graph import explore
+from fsm.product import Composed
 
 if TYPE_CHECKING:
     from fsm.machine import Machine

@@ -8,9 +8,9 @@ from typing import get_args
 
 import msgspec
 
-from fsm.judging import judge
-from fsm.rules import RULES
-from fsm.sources.observations import Header
+from fsm.judge import judge
+from fsm.language.codes import RULES
+from fsm.recordings.json_lines import Header
 from fsm.trace import Observation, Phase
 from fsm.verdict import Holds
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fsm.driving import Driver
 from fsm.library import load
+from fsm.machine.driver import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.reference.eventq import EventQueue
+    from fsm.reference.events.queue import EventQueue
     from fsm.reference.nri.api import NRI
     from fsm.reference.nri.domain import Domain, Domains
 
@@ -66,7 +66,7 @@ class Component:
     def start(self) -> None:
         """Begin, on a task of its own; what was stopped before ends at once.
 
-        Raises :class:`~fsm.driving.NoWayError` where it was started before.
+        Raises :class:`~fsm.machine.driver.NoWayError` where it was started before.
         """
         if self.state == "closed":
             self.position.take("starts")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
-from fsm.building import under
-from fsm.driving import Driver
+from fsm.language.build import under
 from fsm.library import load
+from fsm.machine.driver import Driver
 from fsm.reference.criservice.service import CRIService, Parts, exit_process
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.reference.criservice.components import Component, Queue, Registration
-    from fsm.reference.criservice.monitor import EventMonitor
+    from fsm.reference.criservice.event_monitor import EventMonitor
     from fsm.reference.criservice.streaming import StreamingServer
     from fsm.reference.criservice.syncer import Syncer
 

@@ -12,17 +12,17 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from fsm.reference.backoff import LoopClock
 from fsm.reference.criservice.components import driver, until
 from fsm.reference.criservice.syncer import Syncer
+from fsm.reference.events.backoff import LoopClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from fsm.reference.backoff import Clock
     from fsm.reference.criservice.components import Component, Queue, Registration
-    from fsm.reference.criservice.monitor import EventMonitor
+    from fsm.reference.criservice.event_monitor import EventMonitor
     from fsm.reference.criservice.streaming import StreamingServer
+    from fsm.reference.events.backoff import Clock
     from fsm.reference.nri.messages import Container, Pod
 
 _log = logging.getLogger(__name__)

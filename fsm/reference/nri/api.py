@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Final
 from fsm.reference.nri.config import default_config
 from fsm.reference.nri.connection import Terms
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.errors import (
+from fsm.reference.nri.entities import Memory
+from fsm.reference.nri.lifecycle import AS, Lifecycle
+from fsm.reference.nri.listing import remember
+from fsm.reference.nri.messages import NOTHING, Request
+from fsm.reference.nri.nri_errors import (
     EvictionsFailedError,
     NRIError,
     RegistrationError,
     UnimplementedError,
     UpdatesFailedError,
 )
-from fsm.reference.nri.lifecycle import AS, Lifecycle
-from fsm.reference.nri.listing import remember
-from fsm.reference.nri.memory import Memory
-from fsm.reference.nri.messages import NOTHING, Request
 from fsm.reference.nri.plugins import Plugins, came
 from fsm.reference.nri.subscribing import known
 from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
@@ -77,7 +77,7 @@ class NRI:
     >>> nri.start_container(Pod(id="p1"), Container(id="c1"))
     Traceback (most recent call last):
         ...
-    fsm.reference.nri.errors.NRIStoppedError: the NRI interface was stopped; make a new one
+    fsm.reference.nri.nri_errors.NRIStoppedError: the NRI interface was stopped; make a new one
     """
 
     def __init__(

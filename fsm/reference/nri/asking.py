@@ -6,7 +6,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fsm.reference.nri.errors import PluginLateError, PluginLostError
+from fsm.reference.nri.nri_errors import PluginLateError, PluginLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ class Line:
     >>> line.ask(lambda: 6 * 7, until=Clock().now() + 10)
     Traceback (most recent call last):
         ...
-    fsm.reference.nri.errors.PluginLostError: it is closed
+    fsm.reference.nri.nri_errors.PluginLostError: it is closed
     """
 
     def __init__(self, clock: Clock, here: threading.local) -> None:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar, 
 from fsm.reference.nri.asking import Line
 from fsm.reference.nri.clock import Clock
 from fsm.reference.nri.config import REGISTRATION, REQUEST
-from fsm.reference.nri.errors import (
+from fsm.reference.nri.entities import driver
+from fsm.reference.nri.nri_errors import (
     NRIError,
     PluginFailedError,
     PluginLateError,
     PluginLostError,
     RegistrationError,
 )
-from fsm.reference.nri.memory import driver
 from fsm.reference.nri.subscribing import EVENTS, subscribed
 
 if TYPE_CHECKING:

@@ -6,7 +6,12 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from fsm.reference.nri.errors import DuplicateDomainError, EvictionsFailedError, UnknownDomainError, UpdatesFailedError
+from fsm.reference.nri.nri_errors import (
+    DuplicateDomainError,
+    EvictionsFailedError,
+    UnknownDomainError,
+    UpdatesFailedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,7 +59,7 @@ class Domains:
     >>> domains.domain("moby")
     Traceback (most recent call last):
         ...
-    fsm.reference.nri.errors.UnknownDomainError: no domain is called 'moby'; none is registered
+    fsm.reference.nri.nri_errors.UnknownDomainError: no domain is called 'moby'; none is registered
     """
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:

@@ -6,8 +6,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.nri.errors import NRIError, NRIStoppedError, ReentrantError, UnimplementedError
-from fsm.reference.nri.memory import driver
+from fsm.reference.nri.entities import driver
+from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError, UnimplementedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

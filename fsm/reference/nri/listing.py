@@ -9,7 +9,7 @@ from fsm.reference.nri.messages import ContainerState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.reference.nri.memory import Memory
+    from fsm.reference.nri.entities import Memory
     from fsm.reference.nri.messages import Container
 
 LISTED: Final = {

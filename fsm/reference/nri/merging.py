@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.nri.errors import ConflictError, NRIError
 from fsm.reference.nri.messages import Update
+from fsm.reference.nri.nri_errors import ConflictError, NRIError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Merged:
     >>> merged.add("20-b", Answer(adjust={"env.A": "2"}))
     Traceback (most recent call last):
         ...
-    fsm.reference.nri.errors.ConflictError: plugins '20-b' and '10-a' both set env.A of container c1
+    fsm.reference.nri.nri_errors.ConflictError: plugins '20-b' and '10-a' both set env.A of container c1
     >>> merged.adjust
     {'env.A': '1'}
     """

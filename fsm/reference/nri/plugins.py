@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from fsm.reference.nri.connection import Connection
-from fsm.reference.nri.errors import NRIError
 from fsm.reference.nri.merging import Merged
+from fsm.reference.nri.nri_errors import NRIError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

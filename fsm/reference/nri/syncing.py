@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from fsm.reference.nri.clock import Clock
-from fsm.reference.nri.errors import BlockedError
+from fsm.reference.nri.nri_errors import BlockedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ class SyncLock:
     ...     pass
     Traceback (most recent call last):
         ...
-    fsm.reference.nri.errors.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
+    fsm.reference.nri.nri_errors.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
     >>> with lock.joining(timeout=1):
     ...     pass
     """

@@ -5,6 +5,6 @@
 :mod:`~fsm.reference.pods.stages` what a run makes, and takes back, in order.
 :mod:`~fsm.reference.pods.names`, :mod:`~fsm.reference.pods.metadata`,
 :mod:`~fsm.reference.pods.network` and :mod:`~fsm.reference.pods.containers`
-are what a pod holds, and :mod:`~fsm.reference.pods.as_written` is what
+are what a pod holds, and :mod:`~fsm.reference.pods.upstream` is what
 containerd does otherwise.
 """

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from fsm.reference.container import ABSENT, CallError
-from fsm.reference.world import WorldError
+from fsm.reference.container.container import ABSENT, CallError
+from fsm.reference.container.world import WorldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.reference.container import Container
+    from fsm.reference.container.container import Container
 
 
 class Containers(Protocol):
-    """The containers of all pods; every method may raise :class:`~fsm.reference.world.WorldError`."""
+    """The containers of all pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
 
     def create(self, pod: str) -> None:
         """Make another container in *pod*."""
@@ -48,8 +48,8 @@ class Inside:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from fsm.reference.container import Container
-    >>> from fsm.testing.reference_container import SimulatedWorld
+    >>> from fsm.reference.container.container import Container
+    >>> from fsm.reference.container.sut import SimulatedWorld
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     inside = Inside(lambda pod: Container(Path(folder, pod), SimulatedWorld(Path(folder, pod))))
     ...     inside.create("pod")

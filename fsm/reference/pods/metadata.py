@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference import files
-from fsm.reference.world import Exit
+from fsm.reference.container import files
+from fsm.reference.container.world import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

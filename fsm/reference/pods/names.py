@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsm.reference.world import WorldError
+from fsm.reference.container.world import WorldError
 
 
 class TakenError(WorldError):

@@ -6,7 +6,7 @@ import os
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fsm.reference.world import WorldError
+from fsm.reference.container.world import WorldError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
 class Network(Protocol):
-    """What sets up the networks of pods; every method may raise :class:`~fsm.reference.world.WorldError`."""
+    """What sets up the networks of pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
 
     def setup(self, pod: str) -> None:
         """Set up the network of *pod*; what a failure leaves is for :meth:`teardown`."""

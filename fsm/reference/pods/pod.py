@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.building import under
-from fsm.driving import Driver
+from fsm.language.build import under
 from fsm.library import load as machine
+from fsm.machine.driver import Driver
 from fsm.reference.pods.metadata import Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.driving import Position
-    from fsm.reference.world import Exit
+    from fsm.machine.driver import Position
+    from fsm.reference.container.world import Exit
 
 
 STOPPED: Final[Mapping[str, tuple[str, ...]]] = {

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from uuid import uuid4
 
 from fsm.machine import ANY_ERROR
-from fsm.reference.backoff import EventMonitor, HandlerError
-from fsm.reference.container import ABSENT, PLAIN_ERROR, CallError
+from fsm.reference.container.container import ABSENT, PLAIN_ERROR, CallError
+from fsm.reference.events.backoff import EventMonitor, HandlerError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.names import Names
 from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status, driver
 from fsm.reference.pods.stages import FAULTS, BackwardsError, Stage, make, unmake
-from fsm.reference.podsandbox.controller import Record
+from fsm.reference.sandbox.controller import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Self
 
-    from fsm.driving import Position
     from fsm.machine import Outcome
-    from fsm.reference.backoff import Clock
+    from fsm.machine.driver import Position
+    from fsm.reference.container.world import Exit
+    from fsm.reference.events.backoff import Clock
     from fsm.reference.pods.containers import Containers
     from fsm.reference.pods.network import Network
-    from fsm.reference.podsandbox.controller import Controller
-    from fsm.reference.world import Exit
+    from fsm.reference.sandbox.controller import Controller
 
 T = TypeVar("T")
 
@@ -44,15 +44,15 @@ READY: Final = "SANDBOX_READY"
 class Pods:
     """All pods, written down in *root*; *clock* says when what could not be written down is tried again.
 
-    Methods for calls raise :class:`~fsm.reference.container.CallError` for an
+    Methods for calls raise :class:`~fsm.reference.container.container.CallError` for an
     error reply.  For one event loop; calls on one pod are made one after the
     other.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from fsm.reference.pods.network import Leases
-    >>> from fsm.reference.podsandbox.controller import Controller
-    >>> from fsm.reference.podsandbox.processes import Processes
+    >>> from fsm.reference.sandbox.controller import Controller
+    >>> from fsm.reference.sandbox.processes import Processes
     >>> async def life(folder: Path) -> None:
     ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
     ...         pods = Pods(folder / "pods", controller, Leases(folder / "network"))

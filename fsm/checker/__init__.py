@@ -1,0 +1,164 @@
+"""Whether a property holds of a machine: proved, refuted by a shortest counterexample, or not decided.
+
+Every claim is decided by exhausting what the machine can reach, and each kind
+by a module of its own: :mod:`~fsm.checker.safety`,
+:mod:`~fsm.checker.idempotence`, :mod:`~fsm.checker.liveness`,
+:mod:`~fsm.checker.refinement`, :mod:`~fsm.checker.matches_drawing`.  A search that
+would go beyond its limit says so and decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from fsm.checker.breadth_first import LIMIT, LimitError
+from fsm.checker.cones import Cones, joint_listener
+from fsm.checker.idempotence import check_idempotent
+from fsm.checker.instants import Stepping, own
+from fsm.checker.liveness import check_leads_to
+from fsm.checker.matches_drawing import check_matches
+from fsm.checker.refinement import check_follows, check_refines, followed
+from fsm.checker.safety import check_always, check_never, check_reachable
+from fsm.language.build import under
+from fsm.machine.calls import TooManyError
+from fsm.machine.graph import explore
+from fsm.machine.table import Table, tabulate
+from fsm.product import Composed
+from fsm.product.system import System
+from fsm.property.claims import (
+    NO_PROFILE,
+    Always,
+    Counts,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+)
+from fsm.property.evidence import Checked, Examined
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from fsm.machine import Machine
+    from fsm.machine.table import Stepped
+    from fsm.property.claims import Claim, JointSpecification, Property, Specification
+    from fsm.property.evidence import Conclusion
+
+
+def check(
+    stated: Property, machine: Table | Stepping | Cones, *, profile: str | None = None, limit: int = LIMIT
+) -> Checked:
+    """The conclusion on *stated* of *machine*, which is as *profile* has it.
+
+    Who checks many properties of one machine passes its steps, which are
+    made once. *limit* bounds the states of each search.  Expected linear in the states
+    and transitions of the machine, times those of the claim.
+
+    >>> from fsm.library import load, specification
+    >>> from fsm.machine.table import tabulate
+    >>> stated = specification("container-status").properties[0]
+    >>> type(check(stated, tabulate(load("container-status"))).conclusion).__name__
+    'Proved'
+    """
+    nothing = Counts(states=0, transitions=0, depth=0)
+    try:
+        if isinstance(machine, Table):
+            machine = Stepping(machine)
+        stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
+        conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
+    except LimitError as error:
+        conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
+    except TooManyError:
+        conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), nothing
+    return Checked(
+        of=stated, profile=profile, conclusion=conclusion, expected=stated.expected(profile), searched=searched
+    )
+
+
+def examine(
+    specification: Specification | JointSpecification,
+    profile: str | None = None,
+    *,
+    only: Collection[str] | None = None,
+    limit: int = LIMIT,
+    advanced: Callable[[], None] = lambda: None,
+) -> Examined:
+    """The conclusion on everything in *specification*, of the machine as *profile* has it.
+
+    *only* names the properties that are asked for; *advanced* is called after
+    each.  The size that is expected of a system is that of the largest cone
+    that all of its properties need, so with *only* none is.
+    """
+    described = specification.machine
+    machine = _under(described, profile)
+    joint = isinstance(machine, System)
+    stepping = Cones(system=machine) if isinstance(machine, System) else Stepping(tabulate(machine))
+    checked = []
+    for stated in specification.properties:
+        if only is None or stated.name in only:
+            checked.append(check(stated, stepping, profile=profile, limit=limit))
+            advanced()
+    return Examined(
+        machine=described,
+        profile=profile,
+        counts=stepping.counts() if isinstance(stepping, Cones) else counted(own(stepping.table)),
+        expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
+        checked=tuple(checked),
+    )
+
+
+def _under(described: Machine | System, profile: str | None) -> Machine | System:
+    if isinstance(described, System):
+        return described.profiles[profile].system if profile else described
+    return under(described, profile) if profile else described
+
+
+def counted(table: Stepped) -> Counts:
+    """The size of all that *table* can reach."""
+    graph = explore(table)
+    return Counts(
+        states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
+    )
+
+
+def _conclude(claim: Claim, stepping: Stepping, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
+    match claim:
+        case Idempotent():
+            return check_idempotent(claim, stepping, limit)
+        case Always():
+            return check_always(claim, stepping, limit)
+        case Never():
+            return check_never(claim, stepping, limit)
+        case Reachable():
+            return check_reachable(claim, stepping, limit)
+        case LeadsTo():
+            return check_leads_to(claim, stepping, limit)
+        case Follows(other=other) if isinstance(stepping.table, Composed):
+            listening = joint_listener(stepping.table.system, claim, alike(other, profile))
+            return followed(stepping.table, listening, limit)
+        case _:
+            return _compare(claim, own(stepping.table), profile, limit)
+
+
+def _compare(
+    claim: Follows | Refines | MatchesDiagram, table: Table, profile: str | None, limit: int
+) -> tuple[Conclusion, Counts]:
+    """The conclusion on a claim that speaks of something else beside the machine."""
+    match claim:
+        case Follows(other=other):
+            return check_follows(table, tabulate(alike(other, profile)), limit)
+        case Refines(other=other, overlap=overlap):
+            return check_refines(table, tabulate(alike(other, profile)), overlap, limit)
+        case MatchesDiagram():
+            return check_matches(claim, table.machine)
+        case _:
+            assert_never(claim)
+
+
+def alike(other: Machine, profile: str | None) -> Machine:
+    """*other* as *profile* has it, if it has such a profile."""
+    return under(other, profile) if profile in other.profiles and profile else other

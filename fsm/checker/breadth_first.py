@@ -1,0 +1,79 @@
+"""Breadth-first search: the shortest way to what is looked for, within a limit."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from fsm.property.claims import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.property.evidence import Taken
+
+LIMIT = 2_000_000
+"""Nodes of one search; beyond it the answer is unknown."""
+
+N = TypeVar("N")
+
+
+class LimitError(Exception):
+    """The search would go beyond its limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"more than {limit:,} states")
+
+
+class Edge(NamedTuple, Generic[N]):
+    """One step of a search; ``found`` says that it is what is looked for."""
+
+    taken: Taken
+    to: N
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched(Generic[N]):
+    """What a search found: the ``path`` to it, or ``None`` if it is nowhere; and every node it met."""
+
+    path: tuple[Taken, ...] | None
+    nodes: dict[N, int]
+    counts: Counts
+
+
+def search(start: N, following: Callable[[N], Iterable[Edge[N]]], *, limit: int = LIMIT) -> Searched[N]:
+    """A shortest path from *start* to an edge that is ``found``, in the order in which *following* gives edges.
+
+    Raises :class:`LimitError` if there are more nodes than *limit*.
+    """
+    depth = {start: 0}
+    before: dict[N, tuple[N, Taken]] = {}
+    queue = deque([start])
+    edges = deepest = 0
+    while queue:
+        node = queue.popleft()
+        for edge in following(node):
+            edges += 1
+            if edge.found:
+                path = (*way(before, node), edge.taken)
+                counts = Counts(states=len(depth), transitions=edges, depth=len(path))
+                return Searched(path=path, nodes=depth, counts=counts)
+            if edge.to not in depth:
+                deepest = depth[edge.to] = depth[node] + 1
+                if len(depth) > limit:
+                    raise LimitError(limit)
+                before[edge.to] = (node, edge.taken)
+                queue.append(edge.to)
+    return Searched(path=None, nodes=depth, counts=Counts(states=len(depth), transitions=edges, depth=deepest))
+
+
+def way(before: dict[N, tuple[N, Taken]], node: N) -> tuple[Taken, ...]:
+    """The steps that lead to *node*, each node's last step being in *before*."""
+    steps: list[Taken] = []
+    while node in before:
+        node, taken = before[node]
+        steps.append(taken)
+    return tuple(reversed(steps))

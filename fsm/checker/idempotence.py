@@ -1,0 +1,106 @@
+"""Whether a call that follows itself at once does nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsm.checker.breadth_first import Edge, search
+from fsm.checker.instants import holds
+from fsm.property.evidence import Proved, Refuted, Run, Taken, Vacuous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.checker.breadth_first import Searched
+    from fsm.checker.instants import Instant, Step, Stepping, Steps
+    from fsm.property.claims import Counts, Idempotent
+    from fsm.property.evidence import Conclusion
+
+UNSPECIFIED = "unspecified"
+"""The outcome of a call of which the specification says nothing."""
+
+
+class Node(NamedTuple):
+    """The state, how many of the two calls have replied, whether one is in progress, the state between them."""
+
+    state: int
+    calls: int = 0
+    going: bool = False
+    between: int = -1
+
+
+def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether a second call of the event, right after one that replied ok, replies ok and changes nothing.
+
+    From every state that can be reached in which no call is in progress.
+    """
+    table = stepping.table
+    automaton = twice(claim, stepping)
+    found: Searched[Node] = search(Node(table.initial), automaton.following, limit=limit)
+    if found.path is not None:
+        return Refuted(evidence=Run(initial=table.states[table.initial], steps=found.path)), found.counts
+    if not any(node.calls for node in found.nodes):
+        unmet = f"{claim.event} replies ok" + (f" and {claim.once.text}" if claim.once else "")
+        return Vacuous(unmet=unmet), found.counts
+    return Proved(), found.counts
+
+
+def twice(claim: Idempotent, stepping: Stepping) -> Twice:
+    """The automaton of *claim*."""
+    table = stepping.table
+    return Twice(
+        steps=stepping.steps([claim.once.means] if claim.once else []),
+        row=table.row[claim.event],
+        once=holds(claim.once.means, table) if claim.once else None,
+        busy=frozenset(state for _, state in table.begun),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twice:
+    """The machine, and at some moment two calls of ``row`` in a row with nothing in between."""
+
+    steps: Steps
+    row: int
+    once: Callable[[Instant], bool] | None
+    busy: frozenset[int]
+
+    def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*, the second call where nothing is said of it included."""
+        table = self.steps.table
+        if node.going or node.calls:
+            row = self.due(node)
+            if table.step(node.state, row) is None:
+                state = table.states[node.state]
+                taken = Taken(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
+                yield Edge(taken=taken, to=node, found=node.calls > 0)
+        for step in self.steps.after(node.state):
+            yield from self.taken(node, step)
+
+    def taken(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
+        """What *step* from *node* leads to: nothing, if it comes between the two calls."""
+        if node.going or node.calls:
+            if step.row == self.due(node):
+                yield from self._called(node, step)
+            return
+        yield Edge(taken=step.taken, to=Node(step.way.to))
+        if step.row == self.row and node.state not in self.busy:
+            yield from self._called(node, step)
+
+    def due(self, node: Node) -> int:
+        """The row of what must come next: the call in progress goes on, or the second one is made."""
+        return self.steps.table.end[self.row] if node.going else self.row
+
+    def _called(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
+        """What *step*, of one of the two calls, leads to."""
+        way, reply = step.way, step.taken.reply
+        second = node.calls > 0
+        bad = second and bool(way.emits)
+        if way.begins:
+            to = Node(way.to, node.calls, going=True, between=node.between)
+            yield Edge(taken=step.taken, to=to, found=bad)
+        elif second:
+            yield Edge(taken=step.taken, to=Node(way.to), found=bad or reply != "ok" or way.to != node.between)
+        elif reply == "ok" and (self.once is None or self.once(step.instants[-1])):
+            yield Edge(taken=step.taken, to=Node(way.to, 1, between=way.to))

@@ -1,0 +1,42 @@
+"""Whether a machine does what a drawing shows, and nothing that it should show beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.diagrams.compare import Where, choose, compare
+from fsm.diagrams.read import find
+from fsm.property.claims import Counts
+from fsm.property.evidence import Arrow, Misdrawn, Proved, Refuted
+
+if TYPE_CHECKING:
+    from fsm.diagrams.compare import Comparison
+    from fsm.machine import Machine
+    from fsm.property.claims import MatchesDiagram
+    from fsm.property.evidence import Conclusion
+
+
+def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
+    """The conclusion on the drawing; it was compared in so many states and moves.
+
+    Raises :class:`InputError` if the file has no drawing that can be read.
+    """
+    found = choose(machine, find(claim.path), compare)
+    searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
+    if found.equal:
+        return Proved(), searched
+    misdrawn = Misdrawn(place=found.second, lacks=_only(found, Where.FIRST), adds=_only(found, Where.SECOND))
+    return Refuted(evidence=misdrawn), searched
+
+
+def _only(found: Comparison, where: Where) -> tuple[Arrow, ...]:
+    """What is only in one of them."""
+    states = [Arrow(target=state.name) for state in found.differing_states if state.where is where]
+    moves = []
+    for move in found.differing_moves:
+        if move.where is where:
+            place = move.places[1]
+            line, column = (place.line, place.column) if place else (0, 0)
+            event = move.label or move.event
+            moves.append(Arrow(target=move.target, source=move.source, event=event, line=line, column=column))
+    return (*states, *moves)

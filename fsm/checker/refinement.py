@@ -1,0 +1,358 @@
+"""Whether one machine allows all that can be seen of another: inclusion of traces.
+
+The machine is explored together with what may be true of the other, given
+all that was seen so far: the other's *belief*, as :mod:`fsm.monitor` moves
+it.  Calls are seen by their request and their reply and may overlap; signals
+are seen if both have them; the state is seen at any time by what it shows.
+Everything else is nobody's business: the machine does it in private, and the
+other may do likewise.
+
+Of two beliefs about the other machine, with the machine itself in the same
+situation, the one that allows less is enough to look at: what the other one
+does not allow, it does not allow either (antichains: De Wulf, Doyen,
+Henzinger and Raskin, 2006).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsm.checker.breadth_first import Edge, search
+from fsm.checker.instants import Steps, own
+from fsm.machine import ANY_ERROR
+from fsm.machine.calls import Dynamics
+from fsm.machine.calls.configuration import within
+from fsm.property.evidence import Proved, Refuted, Run, Taken, Unexplained, Vacuous
+from fsm.trace import Observation, key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fsm.checker.breadth_first import Searched
+    from fsm.checker.instants import Step
+    from fsm.machine import Event
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.table import Stepped, Table, Way
+    from fsm.property.claims import Counts
+    from fsm.property.evidence import Conclusion
+    from fsm.trace import Phase
+
+ASKED = -1
+BEGUN = -2
+LEFT = -3
+"""Stages of a call in progress; an index of the table's ways is how it ended."""
+
+
+class Call(NamedTuple):
+    """A call in progress: its row, and how far it is."""
+
+    row: int
+    stage: int
+
+
+class Node(NamedTuple):
+    """The state, the calls in progress, and the number of a belief about the other machine."""
+
+    state: int
+    calls: tuple[Call, ...]
+    belief: int
+
+
+def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether *other* allows all that can be seen of *table* with *overlap* calls in progress at a time.
+
+    With no overlap calls are single steps.  Raises :class:`TooManyError` if
+    what may be true of *other* grows beyond bounds.
+    """
+    product = _Product(table=table, believing=believing(table, other), overlap=overlap)
+    start = Node(table.initial, (), product.believing.initial)
+    found: Searched[Node] = search(start, product.following, limit=limit)
+    return _concluded(found, product.believing, table)
+
+
+def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether the outputs of *table*, as events, are a run of *other*; those it does not know are left out.
+
+    Signals that both have are the same; what else *other* has, but for what
+    is hidden, does not happen.
+    """
+    return followed(table, listener(table, other), limit)
+
+
+def followed(table: Stepped, listening: Listener, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether the machine that is *listening* can explain all that *table* tells it."""
+    steps = Steps(table)
+
+    def following(node: Node) -> Iterator[Edge[Node]]:
+        for step in steps.after(node.state):
+            belief = listening.after(node.belief, step)
+            yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
+
+    found: Searched[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
+    return _concluded(found, listening.believing, table)
+
+
+def listener(table: Table, other: Table) -> Listener:
+    """What *other* makes of the outputs of *table*."""
+    shared = {
+        each.index: each.event.name
+        for each in table.rows
+        if each.event.kind == "signal"
+        and each.event.name in other.row
+        and other.rows[other.row[each.event.name]].event.kind == "signal"
+    }
+    return Listener(believing=believing(table, other, whole=True), shared=shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """The other machine, which hears outputs as its events, and the signals that both have, by row."""
+
+    believing: Believing
+    shared: Mapping[int, str]
+
+    def after(self, belief: int, step: Step) -> int:
+        """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
+        for event in self.heard(step):
+            if belief >= 0:
+                belief = self.believing.after(belief, Observation(event=event))
+        return belief
+
+    def heard(self, step: Step) -> tuple[str, ...]:
+        """What *step* tells the other machine; it may not know all of it."""
+        return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
+
+
+def _concluded(found: Searched[Node], beliefs: Believing, table: Stepped) -> tuple[Conclusion, Counts]:
+    other = beliefs.dynamics.table
+    if found.path is not None:
+        run = Run(initial=table.states[table.initial], steps=found.path)
+        last = found.path[-1]
+        shows = own(table).machine.states[last.target].shows if last.event == SIGHT else ""
+        states = tuple(other.states[state] for state in beliefs.refused)
+        return Refuted(
+            evidence=Unexplained(run=run, other=other.machine.name, states=states, shows=shows)
+        ), found.counts
+    if not beliefs.tried:
+        return Vacuous(unmet=f"an event of {other.machine.name}"), found.counts
+    return Proved(), found.counts
+
+
+SIGHT = ""
+"""The event of a step in which somebody reads the state."""
+
+
+def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
+    """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
+    names = dict(other.row)
+    names |= {event.rpc: other.row[event.name] for event in other.machine.events.values() if event.rpc}
+    known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
+    unseen = tuple(
+        row.index
+        for row in other.rows
+        if not row.ends
+        and (
+            row.event.kind == "hidden"
+            or (not whole and row.event.kind == "signal" and not known & {row.event.name, row.event.rpc})
+        )
+    )
+    return Believing(dynamics=Dynamics(table=other, unseen=unseen, names=names))
+
+
+@dataclass(slots=True, kw_only=True)
+class Believing:
+    """Beliefs about the other machine, by number, and where each observation leads."""
+
+    dynamics: Dynamics
+    tried: bool = False
+    refused: tuple[int, ...] = ()
+    _known: list[Possibilities] = field(default_factory=list)
+    _number: dict[Possibilities, int] = field(default_factory=dict)
+    _after: dict[tuple[int, Observation], int] = field(default_factory=dict)
+    _compared: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    @property
+    def initial(self) -> int:
+        """Of the other machine at its beginning."""
+        return self._numbered(self.dynamics.beginning())
+
+    @property
+    def everything(self) -> int:
+        """Where nothing is known of the other machine."""
+        return self._numbered(self.dynamics.everything())
+
+    def called(self, event: Event) -> str:
+        """What the other machine knows *event* by: its name on the wire, or else its name."""
+        return event.rpc if event.rpc in self.dynamics.names else event.name
+
+    def after(self, belief: int, seen: Observation) -> int:
+        """The belief that *seen* leaves of *belief*; -1 if nothing explains it."""
+        if seen.event and seen.event not in self.dynamics.names:
+            return belief
+        self.tried = self.tried or bool(seen.event)
+        found = self._after.get((belief, seen))
+        if found is None:
+            left = self.dynamics.observed(self._known[belief], key(seen)).possibilities
+            # Which deviations of a profile a possibility rests on is nobody's question here:
+            # kept, they would tell apart what is otherwise the same.
+            left = frozenset(each._replace(deviations=()) for each in left)
+            found = self._after[belief, seen] = self._numbered(left) if left else -1
+        if found < 0:
+            self.refused = tuple(sorted({each.state for each in self._known[belief]}))
+        return found
+
+    def least(self, belief: int, beside: list[int]) -> int:
+        """*belief*, or one of *beside* that allows no more than it does; *beside* keeps those that allow least."""
+        for known in beside:
+            if known == belief or self._within(known, belief):
+                return known
+        beside[:] = [known for known in beside if not self._within(belief, known)]
+        beside.append(belief)
+        return belief
+
+    def _within(self, less: int, more: int) -> bool:
+        known = self._compared.get((less, more))
+        if known is None:
+            known = self._compared[less, more] = within(self._known[less], self._known[more])
+        return known
+
+    def _numbered(self, possibilities: Possibilities) -> int:
+        number = self._number.get(possibilities)
+        if number is None:
+            number = self._number[possibilities] = len(self._known)
+            self._known.append(possibilities)
+        return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Product:
+    """The machine, its calls in progress, and what may be true of the other."""
+
+    table: Table
+    believing: Believing
+    overlap: int
+    met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
+
+    def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*, towards what allows least of what was met so far."""
+        for edge in self._steps(node):
+            to = edge.to
+            if edge.found or to.belief < 0:
+                yield edge
+                continue
+            least = self.believing.least(to.belief, self.met.setdefault((to.state, to.calls), []))
+            yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
+
+    def _steps(self, node: Node) -> Iterator[Edge[Node]]:
+        yield self._sight(node)
+        alone = self.overlap == 0 and bool(node.calls)
+        if not alone:
+            yield from self._events(node)
+        for index, call in enumerate(node.calls):
+            others = node.calls[:index] + node.calls[index + 1 :]
+            yield from self._goes_on(node, call, others)
+
+    def _sight(self, node: Node) -> Edge[Node]:
+        """Somebody reads the state."""
+        table = self.table
+        belief = self.believing.after(node.belief, Observation(shows=table.shows[node.state]))
+        name = table.states[node.state]
+        taken = Taken(event=SIGHT, source=name, target=name)
+        return Edge(taken=taken, to=node._replace(belief=belief), found=belief < 0)
+
+    def _events(self, node: Node) -> Iterator[Edge[Node]]:
+        for row in self.table.rows:
+            if row.ends:
+                continue
+            if row.event.kind == "call":
+                if len(node.calls) < max(1, self.overlap):
+                    yield self._asked(node, row.index)
+            else:
+                for way in self.ways(node.state, row.index):
+                    yield self._happened(node, row.index, way)
+
+    def _asked(self, node: Node, row: int) -> Edge[Node]:
+        table = self.table
+        event = table.rows[row].event
+        belief = self.believing.after(node.belief, Observation(event=self._name(row), phase="request"))
+        name = table.states[node.state]
+        taken = Taken(event=event.name, source=name, target=name, phase="request")
+        calls = tuple(sorted((*node.calls, Call(row, ASKED))))
+        return Edge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
+
+    def _happened(self, node: Node, row: int, way: tuple[int, Way | None]) -> Edge[Node]:
+        """A signal, or something hidden; if it interrupts, nobody gets a reply any more."""
+        event = self.table.rows[row].event
+        to, _ = way
+        belief = node.belief
+        if event.kind == "signal":
+            belief = self.believing.after(belief, Observation(event=self._name(row)))
+        calls = node.calls
+        if event.interrupts:
+            for call in calls:
+                if belief >= 0:
+                    belief = self._said(belief, call.row, "lost")
+            calls = ()
+        taken = self._taken(node.state, row, way)
+        return Edge(taken=taken, to=Node(to, calls, belief), found=belief < 0)
+
+    def _goes_on(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[Edge[Node]]:
+        table = self.table
+        if call.stage >= 0 or call.stage == LEFT:
+            yield from self._replies(node, call, others)
+            return
+        row = call.row if call.stage == ASKED else table.end[call.row]
+        ways = self.ways(node.state, row)
+        if not ways:  # another event took the entity away: nothing is specified of how the call ends
+            belief = self._said(node.belief, call.row, "lost")
+            name = table.states[node.state]
+            taken = Taken(event=table.rows[call.row].event.name, source=name, target=name, phase="lost")
+            yield Edge(taken=taken, to=Node(node.state, others, belief), found=False)
+        for to, way in ways:
+            stage = LEFT if way is None else BEGUN if way.begins else way.index
+            calls = tuple(sorted((*others, Call(call.row, stage))))
+            yield Edge(taken=self._taken(node.state, row, (to, way)), to=Node(to, calls, node.belief))
+
+    def _replies(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[Edge[Node]]:
+        table = self.table
+        name = table.states[node.state]
+        event = table.rows[call.row].event.name
+        for reply in self._choices(call):
+            belief = self._said(node.belief, call.row, "reply", reply)
+            taken = Taken(event=event, source=name, target=name, reply=reply, phase="reply")
+            yield Edge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
+
+    def _choices(self, call: Call) -> tuple[str, ...]:
+        """The replies of a call that has ended; those that are indefinite tell nothing, and are left out."""
+        replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
+        other = self.believing.dynamics.table.machine
+        if ANY_ERROR not in replies:
+            return replies
+        mentioned = {code for way in self.believing.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
+        return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))
+
+    def ways(self, state: int, row: int) -> tuple[tuple[int, Way | None], ...]:
+        """Every outcome with the state it leads to; where the specification is silent, any state and no outcome."""
+        ways = self.table.step(state, row)
+        if ways is None:
+            return tuple((to, None) for to in range(len(self.table.states)))
+        return tuple((way.to, way) for way in ways)
+
+    def _taken(self, state: int, row: int, way: tuple[int, Way | None]) -> Taken:
+        table = self.table
+        to, outcome = way
+        return Taken(
+            event=table.rows[row].event.name,
+            source=table.states[state],
+            target=table.states[to],
+            outcome=outcome.name if outcome else "unspecified",
+            emits=outcome.emits if outcome else (),
+            ends=table.rows[row].ends,
+        )
+
+    def _said(self, belief: int, row: int, phase: Phase, reply: str = "") -> int:
+        return self.believing.after(belief, Observation(event=self._name(row), phase=phase, reply=reply))
+
+    def _name(self, row: int) -> str:
+        return self.believing.called(self.table.rows[row].event)

@@ -1,0 +1,181 @@
+"""What is always so, what never happens, what can happen: searches of a machine beside a small automaton.
+
+The automaton remembers how many conditions of a sequence have held, one after
+the other; ``until`` makes it forget.  Taking each at the first instant at
+which it holds loses no run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.checker.breadth_first import Edge, search
+from fsm.checker.instants import holds
+from fsm.machine.conditions import All, Not, Said
+from fsm.property.claims import Counts
+from fsm.property.evidence import Proved, Refuted, Run, Unreached, Vacuous
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fsm.checker.breadth_first import Searched
+    from fsm.checker.instants import Instant, Stepping, Steps
+    from fsm.machine.conditions import Condition, Sequence
+    from fsm.property.claims import Always, Never, Reachable
+    from fsm.property.evidence import Conclusion
+
+Node = tuple[int, int]
+"""A state, and how many conditions of the sequence have held."""
+
+DONE = -1
+"""In place of that number: all of them have."""
+
+
+def check_never(claim: Never, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether no run goes through a sequence; the shortest that does is the counterexample."""
+    total = _total(())
+    best: Run | None = None
+    for sequence in claim.sequences:
+        run, counts = _run_through(sequence, claim.until, stepping, limit)
+        total = _total((total, counts))
+        if run is not None and (best is None or run.length < best.length):
+            best = run
+    if best is not None:
+        return Refuted(evidence=best), total
+    parts = [part for sequence in claim.sequences for part in _parts(sequence)]
+    return _unless_vacuous(stepping, parts), total
+
+
+def check_reachable(claim: Reachable, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether there is a run through each sequence; the shortest ones are the witnesses."""
+    total = _total(())
+    witnesses = []
+    for sequence in claim.sequences:
+        run, counts = _run_through(sequence, None, stepping, limit)
+        total = _total((total, counts))
+        if run is None:
+            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), total
+        witnesses.append(run)
+    return Proved(witnesses=tuple(witnesses)), total
+
+
+def check_always(claim: Always, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+    """Whether every instant, or those of which ``when`` holds, meet each condition."""
+    total = _total(())
+    for sequence in breaches(claim):
+        run, counts = _run_through(sequence, None, stepping, limit)
+        total = _total((total, counts))
+        if run is not None:
+            return Refuted(evidence=run), total
+    return _unless_vacuous(stepping, [claim.when] if claim.when else []), total
+
+
+def breaches(claim: Always) -> tuple[Sequence, ...]:
+    """What must never be, for *claim* to hold: a sequence for each of its conditions."""
+    asked = (claim.when.means,) if claim.when else ()
+    found: list[Sequence] = []
+    for said in claim.conditions:
+        breach: Condition = Not(of=said.means)
+        means = All(of=(*asked, breach)) if asked else breach
+        found.append((Said(text=f"not ({said.text})", means=means),))
+    return tuple(found)
+
+
+def _run_through(sequence: Sequence, until: Said | None, stepping: Stepping, limit: int) -> tuple[Run | None, Counts]:
+    """The shortest run through *sequence*, if there is one."""
+    automaton, table = through(sequence, until, stepping), stepping.table
+    initial = table.states[table.initial]
+    start = automaton.advance(0, [automaton.steps.beginning])
+    if start == DONE:
+        return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
+    found: Searched[Node] = search((table.initial, start), automaton.following, limit=limit)
+    return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
+
+
+def through(sequence: Sequence, until: Said | None, stepping: Stepping) -> Through:
+    """The automaton of *sequence*, which *until* makes start anew."""
+    table = stepping.table
+    conditions = [each.means for each in sequence]
+    return Through(
+        steps=stepping.steps([*conditions, *([until.means] if until else [])]),
+        conditions=tuple(holds(each, table) for each in conditions),
+        until=holds(until.means, table) if until else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Through:
+    """The automaton of one sequence beside the machine."""
+
+    steps: Steps
+    conditions: tuple[Callable[[Instant], bool], ...]
+    until: Callable[[Instant], bool] | None
+
+    def following(self, node: Node) -> Iterator[Edge[Node]]:
+        """Every step from *node*; it is what is looked for if all conditions have held."""
+        state, held = node
+        for step in self.steps.after(state):
+            now = self.advance(held, step.instants)
+            yield Edge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
+
+    def advance(self, held: int, instants: Iterable[Instant]) -> int:
+        """How many conditions have held after *instants* too."""
+        last = len(self.conditions) - 1
+        for at in instants:
+            if held == last and self.conditions[last](at):
+                return DONE
+            if self.until is not None and held and self.until(at):
+                held = 0
+            if held < last and self.conditions[held](at):
+                held += 1
+        return held
+
+
+# -- what was put to the test --------------------------------------------------
+
+
+def _parts(sequence: Sequence) -> list[Said]:
+    """What must be met somewhere for *sequence* to be more than empty words."""
+    if len(sequence) > 1:
+        *before, last = sequence
+        return [*before, Said(text=last.text, means=_asked(last.means))]
+    [said] = sequence
+    if not isinstance(said.means, All):
+        return []
+    return [Said(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
+
+
+def _asked(condition: Condition) -> Condition:
+    """What *condition* asks for, without what it denies: where that is met, the denial is put to the test."""
+    if not isinstance(condition, All):
+        return condition
+    asked = tuple(part for part in condition.of if not isinstance(part, Not))
+    return All(of=asked) if asked else condition
+
+
+def _unless_vacuous(stepping: Stepping, needed: Iterable[Said | None]) -> Conclusion:
+    """Proved, unless one of *needed* is met nowhere."""
+    for said in needed:
+        if said is not None and not met(said.means, stepping):
+            return Vacuous(unmet=said.text)
+    return Proved()
+
+
+def met(condition: Condition, stepping: Stepping) -> bool:
+    """Whether *condition* holds of any instant that can be reached."""
+    steps = stepping.steps([condition])
+    test = holds(condition, stepping.table)
+    return test(steps.beginning) or any(
+        test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants
+    )
+
+
+def _total(parts: Iterable[Counts]) -> Counts:
+    """The searches of one claim taken together: sizes add up, depth is the greatest."""
+    listed = list(parts)
+    return Counts(
+        states=sum(each.states for each in listed),
+        transitions=sum(each.transitions for each in listed),
+        depth=max((each.depth for each in listed), default=0),
+    )

@@ -1,0 +1,389 @@
+"""Several threads at one system: what they were told has to be possible one after the other.
+
+Hypothesis draws a *programme*: what is done before, what each thread does,
+what is done after them.  It runs on real threads, several times, since what
+happens depends on who is first, and every second time with pauses between
+lines of the system's code, which is where races hide; each history that comes
+of it has to be linearizable (:mod:`fsm.linearizability`).  Nothing is
+arranged: how things end is the system's affair.
+
+A race that shows now and then is no failing test that can be replayed at
+will, and Hypothesis does not shrink what it finds flaky.  So parts are left
+out of the programme here, as long as what is left is *seen* to fail, and what
+is reported is the history that it had then.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from fsm.conformance.plan import Plan
+from fsm.language.build import under
+from fsm.linearizability import Ok, linearize
+from fsm.linearizability.history import History, Operation
+from fsm.machine import Cannot
+from fsm.machine.table import tabulate
+from fsm.report.lanes import explained, lanes
+from fsm.sut import Emitting, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from types import FrameType
+
+    from _typeshed import TraceFunction
+    from hypothesis.strategies import SearchStrategy
+
+    from fsm.conformance.plan import Point
+    from fsm.linearizability import Linearizability
+    from fsm.machine import Machine
+    from fsm.sut import SUT
+
+SWITCH: Final = 1e-5
+"""Seconds after which another thread may run, while a programme does."""
+
+TRIES: Final = 5
+"""How much more often than others a programme is run that may be a smaller race."""
+
+YIELDS: Final = 0.1
+"""How likely a thread is to let others go first at a line of the system's code, in every second run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programme:
+    """Events to be done ``before`` and ``after``, one by one, and in between by ``threads`` at once."""
+
+    before: tuple[str, ...] = ()
+    threads: tuple[tuple[str, ...], ...] = ()
+    after: tuple[str, ...] = ()
+
+    def smaller(self) -> Iterator[Programme]:
+        """The same with one event left out, and a thread that has none left."""
+        parts = [self.before, *self.threads, self.after]
+        for number, part in enumerate(parts):
+            for at in range(len(part)):
+                left = [*parts[:number], part[:at] + part[at + 1 :], *parts[number + 1 :]]
+                yield Programme(before=left[0], threads=tuple(filter(None, left[1:-1])), after=left[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """A programme, what happened, and why it is not legal: ``answer``, or ``broken`` if the system gave none."""
+
+    programme: Programme
+    history: History
+    answer: Linearizability | None
+    broken: str = ""
+
+    def __str__(self) -> str:
+        """The history in lanes, and why it is not legal."""
+        lines = list(lanes(self.history))
+        outputs = self.history.outputs.get("")
+        if outputs is not None:
+            lines.append(f"came out  {', '.join(outputs) or 'nothing'}")
+        lines += [f"broken: {self.broken}"] if self.answer is None else explained(self.answer)
+        return "\n".join(lines)
+
+
+def concurrently(
+    machine: Machine,
+    factory: Callable[[], SUT],
+    *,
+    threads: int = 3,
+    each: int = 2,
+    events: Collection[str] | None = None,
+    profile: str | None = None,
+    unseen: Collection[str] = (),
+    examples: int = 100,
+    repeats: int = 10,
+    chance: int = 0,
+    patience: float = 10,
+) -> Race | None:
+    """A race that is found in what *factory* makes, as small as can be; ``None`` if there is none.
+
+    ``do`` of the system is called from two to *threads* threads at once, up
+    to *each* times from each; everything else is called by one.  A programme
+    first goes to one of the states that can be reached by *events*: all calls,
+    and the signals that can happen anywhere and do not interrupt, as nobody can
+    know beforehand where a thread will meet the entity.  What the system does
+    not support is left out.  *unseen* names signals that happen by themselves.
+
+    There are *examples* programmes, each run *repeats* times, from the seed
+    *chance*; threads that have not returned after *patience* seconds never will.
+
+    >>> from fsm.library import load
+    >>> from fsm.conformance.simulated import Simulated
+    >>> class Locked(Simulated):
+    ...     lock = threading.Lock()
+    ...
+    ...     def do(self, event: str) -> str:
+    ...         with self.lock:
+    ...             return super().do(event)
+    >>> concurrently(load("cri-pod"), lambda: Locked(load("cri-pod")), examples=5)
+    """
+    machine = under(machine, profile) if profile else machine
+    chosen = tuple(events) if events is not None else _anywhere(machine)
+    unknown = [event for event in chosen if event not in machine.events]
+    if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - fewer than two race with nobody
+        message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
+        raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
+    system = factory()
+    runs = _Runs(machine=machine, system=system, unseen=tuple(unseen), patience=patience)
+
+    @seed(chance)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),
+    )
+    @given(programme=_programmes(machine, chosen, threads, each))
+    def test(programme: Programme) -> None:
+        for number in range(repeats):
+            runs.run(programme, number)
+
+    with suppress(_RaceError, Flaky):
+        test()
+    runs.shrink(repeats * TRIES)
+    if not runs.stuck:
+        system.close()
+    return runs.race
+
+
+def _anywhere(machine: Machine) -> tuple[str, ...]:
+    """What can be done whatever state the entity is in."""
+    return tuple(
+        event.name
+        for event in machine.events.values()
+        if event.kind == "call"
+        or (
+            event.kind == "signal"
+            and not event.interrupts
+            and not any(isinstance(cell, Cannot) for cell in event.cells.values())
+        )
+    )
+
+
+def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
+    """Small programmes first; half of what is done moves the entity somewhere."""
+    moving = [event for event in events if _moves(machine, event)]
+    event = st.sampled_from(events)
+    done = (st.sampled_from(moving) | event) if moving else event
+    return st.builds(
+        Programme,
+        before=st.sampled_from(_ways_in(machine, events)),
+        threads=st.lists(st.lists(done, min_size=1, max_size=each).map(tuple), min_size=2, max_size=threads).map(tuple),
+        after=st.lists(done, max_size=1).map(tuple),
+    )
+
+
+def _moves(machine: Machine, event: str) -> bool:
+    table = tabulate(machine)
+    ways = (table.step(state, table.row[event]) for state in range(len(table.states)))
+    return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in enumerate(ways))
+
+
+def _ways_in(machine: Machine, events: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """To every state that can be reached by *events* a shortest way, where the world helps; the short ones first."""
+    plan = Plan(table=tabulate(machine), overlaps=False)
+    ways: dict[Point, tuple[str, ...]] = {plan.start: ()}
+    todo = deque([plan.start])
+    while todo:
+        here = todo.popleft()
+        for edge in plan.leaving(here):
+            if edge.target is not None and edge.target not in ways and edge.step.event in events:
+                ways[edge.target] = (*ways[here], edge.step.event)
+                todo.append(edge.target)
+    return list(dict.fromkeys(ways.values()))
+
+
+class _RaceError(Exception):
+    """A race was seen."""
+
+
+@dataclass(kw_only=True)
+class _Runs:
+    """Programmes on one system; ``race`` is the last one seen, ``stuck`` whether threads still hang in it."""
+
+    machine: Machine
+    system: SUT
+    unseen: tuple[str, ...]
+    patience: float
+    race: Race | None = None
+    stuck: bool = False
+
+    def run(self, programme: Programme, number: int) -> None:
+        """Run *programme* once more, for the time *number*; raises if that shows a race."""
+        if self.stuck:
+            raise _RaceError
+        run = _Run(
+            machine=self.machine,
+            system=self.system,
+            programme=programme,
+            patience=self.patience,
+            yields=number % 2 == 0,
+        )
+        run.all(random.Random(number))  # noqa: S311 - chance is to be the same again
+        self.stuck = run.stuck
+        answer = None if run.broken else linearize(self.machine, run.history(), unseen=self.unseen)
+        if isinstance(answer, Ok):
+            return
+        broken = run.broken[0] if run.broken else ""
+        self.race = Race(programme=programme, history=run.history(), answer=answer, broken=broken)
+        raise _RaceError
+
+    def shrink(self, repeats: int) -> None:
+        """Leave out of the race whatever it does not need; each try is run up to *repeats* times."""
+        again = self.race is not None
+        while again and not self.stuck and self.race is not None:
+            again = any(self._races(smaller, repeats) for smaller in self.race.programme.smaller())
+
+    def _races(self, programme: Programme, repeats: int) -> bool:
+        try:
+            for number in range(repeats):
+                self.run(programme, number)
+        except _RaceError:
+            return True
+        return False
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One run of a programme, and what was recorded of it; ``broken`` is why it cannot be judged."""
+
+    machine: Machine
+    system: SUT
+    programme: Programme
+    patience: float
+    yields: bool
+    broken: list[str] = field(default_factory=list)
+    stuck: bool = False
+    _operations: dict[int, Operation] = field(default_factory=dict)
+    _outputs: tuple[str, ...] | None = None
+    _tracing: threading.Lock = field(default_factory=threading.Lock)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def history(self) -> History:
+        """What was recorded, what has not returned included."""
+        outputs = {} if self._outputs is None else {"": self._outputs}
+        return History(operations=tuple(self._operations.values()), outputs=outputs)
+
+    def all(self, chance: random.Random) -> None:
+        """Run it until it ends, or the system breaks."""
+        parts: tuple[Callable[[], None], ...] = (
+            self._reset,
+            lambda: self._done(self.programme.before),
+            lambda: self._at_once(chance),
+            lambda: self._done(self.programme.after),
+            self._look,
+        )
+        for part in parts:
+            try:
+                part()
+            except Exception as error:  # noqa: BLE001 - it is the system's, and a finding
+                self.broken.append(f"it raised {type(error).__name__}: {error}")
+            if self.broken:
+                return
+
+    def _reset(self) -> None:
+        self.system.reset()
+        if isinstance(self.system, Emitting):
+            self.system.outputs()
+
+    def _look(self) -> None:
+        called = time.monotonic_ns()
+        shows = self.system.shows()
+        if shows:
+            self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
+        if shows and all(shows != state.shows for state in self.machine.states.values()):
+            self.broken.append(f"it shows {shows!r}, which no state shows")
+        if isinstance(self.system, Emitting):
+            self._outputs = tuple(self.system.outputs())
+
+    def _at_once(self, chance: random.Random) -> None:
+        threads = self.programme.threads
+        barrier = threading.Barrier(len(threads))
+        running = [
+            threading.Thread(target=self._thread, args=(number, events, chance.random(), barrier), daemon=True)
+            for number, events in enumerate(threads, 1)
+        ]
+        with _switching():
+            for each in running:
+                each.start()
+            until = time.monotonic() + self.patience
+            for each in running:
+                each.join(max(0, until - time.monotonic()))
+        hanging = [f"thread {number}" for number, each in enumerate(running, 1) if each.is_alive()]
+        if hanging:
+            self.stuck = True
+            self.broken.append(f"{' and '.join(hanging)} did not return within {self.patience:g} s")
+
+    def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:
+        barrier.wait()
+        if sys.gettrace() is None and self.yields:  # nobody measures or debugs
+            with self._tracing:  # Python refuses two at once
+                sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - chance is to be the same again
+        self._done(events, number)
+
+    def _done(self, events: tuple[str, ...], thread: int = 0) -> None:
+        """Do *events*, one after the other, until the system breaks."""
+        for event in events:
+            if not self._one(event, thread):
+                return
+
+    def _one(self, event: str, thread: int) -> bool:
+        """Do *event*, and record it; false if the system broke."""
+        number = next(self._numbers)
+        asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
+        self._operations[number] = asked
+        where = f"{event} in thread {thread}" if thread else event
+        try:
+            reply = self.system.do(event)
+        except UnsupportedError:
+            del self._operations[number]
+            return True
+        except Exception as error:  # noqa: BLE001 - it is the system's, and a finding
+            self.broken.append(f"{where} raised {type(error).__name__}: {error}")
+            return False
+        returned = time.monotonic_ns()
+        call = self.machine.events[event].kind == "call"
+        self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
+        if call and not reply:
+            self.broken.append(f"{where} has no reply: a call replies ok or an error code")
+        return not call or bool(reply)
+
+
+def _yielding(chance: random.Random) -> TraceFunction:
+    """A trace function that lets other threads go first at some lines."""
+
+    def trace(_frame: FrameType, what: str, _arg: object) -> TraceFunction:
+        if what == "line" and chance.random() < YIELDS:
+            time.sleep(1e-6)
+        return trace
+
+    return trace
+
+
+@contextmanager
+def _switching() -> Iterator[None]:
+    """Let threads take turns much more often than they would."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

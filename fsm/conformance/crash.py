@@ -1,0 +1,117 @@
+"""What a system is after it has died in the middle of something, wherever that was.
+
+Whatever it had begun has then happened or not, as far as a restart can tell:
+it shows what a restart of the machine may show from one of the states on the
+way, and remembers what it did before, or what it would have after all of it.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fsm.conformance.plan import IDLE, Step
+from fsm.conformance.record_laws import difference
+from fsm.sut import Arranging, Remembering
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.conformance.plan import Edge, Plan
+    from fsm.machine.table import Table
+    from fsm.sut import SUT, Crashing
+
+WHOLE: Final = 1_000_000
+"""No event has so many effects."""
+
+
+def crashes(plan: Plan) -> Iterator[tuple[Edge, Step]]:
+    """Every edge in the middle of which a system may die, with each way for the restart to go."""
+    rows = _interrupting(plan.table)
+    for edge in plan.edges:
+        if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
+            continue
+        ways = [way for row in rows for state in through(edge) for way in plan.table.step(state, row) or ()]
+        for name in dict.fromkeys(way.name for way in ways):
+            yield edge, Step(edge.step.event, "crash", (*(way.name for way in edge.ways), name))
+
+
+def meant(edges: tuple[Edge, ...], step: Step) -> Edge | None:
+    """The edge among *edges* in the middle of which *step* crashes."""
+    known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
+    return next((each for each in known if tuple(way.name for way in each.ways) == step.hoped[:-1]), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """One event of *system* that dies; *again* brings it back to where that begins."""
+
+    plan: Plan
+    system: SUT
+    dying: Crashing
+    edge: Edge
+    step: Step
+    again: Callable[[], None]
+
+    def died(self) -> tuple[bool, str, str]:
+        """Whether it came to that, what is shown then, and what is wrong with it."""
+        _, last, whole, _ = self._once(WHOLE)
+        self.again()
+        before = _record(self.system)
+        died, shows, record, arranged = self._once(self.step.point)
+        allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
+        if shows and shows not in allowed:
+            either = " or ".join(dict.fromkeys(allowed))
+            return died, shows, f"after a crash it shows {shows}, where a restart may show {either}"
+        right = [before] if shows == self._shown() else []
+        right += [whole] if shows == last else []
+        # Where the restart moved it, what was before cannot be compared with what is now.
+        if shows == self._shown() and record not in right and (not self._moves() or shows != last):
+            said = difference(right[0], record)
+            return died, shows, f"after a crash its record is neither as before nor as after the event: {said}"
+        return died, shows, ""
+
+    def _once(self, point: int) -> tuple[bool, str, Any, bool]:
+        """Die, or not; what is shown then and remembered, and whether the system sees to how the restart goes."""
+        arranged = False
+        if isinstance(self.system, Arranging):
+            for outcome, choice in zip(self.step.hoped, self.edge.choice, strict=False):
+                if choice:
+                    self.system.arrange(self.step.event, outcome)
+            for row in _interrupting(self.plan.table):
+                arranged |= self.system.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
+        died = self.dying.crash(self.step.event, point)
+        return died, self.system.shows(), _record(self.system), arranged
+
+    def _shown(self) -> str:
+        return self.plan.table.shows[self.edge.source.state]
+
+    def _moves(self) -> bool:
+        return any(state != self.edge.source.state for state in through(self.edge))
+
+    def _after(self, *, arranged: bool) -> set[int]:
+        """Where a restart may lead from the states on the way, if it goes as is hoped, where that is *arranged*."""
+        table = self.plan.table
+        found: set[int] = set()
+        for row in _interrupting(table):
+            for state in through(self.edge):
+                ways = table.step(state, row)
+                if ways is None:
+                    return set(range(len(table.states)))
+                hoped = [way for way in ways if arranged and way.name == self.step.hoped[-1]]
+                found |= {way.to for way in hoped or ways}
+        return found
+
+
+def through(edge: Edge) -> list[int]:
+    """The states through which *edge* leads."""
+    return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
+
+
+def _interrupting(table: Table) -> list[int]:
+    return [row.index for row in table.rows if row.event.interrupts and not row.ends]
+
+
+def _record(system: SUT) -> Any:  # noqa: ANN401  (records are anything)
+    return deepcopy(system.record()) if isinstance(system, Remembering) else None

@@ -1,0 +1,1 @@
+"""Systems under test that are processes of their own."""

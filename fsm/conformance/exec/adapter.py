@@ -1,0 +1,314 @@
+"""A system that is a child process, in any language: one line of JSON asks it, one line answers.
+
+The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does
+instead of answering is a :class:`~fsm.sut.BrokenError` that says
+what was asked, what came, and what would have been right; the child is then
+ended, and the next reset starts it again.
+"""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import shutil
+from threading import RLock
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from fsm.conformance.exec.transport import Process, TalkError, shown
+from fsm.sut import BrokenError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERSION: Final = 1
+
+TIMEOUT: Final = 5.0
+"""Seconds that an answer may take."""
+
+START: Final = 30.0
+"""Seconds that a child may take until it greets."""
+
+GRACE: Final = 2.0
+"""Seconds that a child has to end by itself."""
+
+Ability: TypeAlias = Literal["arrange", "outputs", "overlap"]
+
+
+class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first line of a child: the protocol's version, and what it can do that not every system can."""
+
+    fsm: int
+    can: tuple[Ability, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a child is asked; ``id`` and one of the others, ``outcome`` beside ``arrange``."""
+
+    id: int
+    reset: bool = False
+    do: str = ""
+    arrange: str = ""
+    outcome: str = ""
+    begin: str = ""
+    end: str = ""
+    shows: bool = False
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a child answers; all but the ``id`` may be left out."""
+
+    id: int
+    reply: str | None = None
+    shows: str | None = None
+    outputs: tuple[str, ...] = ()
+    unsupported: bool = False
+
+
+def child(
+    command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
+) -> Child:
+    """The system that *command* is, once it has greeted; what more than a system it is, it says itself.
+
+    A text is split as a shell would, but no shell runs it.  An answer may
+    take *timeout* seconds, the greeting *start* seconds, and to end by itself
+    *grace* seconds.  Raises :class:`OSError` where there is no such command,
+    and :class:`BrokenError` where it does not greet.
+
+    >>> from fsm.sut import Arranging
+    >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
+    >>> door = child(["sh", "-c", code])
+    >>> door.reset()
+    >>> door.shows(), isinstance(door, Arranging)
+    ('SHUT', False)
+    >>> door.close()
+    """
+    words = tuple(shlex.split(command) if isinstance(command, str) else command)
+    if not words:
+        raise ValueError("a command has at least one word")
+    if shutil.which(words[0]) is None:
+        raise FileNotFoundError(errno.ENOENT, "no command that can be run", words[0])
+    talk = Talk(words, timeout=timeout, start=start, grace=grace)
+    more = tuple(_MORE[ability] for ability in sorted(talk.can))
+    kind = type("Child", (*more, Child), {}) if more else Child
+    made: Child = kind(talk)
+    return made
+
+
+class Talk:
+    """Requests to *command* and its answers, one at a time; the command is started when it is not running."""
+
+    def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._start = start
+        self._grace = grace
+        self._lock = RLock()
+        self._process: Process | None = None
+        self._broken = ""
+        self._number = 0
+        self.can: frozenset[Ability] = frozenset()
+        self.can = self._greeted()
+
+    def reset(self) -> Answer:
+        """Begin anew, in a process of its own if there is none that runs."""
+        with self._lock:
+            if self._process is None:
+                if self._broken == _CLOSED:
+                    raise BrokenError(f"{shlex.join(self._command)} {_CLOSED}")
+                can = self._greeted()
+                if can != self.can:
+                    told = (
+                        f"now says that it can {_listed(can)}, and said {_listed(self.can)} when it was first started"
+                    )
+                    raise self._breaks(told)
+            return self.ask(reset=True)
+
+    def ask(
+        self,
+        *,
+        reset: bool = False,
+        do: str = "",
+        begin: str = "",
+        end: str = "",
+        arrange: str = "",
+        outcome: str = "",
+        shows: bool = False,
+    ) -> Answer:
+        """The answer to one request."""
+        with self._lock:
+            if self._process is None:
+                raise BrokenError(f"{self._broken}; it is started again by the next reset")
+            self._number += 1
+            request = Request(
+                id=self._number, reset=reset, do=do, begin=begin, end=end, arrange=arrange, outcome=outcome, shows=shows
+            )
+            asked = msgspec.json.encode(request)
+            line = self._exchanged(self._process, asked)
+            return self._answer(line, asked)
+
+    def close(self) -> None:
+        """End the process, if one runs."""
+        with self._lock:
+            process, self._process, self._broken = self._process, None, _CLOSED
+            if process is not None:
+                process.end(gently=True)
+
+    # -- lines -------------------------------------------------------------
+
+    def _greeted(self) -> frozenset[Ability]:
+        """Start the process; what it says that it can."""
+        self._number = 0
+        self._process = Process(self._command, grace=self._grace)
+        line = self._exchanged(self._process, b"")
+        try:
+            greeting = _GREETING.decode(line)
+        except msgspec.MsgspecError as error:
+            raise self._breaks(f"greets with {shown(line)}: {error}", right=_HELLO) from None
+        if greeting.fsm != VERSION:
+            told = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
+            raise self._breaks(told, right=_HELLO)
+        return frozenset(greeting.can)
+
+    def _exchanged(self, process: Process, asked: bytes) -> bytes:
+        """The line that comes once *asked* was sent, or the greeting."""
+        right = _RIGHT if asked else _HELLO
+        try:
+            if asked:
+                process.write(asked + b"\n", timeout=self._timeout)
+            return process.read(timeout=self._timeout if asked else self._start)
+        except TalkError as error:
+            raise self._breaks(str(error), asked, right=right) from None
+        except BaseException:  # interrupted: what comes next would be the answer to this
+            self._breaks("was interrupted", asked)
+            raise
+
+    def _answer(self, line: bytes, asked: bytes) -> Answer:
+        try:
+            answer = _ANSWER.decode(line)
+        except msgspec.MsgspecError as error:
+            raise self._breaks(f"answers {shown(line)}: {error}", asked, right=_RIGHT) from None
+        if answer.id != self._number:
+            told = f"answers {shown(line)}, which has the id {answer.id} and not {self._number}"
+            raise self._breaks(told, asked, right="each request is answered once, in turn, with its own id")
+        if answer.outputs and "outputs" not in self.can:
+            told = f"answers {shown(line)}, and did not say that it has outputs"
+            raise self._breaks(told, asked, right='say so in the greeting: {"fsm":1,"can":["outputs"]}')
+        return answer
+
+    def _breaks(self, told: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
+        """The error that says what was *told* of the process, which is ended, and what would have been *right*."""
+        process, self._process = self._process, None
+        heard: tuple[str, ...] = ()
+        if process is not None:
+            process.end(gently=False)
+            heard = process.errors()
+        where = f", asked {asked.decode()}," if asked else ""
+        parts = [f"{shlex.join(self._command)}{where} {told}"]
+        if right:
+            parts.append(right)
+        if heard:
+            parts.append(f"its standard error ends with {' / '.join(map(repr, heard))}")
+        self._broken = "; ".join(parts)
+        return BrokenError(self._broken)
+
+
+class Child:
+    """A child process as a system; :func:`child` makes it.
+
+    May be called by several threads: one request is answered before the next is sent.
+    """
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._shows: str | None = None
+        self._outputs: list[str] = []
+        self._lock = RLock()
+
+    def reset(self) -> None:
+        """Begin anew; a child that has ended is started again."""
+        with self._lock:
+            self._outputs.clear()
+            self._shows = None
+            self._heard(self._talk.reset())
+            self._outputs.clear()
+
+    def do(self, event: str) -> str:
+        """Let *event* happen, from beginning to end."""
+        with self._lock:
+            return self._told(self._talk.ask(do=event), event) or ""
+
+    def shows(self) -> str:
+        """What the last answer said, or what the child says now if that said nothing."""
+        with self._lock:
+            if self._shows is None:
+                answer = self._talk.ask(shows=True)
+                self._outputs += answer.outputs
+                return answer.shows or ""
+            return self._shows
+
+    def close(self) -> None:
+        """End the child, and whatever it has started."""
+        self._talk.close()
+
+    def _told(self, answer: Answer, event: str) -> str | None:
+        """What *answer* has for the reply to *event*."""
+        self._heard(answer)
+        if answer.unsupported:
+            raise UnsupportedError(event)
+        return answer.reply
+
+    def _heard(self, answer: Answer) -> None:
+        self._shows = answer.shows
+        self._outputs += answer.outputs
+
+
+class _Outputs(Child):
+    """One whose outputs can be seen."""
+
+    def outputs(self) -> tuple[str, ...]:
+        """What its answers said that came out."""
+        with self._lock:
+            out = tuple(self._outputs)
+            self._outputs.clear()
+            return out
+
+
+class _Arranges(Child):
+    """One in whose world outcomes can be arranged."""
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Whether the child sees to it."""
+        with self._lock:
+            answer = self._talk.ask(arrange=event, outcome=outcome)
+            self._outputs += answer.outputs
+            return not answer.unsupported
+
+
+class _Overlaps(Child):
+    """One whose calls can be met while they are in progress."""
+
+    def begin(self, event: str) -> str | None:
+        """Let the call begin; no reply, and it is in progress."""
+        with self._lock:
+            return self._told(self._talk.ask(begin=event), event)
+
+    def end(self, event: str) -> str | None:
+        """Let the call go on by one stage."""
+        with self._lock:
+            return self._told(self._talk.ask(end=event), event)
+
+
+_MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}
+
+_GREETING: Final = msgspec.json.Decoder(Greeting)
+_ANSWER: Final = msgspec.json.Decoder(Answer)
+
+_CLOSED: Final = "was closed"
+_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed (docs/exec-protocol.md)'
+_RIGHT: Final = 'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/exec-protocol.md)'
+
+
+def _listed(can: frozenset[Ability]) -> str:
+    return ", ".join(sorted(can)) or "nothing more"

@@ -1,0 +1,219 @@
+"""A command that is talked to in lines: none without a time limit, and nothing of it left in the end."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST: Final = 1 << 20
+"""Bytes that a line may have."""
+
+KEPT: Final = 5
+"""Lines of its standard error that are kept, the last ones."""
+
+SHOWN: Final = 200
+"""Characters that are kept of such a line."""
+
+AT_ONCE: Final = 1 << 16
+
+
+class TalkError(Exception):
+    """The command does not talk as it should; the text goes on after its name, as in *does not answer*."""
+
+
+class Process:
+    """*command* as it runs, under a warden of its own (:mod:`fsm.conformance.exec.reaper`).
+
+    Raises :class:`OSError` where there is no such command.
+
+    >>> cat = Process(["cat"], grace=1.0)
+    >>> cat.write(b"hello\\n", timeout=5.0)
+    >>> cat.read(timeout=5.0)
+    b'hello'
+    >>> cat.end(gently=True)
+    >>> cat.ended()
+    'ended with exit code 0'
+    """
+
+    def __init__(self, command: Sequence[str], *, grace: float) -> None:
+        self._grace = grace
+        warden = files("fsm.conformance").joinpath("warden.py").read_text(encoding="utf-8")
+        self._warden = subprocess.Popen(  # noqa: S603  (to run what somebody names is what this is for)
+            [sys.executable, "-I", "-S", "-c", warden, str(os.getpid()), str(grace), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        streams = (self._warden.stdin, self._warden.stdout, self._warden.stderr)
+        self._in, self._out, self._err = (stream.fileno() for stream in streams if stream is not None)
+        for each in (self._in, self._out, self._err):
+            os.set_blocking(each, False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._poll.register(self._err, select.POLLIN)
+        self._buffer = bytearray()
+        self._looked = 0
+        self._errors: deque[str] = deque(maxlen=KEPT)
+        self._error = b""
+
+    # -- lines -------------------------------------------------------------
+
+    def write(self, line: bytes, *, timeout: float) -> None:
+        """Send *line*, which ends in a line feed."""
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                line = line[os.write(self._in, line) :]
+            except BlockingIOError:
+                pass
+            except BrokenPipeError:
+                return  # what it said before it went, or how it went, is told by read
+            if not line:
+                return
+            self._poll.register(self._in, select.POLLOUT)
+            try:
+                self._wait(until, f"does not read its standard input for {timeout:g} s")
+            finally:
+                self._poll.unregister(self._in)
+
+    def read(self, *, timeout: float) -> bytes:
+        """The next line of its standard output, without the line feed.
+
+        Raises :class:`TalkError` if there is none within *timeout* seconds,
+        none any more, or no end of it.
+        """
+        until = time.monotonic() + timeout
+        while (found := self._buffer.find(b"\n", self._looked)) < 0:
+            self._looked = len(self._buffer)
+            if self._looked > LONGEST:
+                raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
+            if self._readable(until, timeout) and not self._more():
+                raise TalkError(self._silent())
+        line = bytes(self._buffer[:found])
+        del self._buffer[: found + 1]
+        self._looked = 0
+        return line
+
+    def _more(self) -> bool:
+        """Take what is there of its standard output; whether there is more to come."""
+        try:
+            some = os.read(self._out, AT_ONCE)
+        except BlockingIOError:
+            return True
+        self._buffer += some
+        return bool(some)
+
+    def _readable(self, until: float, timeout: float) -> bool:
+        begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
+        return self._out in self._wait(until, f"wrote no line within {timeout:g} s{begun}")
+
+    def _wait(self, until: float, late: str) -> set[int]:
+        """The file descriptors with which something can be done; its standard error is seen to."""
+        ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
+        if self._err in ready and not self._hear():
+            self._poll.unregister(self._err)
+        if not ready or time.monotonic() > until:
+            raise TalkError(late)
+        return ready
+
+    def _hear(self) -> bool:
+        """Take what is there of its standard error; whether there is more to come."""
+        try:
+            some = os.read(self._err, AT_ONCE)
+        except BlockingIOError:
+            return True
+        *lines, rest = (self._error + some).split(b"\n")
+        self._errors += [each[:SHOWN].decode(errors="replace").rstrip() for each in lines if each.strip()]
+        self._error = rest[:SHOWN]
+        return bool(some)
+
+    def _silent(self) -> str:
+        """Why nothing will come any more."""
+        rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
+        try:
+            self._warden.wait(min(1.0, self._grace))
+        except subprocess.TimeoutExpired:
+            return f"has closed its standard output and goes on running{rest}"
+        return f"{self.ended()}{rest}"
+
+    def errors(self) -> tuple[str, ...]:
+        """The last lines of its standard error."""
+        rest = self._error.decode(errors="replace").strip()
+        return (*self._errors, *filter(None, [rest]))
+
+    # -- the end -----------------------------------------------------------
+
+    def ended(self) -> str:
+        """How it ended; only after it has."""
+        code = self._warden.returncode or 0
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            return f"was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"
+
+    def end(self, *, gently: bool) -> None:
+        """Let it end, and whatever it has started; may be called again.
+
+        ``gently`` it is told by the end of its standard input and has the time
+        of grace for it; then, or else, by SIGTERM, with as much again; then
+        it is killed.
+        """
+        warden = self._warden
+        if warden.stdin is None or warden.stdin.closed:
+            return
+        warden.stdin.close()
+        try:
+            if not (gently and self._gone(self._grace)):
+                warden.terminate()
+                if not self._gone(self._grace + 10.0):
+                    warden.kill()
+                warden.wait()
+        finally:
+            if warden.returncode is None:
+                warden.terminate()  # somebody is in a hurry; it goes on without us
+            for each in (warden.stdout, warden.stderr):
+                if each is not None:
+                    each.close()
+
+    def _gone(self, seconds: float) -> bool:
+        """Whether it ends within *seconds*; what it still has to say is heard."""
+        until = time.monotonic() + seconds
+        poll = select.poll()
+        left = {self._out: self._more, self._err: self._hear}
+        for each in left:
+            poll.register(each, select.POLLIN)
+        while left and (passing := until - time.monotonic()) > 0:
+            for each, _ in poll.poll(passing * 1000):
+                if not left[each]():
+                    poll.unregister(each)
+                    del left[each]
+                self._buffer.clear()
+        try:
+            self._warden.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def shown(line: bytes) -> str:
+    """*line* as it is quoted in a text, shortened.
+
+    >>> shown(b"ab\\x1b" + 300 * b"c")[:16]
+    "'ab\\\\x1bccccccccc"
+    """
+    text = line[:SHOWN].decode(errors="backslashreplace")
+    return f"{text!r}{'…' if len(line) > SHOWN else ''}"

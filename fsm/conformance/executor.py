@@ -1,0 +1,358 @@
+"""A test as it runs: steps taken on a system, judged one by one, and what they have covered."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.conformance.crash import Crash, meant
+from fsm.conformance.oracle import Seen
+from fsm.conformance.plan import IDLE, Point, Step
+from fsm.conformance.record_laws import Memory
+from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.conformance.oracle import Oracle
+    from fsm.conformance.plan import Edge, Stage
+    from fsm.property_monitor import Violated, Watch
+    from fsm.sut import SUT
+    from fsm.verdict import Violation
+
+LISTED: Final = 20
+"""How many of the things that states show are listed, if one is shown that none does."""
+
+PATIENCE: Final = 3
+"""How often a step is tried whose outcome nobody can arrange."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A step that was taken, and what was seen; ``None`` where the system gave no answer."""
+
+    step: Step
+    seen: Seen | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A test that failed at its last step: what is not legal there, the property it breaks, or how the system broke."""
+
+    trace: tuple[Taken, ...]
+    violation: Violation | None = None
+    breaks: Violated | None = None
+    broken: str = ""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What to do to see it again."""
+        return tuple(taken.step for taken in self.trace)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What failures of one cause have in common."""
+        last = self.trace[-1].step if self.trace else None
+        where = (last.event, last.stage) if last else ()
+        if self.breaks is not None:
+            return ("breaks", self.breaks.of.name)
+        if self.violation is None:
+            return (*where, "broken")
+        found = self.violation
+        return (*where, found.cause, found.clause.name, found.before)
+
+
+class FailedError(Exception):
+    """A step was not legal; ``failure`` has all that is known."""
+
+    def __init__(self, failure: Failure) -> None:
+        """The test failed as *failure* says."""
+        super().__init__()
+        self.failure = failure
+
+
+@dataclass(kw_only=True)
+class Cover:
+    """What tests have met: cells by (row, state), and the ways that they went there.
+
+    ``unsupported`` are events that the system has not, by name and stage;
+    ``unarranged`` the outcomes that it said it cannot see to.
+    """
+
+    cells: Counter[tuple[int, int]] = field(default_factory=Counter)
+    ways: Counter[int] = field(default_factory=Counter)
+    steps: int = 0
+    unsupported: set[tuple[str, Stage]] = field(default_factory=set)
+    unarranged: set[tuple[str, str]] = field(default_factory=set)
+    deviations: Counter[str] = field(default_factory=Counter)
+    unspecified: int = 0
+
+
+class Walk:
+    """One system under the eyes of *oracle*; or of *watch*, if there is one: then of its property only.
+
+    >>> from fsm.library import load
+    >>> from fsm.conformance.oracle import oracle
+    >>> from fsm.conformance.simulated import Simulated
+    >>> walk = Walk(oracle(load("cri-pod")), Simulated(load("cri-pod")))
+    >>> walk.take(Step("run", hoped=("ready",)))
+    >>> walk.trace[-1].seen.shows, len(walk.cover.cells)
+    ('SANDBOX_READY', 1)
+    """
+
+    def __init__(self, oracle: Oracle, system: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:
+        self.oracle = oracle
+        self.system = system
+        self.cover = cover or Cover()
+        self.watch = watch
+        self.trace: list[Taken] = []
+        self._missed: Counter[tuple[Point, Step]] = Counter()
+        self.memory = Memory(system)
+        self.died = False
+        self.shown = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.point: Point | None = self.oracle.plan.start
+        self.belief = self.oracle.closed([self.oracle.plan.start])
+        self.trace.clear()
+        if self.watch is not None:
+            self.watch.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._begin()
+        try:
+            self.system.reset()
+            shows = self.system.shows()
+            self.shown = bool(shows)
+            if isinstance(self.system, Emitting):
+                self.system.outputs()
+            self.memory.look()
+        except Exception as error:
+            raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_told(error)}")) from error
+        first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
+        if shows not in {"", first}:
+            broken = f"after a reset it shows {shows}, where the initial state shows {first}"
+            raise FailedError(Failure(trace=(), broken=broken))
+
+    # -- steps -------------------------------------------------------------
+
+    def take(self, step: Step) -> None:
+        """Do *step*, and judge it.
+
+        Nothing happens where the system has not the event, or where it makes
+        no sense here: a call that cannot be in progress is not ended.  Raises
+        :class:`FailedError` for what is not legal.
+        """
+        if step.stage == "crash":
+            self._crash(step)
+            return
+        plan = self.oracle.plan
+        known = plan.going(self.point, step.event, step.stage) if self.point else ()
+        wanted = (plan.meant(self.point, step) or plan.meant(self.point, Step(*step[:2]))) if self.point else None
+        if self._senseless(step):
+            return
+        try:
+            arranged = self._arranged(step, wanted)
+            seen = self._done(step)
+        except UnsupportedError:
+            self.cover.unsupported.add((step.event, step.stage))
+            return
+        except Exception as error:
+            trace = (*self.trace, Taken(step=step, seen=None))
+            raise FailedError(Failure(trace=trace, broken=_told(error))) from error
+        self.cover.steps += 1
+        self.trace.append(Taken(step=step, seen=seen))
+        if self.watch is not None:
+            violated = self.watch.step(step, seen)
+            if violated is not None:
+                raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
+        after = self.oracle.legal(self.belief, step, seen)
+        if after:
+            went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
+            self._went(after, went, seen, wanted=wanted, arranged=arranged)
+        elif self.watch is not None:
+            self.belief = self.oracle.anywhere(self.belief, step, seen)
+            self.point = min(self.belief, default=None)
+        else:
+            self._meet(step)
+            violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
+            raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
+
+    def _went(
+        self, after: frozenset[Point], went: Edge | None, seen: Seen, *, wanted: Edge | None, arranged: bool
+    ) -> None:
+        """Note that a step, which was legal, *went* so, where *wanted* was hoped for."""
+        self.belief = after
+        if wanted is not None and went is not wanted:
+            if arranged and wanted.target is not None and self.watch is None:
+                raise FailedError(Failure(trace=tuple(self.trace), broken=_unkept(wanted, went)))
+            self._missed[wanted.source, wanted.step] += 1
+        if went is not None:
+            self._cover(went)
+        if self.watch is None:
+            self._remember(went, seen)
+        known = went.target if went else None
+        self.point = known or (next(iter(after)) if len(after) == 1 else None)
+
+    def finish(self) -> None:
+        """The test ends here; what is to come sooner or later gets its time before."""
+        if self.watch is None:
+            return
+        for _ in range(self.watch.patience + 1):
+            due, before = self.watch.due(), len(self.trace)
+            if due is None:
+                break
+            self.take(due)
+            if len(self.trace) == before:
+                return  # the system has not what would be fair
+        violated = self.watch.finish()
+        if violated is not None:
+            raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
+
+    def _crash(self, step: Step) -> None:
+        """Let the system die in the middle of an event; the test ends there."""
+        edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
+        if edge is None or not isinstance(self.system, Crashing):
+            return
+        path = [taken.step for taken in self.trace]
+        crash = Crash(
+            plan=self.oracle.plan,
+            system=self.system,
+            dying=self.system,
+            edge=edge,
+            step=step,
+            again=lambda: Walk(self.oracle, self.system).replay(path),
+        )
+        try:
+            self.died, shows, fault = crash.died()
+        except UnsupportedError:
+            self.died = False
+            return
+        except FailedError:
+            raise
+        except Exception as error:
+            trace = (*self.trace, Taken(step=step, seen=None))
+            raise FailedError(Failure(trace=trace, broken=_told(error))) from error
+        self.cover.steps += 1
+        self.trace.append(Taken(step=step, seen=Seen(shows=shows)))
+        self.point = None
+        if fault:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
+
+    def _senseless(self, step: Step) -> bool:
+        table = self.oracle.plan.table
+        if step.event not in table.row or (step.event, step.stage) in self.cover.unsupported:
+            return True
+        row = table.row[step.event]
+        going = {point.call for point in self.belief}
+        if step.stage == "do":
+            return all(table.step(point.state, row) == () for point in self.belief)
+        if not isinstance(self.system, Overlapping):
+            return True
+        return row not in going if step.stage == "end" else going != {IDLE}
+
+    def _arranged(self, step: Step, wanted: Edge | None) -> bool:
+        """Whether the world was seen to be as *step* hopes."""
+        if not isinstance(self.system, Arranging):
+            return False
+        chosen = wanted.choice if wanted else (True,) * len(step.hoped)
+        arranged = any(chosen)
+        for outcome, choice in zip(step.hoped, chosen, strict=False):
+            if choice and not self.system.arrange(step.event, outcome):
+                self.cover.unarranged.add((step.event, outcome))
+                arranged = False
+        return arranged
+
+    def _done(self, step: Step) -> Seen:
+        system = self.system
+        reply: str | None
+        if step.stage == "do":
+            reply = system.do(step.event)
+        elif not isinstance(system, Overlapping):
+            raise UnsupportedError(step.event)
+        else:
+            reply = system.begin(step.event) if step.stage == "begin" else system.end(step.event)
+        outputs = tuple(system.outputs()) if isinstance(system, Emitting) else None
+        shows = system.shows()
+        kind = self.oracle.plan.table.machine.events[step.event].kind
+        if kind == "call" and reply is not None and not reply:
+            message = f"no reply to {step.event}: a call replies ok or an error code"
+            raise BrokenError(message)
+        if shows and shows not in self.oracle.plan.table.shows:
+            message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
+            raise BrokenError(message)
+        return Seen(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
+
+    def _remember(self, went: Edge | None, seen: Seen) -> None:
+        """Hold the system's record to what it may be after the step that *went* so, if it is known how."""
+        try:
+            fault = self.memory.fault(self.oracle.plan.table, went, seen)
+        except Exception as error:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=_told(error))) from error
+        if fault:
+            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
+
+    def _meet(self, step: Step) -> None:
+        """Count the cell that was violated: it was met."""
+        if self.point is not None:
+            table = self.oracle.plan.table
+            row = table.row[step.event]
+            self.cover.cells[table.end[row] if step.stage == "end" else row, self.point.state] += 1
+
+    def _cover(self, edge: Edge) -> None:
+        self.cover.cells.update(edge.cells)
+        self.cover.ways.update(way.index for way in edge.ways)
+        self.cover.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
+        self.cover.unspecified += edge.target is None
+
+    # -- aims --------------------------------------------------------------
+
+    def aim(self, edge: Edge) -> bool:
+        """Go to where *edge* begins, the shortest way, and take it; whether it went as hoped."""
+        for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
+            if self.point is None or (path := self._path(edge)) is None:
+                if not self.trace:
+                    return False
+                self.reset()
+                continue
+            here, following = self.point, (*path, edge)[0]
+            before = len(self.trace)
+            self.take(following.step)
+            if len(self.trace) == before:
+                return False
+            if following is edge and self._missed[here, edge.step] in {0, PATIENCE}:
+                return self._missed[here, edge.step] == 0
+        return False
+
+    def _path(self, edge: Edge) -> tuple[Edge, ...] | None:
+        return self.oracle.plan.path(self.point, edge.source) if self.point else None
+
+    def replay(self, steps: Iterable[Step]) -> None:
+        """Begin anew, and take *steps*."""
+        self.reset()
+        for step in steps:
+            self.take(step)
+        self.finish()
+
+
+def _listed(shows: str, oracle: Oracle) -> str:
+    """What states show; where there are many, what is nearest to *shows*."""
+    known = list(dict.fromkeys(oracle.plan.table.shows))
+    if len(known) <= LISTED:
+        return ", ".join(known)
+    return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
+
+
+def _unkept(wanted: Edge, went: Edge | None) -> str:
+    """That it ended otherwise than the world was arranged for."""
+    instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
+    return f"the world was arranged for {wanted.step}, and it ended{instead}"
+
+
+def _told(error: Exception) -> str:
+    """What went wrong in the system, in a line."""
+    return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

@@ -1,0 +1,147 @@
+"""The system that somebody names: the reference, a function in Python, a command, another model."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fsm.conformance.simulated import Simulated
+from fsm.errors import InputError, Problem, nearest
+from fsm.language.build import under
+from fsm.library import is_system, load, load_system
+from fsm.product.flatten import flatten
+from fsm.sut import BrokenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.machine import Machine
+    from fsm.sut import SUT
+
+KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
+
+REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "container-events": ("fsm.reference.events.queue_sut", "EventsSystem"),
+    "container-status": ("fsm.reference.container.sut", "ContainerSystem"),
+    "cri-service": ("fsm.reference.criservice.sut", "CRIServiceSystem"),
+    "event-backoff": ("fsm.reference.events.backoff_sut", "BackoffSystem"),
+    "event-monitor": ("fsm.reference.criservice.monitor_sut", "MonitorSystem"),
+    "nri-api": ("fsm.reference.nri.api_sut", "NriApiSystem"),
+    "nri-container": ("fsm.reference.nri.sut", "NriContainerSystem"),
+    "nri-plugin": ("fsm.reference.nri.plugin_sut", "NriPluginSystem"),
+    "nri-pod": ("fsm.reference.nri.sut", "NriPodSystem"),
+    "plugin-sync": ("fsm.reference.nri.sync_sut", "PluginSyncSystem"),
+    "pod-sandbox": ("fsm.reference.pods.sut", "PodsSystem"),
+    "runtime-handlers": ("fsm.reference.runtime_handlers.sut", "RuntimeHandlersSystem"),
+    "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSystem"),
+    "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSystem"),
+}
+"""By machine, the module and the class that make the reference implementation a system."""
+
+
+def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
+    """What makes the system called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
+
+    A reference, and a model, is as *profile* has it.  A process has *timeout* seconds for each answer.
+
+    Raises :class:`InputError` where there is none such.
+
+    >>> from fsm.library import load
+    >>> pod = load("cri-pod")
+    >>> find("model:cri-pod", pod)().shows()
+    'absent'
+    """
+    kind, _, rest = name.partition(":")
+    match kind:
+        case "reference" if not rest:
+            factory = _reference(machine, profile or "")
+        case "python" if rest:
+            factory = _python(name, rest)
+        case "exec" if rest.strip():
+            child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
+            limits = {} if timeout is None else {"timeout": timeout}
+            factory = partial(child, rest, **limits)
+        case "model" if rest:
+            factory = partial(Simulated, _model(rest, profile))
+        case _:
+            raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+    return lambda: _checked(name, factory)
+
+
+def _model(name: str, profile: str | None) -> Machine:
+    """The machine, or the system as one machine, called *name*; as *profile* has it, if it has one of that name."""
+    if is_system(name):
+        system = load_system(name)
+        return flatten(system.profiles[profile].system if profile and profile in system.profiles else system)
+    other = load(name)
+    return under(other, profile) if profile and profile in other.profiles else other
+
+
+def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
+    if machine.name not in REFERENCES:
+        hint = f"there is one of {', '.join(REFERENCES)}; or say {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
+        raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
+    module, kind = REFERENCES[machine.name]
+    try:
+        return partial(getattr(import_module(module), kind), profile)
+    except ModuleNotFoundError as error:
+        hint = "install it with the extra 'service': pip install 'container-fsm[service]'"
+        raise _wrong("reference", f"needs {error.name}", hint) from error
+
+
+def _python(name: str, rest: str) -> Callable[[], SUT]:
+    module, colon, attribute = rest.partition(":")
+    if not (module and colon and attribute):
+        raise _wrong(
+            name, "does not say where the factory is", "say python:MODULE:FACTORY, as in python:door.tests:make"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # what python -m does
+    importlib.invalidate_caches()
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise _wrong(
+            name, f"cannot be imported: {told}", "modules are looked for here and where Python is installed"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")
+            raise _wrong(name, f"has no {part}", hint)
+        found = getattr(found, part)
+    if not callable(found):
+        raise _wrong(name, "is not a function or a class", "name what makes a system when it is called")
+    factory: Callable[[], SUT] = found
+    return factory
+
+
+def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
+    """The system that *factory*, called *name*, makes; refused if it is none."""
+    try:
+        system = factory()
+    except InputError:
+        raise
+    except BrokenError as error:
+        raise _wrong(
+            name, f"makes no system: {error}", "a system says first what it can: see docs/exec-protocol.md"
+        ) from error
+    except OSError as error:
+        raise _wrong(name, f"makes no system: {error.strerror or error}", "name a command that can be run") from error
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise _wrong(name, f"makes no system: {told}", "the factory takes no arguments and returns a system") from error
+    missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(system, each, None))]
+    if missing:
+        what = f"makes a {type(system).__name__}, which has no {' and no '.join(missing)}"
+        raise _wrong(name, what, "a system has reset, do, shows and close: see docs/conformance.md")
+    return system
+
+
+def _wrong(name: str, what: str, hint: str) -> InputError:
+    return InputError([Problem(path=name, line=0, code="FSM601", what=what, hint=hint)])

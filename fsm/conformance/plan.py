@@ -1,0 +1,237 @@
+"""What a test can do next, and the shortest way to what it means to do.
+
+A *point* is where an entity stands as far as a test has brought it: a state,
+and the call that was left in progress, if any.  A *step* is one thing that a
+test does there: an event from beginning to end, or the beginning, or one more
+stage, of a call that takes time; together with the outcomes that are hoped
+for.  Points and steps make a graph; paths in it are shortest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine.table import Table, Way
+
+Stage: TypeAlias = Literal["do", "begin", "end", "crash"]
+
+_STEP: Final = re.compile(
+    r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<hoped>[^\s=][^=]*))?"
+)
+
+IDLE: Final = -1
+"""No call is in progress."""
+
+
+class Point(NamedTuple):
+    """A state by number, and the row of the call in progress there."""
+
+    state: int
+    call: int = IDLE
+
+
+class Step(NamedTuple):
+    """What to do with which event; ``hoped`` are the outcomes it is to have, stage by stage.
+
+    Nothing is hoped for where there is no choice.  A crash is one at the
+    ``point``-th effect of the event; the last that is hoped for then is how
+    the restart goes.
+    """
+
+    event: str
+    stage: Stage = "do"
+    hoped: tuple[str, ...] = ()
+    point: int = 0
+
+    def __str__(self) -> str:
+        """As it is written after ``--replay``.
+
+        >>> str(Step("start", "end", ("failed",))), str(Step("stop"))
+        ('end start=failed', 'stop')
+        """
+        where = f"@{self.point}" if self.stage == "crash" else ""
+        verb = "" if self.stage == "do" else f"{self.stage}{where} "
+        hoped = f"={','.join(self.hoped)}" if self.hoped else ""
+        return f"{verb}{self.event}{hoped}"
+
+
+def steps(text: str) -> tuple[Step, ...]:
+    """The steps that *text* says, as they are printed; ``;`` stands between them.
+
+    Raises :class:`ValueError` with what is wrong.
+
+    >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
+    ['do', 'begin', 'crash']
+    """
+    found = []
+    for part in filter(None, map(str.strip, text.split(";"))):
+        match = _STEP.fullmatch(part)
+        if match is None:
+            message = (
+                f"{part!r} is no step: EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', and =OUTCOME if it matters"
+            )
+            raise ValueError(message)
+        stage = cast("Stage", match["stage"] or ("crash" if match["point"] else "do"))
+        outcomes = tuple(each.strip() for each in (match["hoped"] or "").split(",") if each.strip())
+        found.append(Step(match["event"], stage, outcomes, int(match["point"] or 0)))
+    return tuple(found)
+
+
+class Edge(NamedTuple):
+    """A step from a point, by way of the table, to another point; ``None`` where nobody knows to which.
+
+    ``cells`` are the (row, state) pairs that it meets, ``choice`` says which
+    of its stages have several outcomes.
+    """
+
+    source: Point
+    step: Step
+    ways: tuple[Way, ...]
+    target: Point | None
+    cells: tuple[tuple[int, int], ...]
+    choice: tuple[bool, ...]
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """All that a test of *table* can do; calls are left in progress only if ``overlaps``.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> plan = Plan(table=tabulate(load("container-status")))
+    >>> aim = next(each for each in plan.edges if str(each.step) == "exec=prepared")
+    >>> [str(edge.step) for edge in plan.path(plan.start, aim.source)]
+    ['create=created', 'start=begins,started']
+    """
+
+    table: Table
+    overlaps: bool = True
+    _paths: dict[Point, dict[Point, Edge | None]] = field(default_factory=dict)
+    _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
+    _meant: dict[Point, dict[Step, Edge]] = field(default_factory=dict)
+    _going: dict[tuple[Point, str, Stage], tuple[Edge, ...]] = field(default_factory=dict)
+
+    @property
+    def start(self) -> Point:
+        """Where a test begins."""
+        return Point(self.table.initial)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every edge that can be reached, those that are near first."""
+        return tuple(edge for point in self._from(self.start) for edge in self.leaving(point))
+
+    def leaving(self, point: Point) -> tuple[Edge, ...]:
+        """What can be done at *point*, in the order of the model."""
+        found = self._leaving.get(point)
+        if found is None:
+            found = self._leaving[point] = tuple(self._edges(point))
+        return found
+
+    def meant(self, point: Point, step: Step) -> Edge | None:
+        """The edge of *step* at *point*, if it can be taken there."""
+        found = self._meant.get(point)
+        if found is None:
+            found = self._meant[point] = {edge.step: edge for edge in self.leaving(point)}
+        return found.get(step)
+
+    def going(self, point: Point, event: str, stage: Stage) -> tuple[Edge, ...]:
+        """Every way in which *event* may go at *point*, as far as one step sees.
+
+        A call whose beginning or next stage is asked for may as well be
+        answered at once.
+        """
+        found = self._going.get((point, event, stage))
+        if found is None:
+            row = self.table.row[event]
+            first = self.table.end[row] if stage == "end" else row
+            left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
+            edges = [self._edge(point, stage, stages, left) for stages in self._whole(first, point.state)]
+            if stage != "do":
+                ways = [way for way in self.table.step(point.state, first) or () if way.begins]
+                edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
+            found = self._going[point, event, stage] = tuple(edges)
+        return found
+
+    def path(self, source: Point, target: Point) -> tuple[Edge, ...] | None:
+        """The shortest way from *source* to *target*, ``None`` if there is none."""
+        came = self._from(source)
+        if target not in came:
+            return None
+        path = []
+        while (edge := came[target]) is not None:
+            path.append(edge)
+            target = edge.source
+        return tuple(reversed(path))
+
+    def _from(self, source: Point) -> dict[Point, Edge | None]:
+        """The points that can be reached from *source*, each with the last edge of a shortest path."""
+        came = self._paths.get(source)
+        if came is None:
+            came = self._paths[source] = {source: None}
+            todo = deque([source])
+            while todo:
+                for edge in self.leaving(todo.popleft()):
+                    if edge.target is not None and edge.target not in came:
+                        came[edge.target] = edge
+                        todo.append(edge.target)
+        return came
+
+    # -- edges -------------------------------------------------------------
+
+    def _edges(self, point: Point) -> Iterator[Edge]:
+        for row in self.table.rows:
+            if row.ends:
+                continue
+            left = IDLE if row.event.interrupts else point.call
+            for stages in self._whole(row.index, point.state):
+                yield self._edge(point, "do", stages, left)
+            if self.overlaps and point.call == IDLE:
+                for way in self.table.step(point.state, row.index) or ():
+                    if way.begins:
+                        yield self._edge(point, "begin", ((row.index, point.state, way),), row.index)
+        if point.call != IDLE:
+            end = self.table.end[point.call]
+            for way in self.table.step(point.state, end) or ():
+                left = point.call if way.begins else IDLE
+                yield self._edge(point, "end", ((end, point.state, way),), left)
+
+    def _edge(self, point: Point, stage: Stage, stages: tuple[_Stage, ...], left: int) -> Edge:
+        ways = tuple(way for _, _, way in stages if way is not None)
+        event = self.table.rows[stages[0][0]].event.name
+        choice = tuple(len(self.table.step(state, row) or ()) > 1 for row, state, _ in stages)
+        return Edge(
+            source=point,
+            step=Step(event, stage, tuple(way.name for way in ways) if any(choice) else ()),
+            ways=ways,
+            target=Point(ways[-1].to, left) if len(ways) == len(stages) else None,
+            cells=tuple((row, state) for row, state, _ in stages),
+            choice=choice,
+        )
+
+    def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
+        """Every way in which an event may go from beginning to end, stage by stage, no stage twice."""
+        todo: list[tuple[tuple[_Stage, ...], int, int]] = [((), row, state)]
+        while todo:
+            before, row, state = todo.pop(0)
+            ways = self.table.step(state, row)
+            if ways is None:
+                yield (*before, (row, state, None))
+            for way in ways or ():
+                stages = (*before, (row, state, way))
+                end = row if self.table.rows[row].ends else self.table.end.get(row, row)
+                if not way.begins:
+                    yield stages
+                elif all((end, way.to) != (known, met) for known, met, _ in stages):
+                    todo.append((stages, end, way.to))
+
+
+_Stage: TypeAlias = "tuple[int, int, Way | None]"
+"""A row, the state in which it acts, and the way it goes there."""

@@ -1,0 +1,102 @@
+"""Whether an implementation has a property, tested: each property is a test of its own.
+
+Nothing else is judged meanwhile.  First come the shortest runs of the machine
+that put the property to the test, then tests in random order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.plan import Step
+from fsm.conformance.shrinking import shorten
+from fsm.conformance.stateful import chanced, walker
+from fsm.machine import Moves
+from fsm.property_monitor import Watch, untestable
+from fsm.sut import Overlapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.conformance.executor import Failure
+    from fsm.machine import Machine
+    from fsm.property.claims import Property
+    from fsm.property.evidence import Run, Taken
+    from fsm.sut import SUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What tests say of a property: how it fails, if it does; ``untested`` says why nothing put it to the test.
+
+    ``unmet`` is what should be reachable, and no test has certainly gone through.
+    """
+
+    of: Property
+    failure: Failure | None = None
+    untested: str = ""
+    unmet: tuple[str, ...] = ()
+
+
+def keep(
+    machine: Machine,
+    stated: Property,
+    factory: Callable[[], SUT],
+    *,
+    profile: str | None = None,
+    examples: int = 20,
+    steps: int = 30,
+    chance: int = 0,
+) -> Kept:
+    """Test whether what *factory* makes has the property *stated* of *machine*.
+
+    >>> from fsm.library import specification
+    >>> from fsm.conformance.simulated import Simulated
+    >>> of = specification("cri-pod")
+    >>> kept = keep(of.machine, of.properties[0], lambda: Simulated(of.machine))
+    >>> kept.failure, kept.untested
+    (None, '')
+    """
+    if why := untestable(stated):
+        return Kept(of=stated, untested=why)
+    system = factory()
+    try:
+        overlaps = isinstance(system, Overlapping)
+        oracle = oracle_of(machine, profile, overlaps=overlaps)
+        watch = Watch(machine, stated, profile=profile)
+
+        def walk() -> Walk:
+            return Walk(oracle, system, Cover(), watch)
+
+        try:
+            for aim in watch.aims():
+                walk().replay(_steps(machine, aim, overlaps=overlaps))
+            chanced(walker(oracle, system, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
+        except FailedError as failed:
+            return Kept(of=stated, failure=shorten(walk, failed.failure))
+        untested = "" if watch.tried else "no test has put it to the test"
+        return Kept(of=stated, untested=untested, unmet=watch.unmet)
+    finally:
+        system.close()
+
+
+def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Step]:
+    """What to do so that *run* happens: stage by stage, if calls can be met in progress; else each call whole."""
+    left = list(run.steps)
+    while left:
+        taken = left.pop(0)
+        begins = not taken.ends and _begins(machine, taken)
+        if overlaps or not begins:
+            yield Step(taken.event, "end" if taken.ends else "begin" if begins else "do", (taken.outcome,))
+            continue
+        ends = [each for each in left if each.event == taken.event and each.ends]
+        left = [each for each in left if each not in ends]
+        yield Step(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
+
+
+def _begins(machine: Machine, taken: Taken) -> bool:
+    cell = machine.events[taken.event].cells[taken.source]
+    return isinstance(cell, Moves) and any(way.name == taken.outcome and way.begins for way in cell.outcomes)

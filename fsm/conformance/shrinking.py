@@ -1,0 +1,86 @@
+"""The shortest test that fails in the same way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.conformance.executor import FailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.conformance.executor import Failure, Walk
+    from fsm.conformance.plan import Point, Step
+
+TRIES = 500
+"""Tests that are run at most in search of a shorter one."""
+
+
+def shorten(walk: Callable[[], Walk], failure: Failure) -> Failure:
+    """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
+
+    First the shortest way to each point that the test came through takes the
+    place of all that led there; then steps are left out for as long as it
+    fails.
+    """
+    search = _Search(walk, failure)
+    shorter = True
+    while shorter:
+        shorter = any(search.tried(steps) for steps in search.shortcuts()) or any(
+            search.tried(steps) for steps in search.without()
+        )
+    return search.best
+
+
+class _Search:
+    def __init__(self, walk: Callable[[], Walk], failure: Failure) -> None:
+        self.walk = walk
+        self.best = failure
+        self._runs = 0
+        self._known: set[tuple[Step, ...]] = set()
+
+    def tried(self, steps: tuple[Step, ...]) -> bool:
+        """Whether *steps* are a shorter test that fails so."""
+        if len(steps) >= len(self.best.steps) or steps in self._known or self._runs >= TRIES:
+            return False
+        self._known.add(steps)
+        self._runs += 1
+        try:
+            self.walk().replay(steps)
+        except FailedError as failed:
+            if failed.failure.kind == self.best.kind and len(failed.failure.steps) < len(self.best.steps):
+                self.best = failed.failure
+                return True
+        return False
+
+    def shortcuts(self) -> Iterator[tuple[Step, ...]]:
+        """The test with another beginning, from the latest point on; shortest first."""
+        plan = self.walk().oracle.plan
+        points = self._points()
+        for index in range(len(points) - 1, 0, -1):
+            point = points[index]
+            path = plan.path(plan.start, point) if point else None
+            if path is not None and len(path) < index:
+                yield (*(edge.step for edge in path), *self.best.steps[index:])
+
+    def _points(self) -> list[Point | None]:
+        """Where the test was before each of its steps."""
+        walk = self.walk()
+        points: list[Point | None] = [walk.point]
+        try:
+            walk.reset()
+            for step in self.best.steps[:-1]:
+                walk.take(step)
+                points.append(walk.point)
+        except FailedError:
+            return points
+        return points
+
+    def without(self) -> Iterator[tuple[Step, ...]]:
+        """The test with steps left out: halves, then less, then single ones."""
+        steps = self.best.steps
+        size = len(steps) // 2
+        while size:
+            for first in range(len(steps) - 1 - size, -1, -1):
+                yield steps[:first] + steps[first + size :]
+            size //= 2

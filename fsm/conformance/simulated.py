@@ -1,0 +1,125 @@
+"""A machine that plays the implementation: what it is asked it does, as far as its table allows.
+
+It takes the test of its own machine and holds, so that what a test covers can
+be seen; and that of another machine, which shows what the test notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.machine import ANY_ERROR
+from fsm.machine.table import tabulate
+from fsm.sut import UnsupportedError
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.machine.table import Way
+
+
+class Simulated:
+    """A system that behaves as *machine*; where nothing is arranged, as the first outcome says.
+
+    Where the machine is silent it stays as it is and replies ok.
+
+    >>> from fsm.library import load
+    >>> container = Simulated(load("container-status"))
+    >>> container.do("create"), container.arrange("start", "begins"), container.arrange("start", "failed")
+    ('ok', True, True)
+    >>> container.do("start"), container.shows()
+    ('UNKNOWN', 'CONTAINER_EXITED')
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._table = tabulate(machine)
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the machine's initial state."""
+        self._state = self._table.initial
+        self._calls: set[int] = set()
+        self._out: list[str] = []
+        self._wanted: list[str] = []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def shows(self) -> str:
+        """What the machine's state shows."""
+        return self._table.shows[self._state]
+
+    def outputs(self) -> tuple[str, ...]:
+        """What was emitted."""
+        out, self._out = tuple(self._out), []
+        return out
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """What the machine has can be had."""
+        row = self._table.row.get(event)
+        if row is None:
+            return False
+        if self._wanted:  # a later stage, in a state that is still to be reached
+            cells = [(self._table.end.get(row, row), state) for state in range(len(self._table.states))]
+        else:
+            cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
+        self._wanted.append(outcome)
+        return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
+
+    def do(self, event: str) -> str:
+        """Take *event* from beginning to end."""
+        row = self._row(event)
+        way = self._take(row)
+        while way is not None and way.begins:
+            way = self._take(self._table.end[row])
+        self._wanted.clear()
+        return self._reply(row, way)
+
+    def begin(self, event: str) -> str | None:
+        """Begin *event*, and leave it in progress if it takes time."""
+        row = self._row(event)
+        way = self._take(row)
+        self._wanted.clear()
+        if way is not None and way.begins:
+            self._calls.add(row)
+            return None
+        return self._reply(row, way)
+
+    def end(self, event: str) -> str | None:
+        """Take *event* one stage on."""
+        row = self._row(event)
+        if row not in self._calls:
+            message = f"{event} is not in progress"
+            raise UnsupportedError(message)
+        way = self._take(self._table.end[row])
+        self._wanted.clear()
+        if way is not None and way.begins:
+            return None
+        self._calls.discard(row)
+        return self._reply(row, way)
+
+    def _row(self, event: str) -> int:
+        if event not in self._table.row:
+            message = f"{self._table.machine.name} has no event {event!r}"
+            raise UnsupportedError(message)
+        return self._table.row[event]
+
+    def _take(self, row: int) -> Way | None:
+        ways = self._table.step(self._state, row)
+        if ways == ():
+            message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
+            raise UnsupportedError(message)
+        if ways is None:
+            return None
+        wanted = self._wanted.pop(0) if self._wanted and len(ways) > 1 else ""
+        way = next((each for each in ways if each.name == wanted), ways[0])
+        if self._table.rows[row].event.interrupts:
+            self._calls.clear()
+        self._state = way.to
+        self._out += way.emits
+        return way
+
+    def _reply(self, row: int, way: Way | None) -> str:
+        if self._table.rows[row].event.kind != "call":
+            return ""
+        code = way.reply[0] if way else "ok"
+        return "UNKNOWN" if code == ANY_ERROR else code

@@ -1,0 +1,221 @@
+"""Tests of one implementation, from beginning to end: what was covered, and what is not legal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from fsm.conformance.concurrency import concurrently
+from fsm.conformance.crash import crashes
+from fsm.conformance.distinguishing import Telling
+from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.shrinking import shorten
+from fsm.conformance.stateful import chanced, walker
+from fsm.sut import Crashing, Emitting, Overlapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.conformance.concurrency import Race
+    from fsm.conformance.executor import Failure
+    from fsm.conformance.oracle import Oracle
+    from fsm.conformance.plan import Edge, Step
+    from fsm.machine import Machine
+    from fsm.sut import SUT
+
+
+KINDS: Final = 25
+"""Failures of different kinds after which nobody wants to know of more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """What tests of a system have found: ``failures`` by cause, each the shortest that was found.
+
+    ``reachable`` are the cells, by (row, state), that a test of this system
+    could meet at all; ``beyond`` those that others could, but that need what
+    the system has not: to be met while a call is in progress.  ``race`` is
+    what several threads at once found.
+    """
+
+    system: str
+    oracle: Oracle
+    cover: Cover
+    failures: tuple[Failure, ...]
+    reachable: tuple[tuple[int, int], ...]
+    beyond: tuple[tuple[int, int], ...]
+    race: Race | None = None
+
+    @property
+    def missed(self) -> tuple[tuple[int, int], ...]:
+        """What could be met, and was not."""
+        return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
+
+    @property
+    def unarranged(self) -> tuple[tuple[str, str], ...]:
+        """Outcomes that the system could not see to, and that did not come by themselves, each with its event."""
+        table = self.oracle.plan.table
+        came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
+        return tuple(sorted(self.cover.unarranged - came))
+
+
+def run(
+    machine: Machine,
+    factory: Callable[[], SUT],
+    *,
+    profile: str | None = None,
+    name: str = "",
+    examples: int = 100,
+    steps: int = 50,
+    chance: int = 0,
+    threads: int = 1,
+    most: int = KINDS,
+    advanced: Callable[[int, int], None] = lambda _done, _whole: None,
+) -> Tested:
+    """Test what *factory* makes against *machine*.
+
+    First every step of the machine is aimed at by the shortest way to it,
+    which finds most that can be found, with the shortest test that shows it.
+    A system that can crash is then let die at every effect of every event.
+    If all of that was legal, Hypothesis goes on with *examples* tests of up
+    to *steps* steps each, in random order, from the seed *chance*;
+    what it finds is shrunk.  With more *threads* than one the system, of which
+    ``do`` may be called from several then, has races looked for last.
+    After the *most* failures of different kinds that anybody wants it ends.  *name* is what the system is called in
+    reports; *advanced* is told how far it has come.
+
+    >>> from fsm.library import load
+    >>> from fsm.conformance.simulated import Simulated
+    >>> tested = run(load("cri-pod"), lambda: Simulated(load("cri-pod")), examples=5)
+    >>> tested.failures, tested.missed
+    ((), ())
+    """
+    system = factory()
+    try:
+        overlaps = isinstance(system, Overlapping)
+        oracle = oracle_of(machine, profile, overlaps=overlaps)
+        cover = Cover()
+        whole = len(oracle.plan.edges) + examples
+        failures = _tour(oracle, system, cover, most, lambda done: advanced(done, whole))
+        if isinstance(system, Crashing) and _begins(failures) and len(failures) < most:
+            failures += _crashes(oracle, system, cover, most - len(failures))
+        if not failures and examples:
+            failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
+        advanced(whole, whole)
+        reachable = _cells(oracle)
+        every = reachable if overlaps else _cells(oracle_of(machine, profile))
+        beyond = tuple(cell for cell in every if cell not in set(reachable))
+    finally:
+        system.close()
+    race = None
+    if threads > 1 and not failures:
+        race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=chance)
+    return Tested(
+        system=name,
+        oracle=oracle,
+        cover=cover,
+        failures=tuple(failures),
+        reachable=reachable,
+        beyond=beyond,
+        race=race,
+    )
+
+
+def replay(
+    machine: Machine,
+    factory: Callable[[], SUT],
+    steps: Iterable[Step],
+    *,
+    profile: str | None = None,
+    name: str = "",
+) -> Tested:
+    """Take *steps* on what *factory* makes, and judge them."""
+    system = factory()
+    try:
+        oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
+        walk = Walk(oracle, system)
+        failures: list[Failure] = []
+        try:
+            walk.replay(steps)
+        except FailedError as failed:
+            failures.append(failed.failure)
+        cells = tuple(walk.cover.cells)
+        return Tested(
+            system=name, oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=()
+        )
+    finally:
+        system.close()
+
+
+def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
+    return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
+
+
+def _tour(oracle: Oracle, system: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
+    """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
+    found: dict[tuple[object, ...], Failure] = {}
+    telling = Telling(oracle=oracle, shown=_shows(oracle, system), heard=isinstance(system, Emitting))
+    for number, edge in enumerate(oracle.plan.edges):
+        advanced(number)
+        for run in (edge.target and telling.runs(edge.target)) or ((),):
+            try:
+                _one(Walk(oracle, system, cover), edge, run)
+            except FailedError as failed:
+                if failed.failure.kind not in found:
+                    found[failed.failure.kind] = shorten(lambda: Walk(oracle, system), failed.failure)
+                if not failed.failure.trace or len(found) >= most:
+                    return list(found.values())
+    return list(found.values())
+
+
+def _shows(oracle: Oracle, system: SUT) -> bool:
+    """Whether *system* shows what state it is in."""
+    walk = Walk(oracle, system)
+    try:
+        walk.reset()
+    except FailedError:
+        return True  # it has more to mend first, as the first test says
+    return walk.shown
+
+
+def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:
+    """Aim at *edge*, and do *run* after it."""
+    walk.reset()
+    if walk.aim(edge):
+        for each in run:
+            walk.take(each.step)
+
+
+def _begins(failures: list[Failure]) -> bool:
+    """Whether the system could be tested at all."""
+    return all(each.trace for each in failures)
+
+
+def _crashes(oracle: Oracle, system: SUT, cover: Cover, most: int) -> list[Failure]:
+    """Let the system die at every effect of every event; one failure of each kind, and no more than *most*."""
+    found: dict[tuple[object, ...], Failure] = {}
+    for edge, step in crashes(oracle.plan):
+        for point in count():
+            walk = Walk(oracle, system, cover)
+            try:
+                walk.reset()
+                for each in oracle.plan.path(oracle.plan.start, edge.source) or ():
+                    walk.take(each.step)
+                walk.take(step._replace(point=point))
+            except FailedError as failed:
+                found.setdefault(failed.failure.kind, failed.failure)
+                if len(found) >= most:
+                    return list(found.values())
+            if not walk.died:
+                break
+    return list(found.values())
+
+
+def _at_random(oracle: Oracle, system: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
+    try:
+        chanced(walker(oracle, system, cover), examples=examples, steps=steps, chance=chance)
+    except FailedError as failed:
+        return [shorten(lambda: Walk(oracle, system), failed.failure)]
+    return []

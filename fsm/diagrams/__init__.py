@@ -1,0 +1,1 @@
+"""Diagrams of lifecycles: read from text, drawn from machines, compared with both."""

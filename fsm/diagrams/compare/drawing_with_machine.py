@@ -1,0 +1,261 @@
+"""A drawing against a machine: what both have, what only one has, and what drawings may leave out.
+
+An arrow from nowhere comes from the initial state; one by an event that
+interrupts, such as a restart, comes from anywhere.  An arrow from nowhere
+without a label says which state is the initial one.
+
+A machine that says what drawings of it leave out is to be drawn in full
+apart from that.  Of one that says nothing a drawing may be a sketch: what is
+compared are the states and the events that it has, and what succeeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
+from fsm.diagrams.project import Key, project
+from fsm.diagrams.project.drawn_names import Meaning, groups, names, proposed
+from fsm.diagrams.read.drawing import Step
+
+if TYPE_CHECKING:
+    from fsm.diagrams.project import Act, Projection
+    from fsm.diagrams.project.drawn_names import Names
+    from fsm.diagrams.read.drawing import Arrow, Drawing
+    from fsm.machine import Machine
+
+
+ANY: Final = "any state"
+"""What our own pictures call the source of an arrow that leaves every state."""
+
+
+@dataclass(slots=True)
+class Matching:
+    """Compares one drawing; the machine is the first."""
+
+    machine: Machine
+    drawing: Drawing
+    complete: bool
+    found: dict[str, tuple[str, ...]] = field(init=False)
+    known: Names = field(init=False)
+    projection: Projection = field(init=False)
+    initial: str = field(init=False)
+    moves: list[ComparedMove] = field(default_factory=list)
+    drawn: dict[Key, set[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        below = {name: self.drawing.below.get(name, ()) for name in self.drawing.states}
+        self.found = groups(self.machine, below)
+        self.known = names(self.machine)
+        self.drawing = self._without_words()
+        nowhere = {
+            event
+            for arrow in self.drawing.arrows
+            if arrow.source is None
+            for event in self._events(arrow)
+            if self.machine.events[event].interrupts
+        }
+        merged: dict[str, tuple[str, ...]] = {}
+        for name, states in self.found.items():
+            merged[self._same(name, merged)] = merged.get(self._same(name, merged), ()) + states
+        drawn = {state for states in merged.values() for state in states}
+        for name, states in proposed(self.machine).items():
+            rest = tuple(state for state in states if state not in drawn)
+            if rest and name not in merged:
+                merged[name] = rest
+        self.projection = project(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
+        self.initial = self.projection.shown[self.machine.initial]
+
+    def _without_words(self) -> Drawing:
+        """The drawing with arrows from nowhere for those that begin at their own label.
+
+        Our pictures draw so what they otherwise leave out, where nothing else leads to a state.
+        """
+        words = {
+            name: (name, *self.drawing.below.get(name, ()))
+            for name in self.drawing.states
+            if not self.found[name]
+            and all(meaning for _, meaning in self.known.meant((name, *self.drawing.below.get(name, ()))))
+        }
+        words = {
+            name: lines
+            for name, lines in words.items()
+            if all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows)
+        }
+        arrows = tuple(
+            replace(arrow, source=None, steps=(Step(names=words[arrow.source], place=arrow.place),))
+            if arrow.source in words
+            else arrow
+            for arrow in self.drawing.arrows
+        )
+        states = {name: place for name, place in self.drawing.states.items() if name not in words}
+        return replace(self.drawing, states=states, arrows=arrows)
+
+    def _same(self, name: str, among: dict[str, tuple[str, ...]]) -> str:
+        """The first of the drawn names that stand for a state that *name* stands for."""
+        return next((other for other in among if set(self.found[other]) & set(self.found[name])), name)
+
+    def compare(self) -> Comparison:
+        """All states and moves of both."""
+        for arrow in self.drawing.arrows:
+            self._arrow(arrow)
+        for key, acts in self.projection.must.items():
+            self._move(key, acts)
+        return Comparison(
+            first=self.machine.name,
+            second=self.drawing.place,
+            states=tuple(self._states()),
+            moves=tuple(self.moves),
+            initial=self.initial,
+        )
+
+    # -- the drawing -------------------------------------------------------------
+
+    def _shown(self, name: str | None) -> str:
+        """The name under which a drawn state is compared; that of nowhere is the initial state's."""
+        if name is None:
+            return self.initial
+        return next((self.projection.shown[state] for state in self.found[name]), name)
+
+    def _arrow(self, arrow: Arrow) -> None:
+        target = self._shown(arrow.target)
+        unknown = [name for name in (arrow.source, arrow.target) if name not in {None, ANY} and not self.found[name]]
+        if not arrow.labels:
+            first = arrow.source is None
+            if first and target == self.initial:
+                return
+            wrong = Why.STATE if unknown else Why.INITIAL if first else Why.UNLABELLED
+            source = "" if first else self._shown(arrow.source)
+            self._only_drawn(arrow, Key(source, "", target), "", wrong)
+            return
+        if arrow.source == ANY and not self.found[ANY]:
+            self._from_any(arrow, target)
+            return
+        for label, meaning in self.known.meant(arrow.labels):
+            interrupts = meaning is not None and self.machine.events[meaning.event].interrupts
+            source = "" if arrow.source is None and interrupts else self._shown(arrow.source)
+            event, outcome = meaning or Meaning(label)
+            key = Key(source, event, target)
+            if meaning is None or unknown:
+                self._only_drawn(arrow, key, label, Why.EVENT if meaning is None else Why.STATE)
+            elif not self.projection.allows(key, outcome):
+                why = Why.OUTCOME if outcome and self.projection.allows(key, "") else None
+                self._only_drawn(arrow, key, label, why)
+            else:
+                self._both(arrow, key, label, outcome)
+
+    def _from_any(self, arrow: Arrow, target: str) -> None:
+        """An arrow from any state is one from each in which the machine has the move."""
+        for label, meaning in self.known.meant(arrow.labels):
+            event, outcome = meaning or Meaning(label)
+            keys = [Key(source, event, target) for source in dict.fromkeys(self.projection.shown.values())]
+            keys = [key for key in keys if self.projection.allows(key, outcome)]
+            for key in keys:
+                self._both(arrow, key, label, outcome)
+            if not keys:
+                why = Why.EVENT if meaning is None else None
+                self._only_drawn(arrow, Key(ANY, event, target), label, why)
+
+    def _only_drawn(self, arrow: Arrow, key: Key, label: str, why: Why | None) -> None:
+        # An arrowhead may be far from the label that is wrong.
+        wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
+        self.moves.append(
+            ComparedMove(
+                source=key.source,
+                event=key.event,
+                target=key.target,
+                where=Where.SECOND,
+                label=label,
+                places=(None, wrong[0] if len(wrong) == 1 else arrow.place),
+                why=why,
+            )
+        )
+
+    def _both(self, arrow: Arrow, key: Key, label: str, outcome: str) -> None:
+        if outcome in self.drawn.setdefault(key, set()):
+            return
+        self.drawn[key].add(outcome)
+        acts = (*self.projection.must.get(key, ()), *self.projection.may.get(key, ()))
+        self.moves.append(
+            ComparedMove(
+                source=key.source,
+                event=key.event,
+                target=key.target,
+                where=Where.BOTH,
+                label=label,
+                outcomes=tuple(dict.fromkeys(act.outcome for act in acts)),
+                places=(None, arrow.place),
+            )
+        )
+
+    # -- the machine -------------------------------------------------------------
+
+    def _move(self, key: Key, acts: list[Act]) -> None:
+        """A move that a full drawing has: is it there, may it be left out, or is it missing?"""
+        drawn = self.drawn.get(key)
+        ends = self.projection.ends.get(key)
+        if drawn is not None:
+            # A label that names one outcome does not speak of the others that have labels of their own.
+            acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
+        elif ends and self._whole(ends):
+            return
+        missing = [act for act in acts if not self._may_be_left_out(key, act)]
+        if missing or (acts and drawn is None):
+            self.moves.append(
+                ComparedMove(
+                    source=key.source,
+                    event=key.event,
+                    target=key.target,
+                    where=Where.FIRST if missing else Where.UNDRAWN,
+                    outcomes=tuple(dict.fromkeys(act.outcome for act in missing or acts)),
+                )
+            )
+
+    def _whole(self, ends: set[Key]) -> bool:
+        """Whether the drawing shows where a call leads in the end, instead of where it begins."""
+        seen = [end for end in ends if end.source != end.target]
+        return all(end in self.drawn for end in seen) and any(end not in self.projection.must for end in seen)
+
+    def _may_be_left_out(self, key: Key, act: Act) -> bool:
+        if self._strict:
+            return self.projection.omitted(act, key.event)
+        events = {event for arrow in self.drawing.arrows for event in self._events(arrow)}
+        states = {self._shown(name) for name in self.drawing.states}
+        if any(arrow.source is None for arrow in self.drawing.arrows):
+            states |= {self.initial, ""}
+        return act.failed or key.event not in events or not {key.source, key.target} <= states
+
+    def _events(self, arrow: Arrow) -> set[str]:
+        return {meaning.event for _, meaning in self.known.meant(arrow.labels) if meaning is not None}
+
+    @property
+    def _strict(self) -> bool:
+        return self.complete or self.machine.omits is not None
+
+    # -- states ------------------------------------------------------------------
+
+    def _states(self) -> list[ComparedState]:
+        shown = self.projection.shown
+        stands_for = {name: tuple(state for state in shown if shown[state] == name) for name in shown.values()}
+        places = {self._shown(name): place for name, place in reversed(self.drawing.states.items())}
+        nowhere = any(arrow.source is None for arrow in self.drawing.arrows)
+        states = []
+        for name, own in stands_for.items():
+            drawn = name in places or (name == self.initial and nowhere)
+            missing = Where.FIRST if self._strict else Where.UNDRAWN
+            where = Where.BOTH if drawn else missing
+            states.append(ComparedState(name=name, where=where, stands_for=own, place=places.get(name)))
+        for name, place in self.drawing.states.items():
+            if name != ANY and not self.found[name]:
+                states.append(ComparedState(name=name, where=Where.SECOND, place=place, why=Why.STATE))
+        return states
+
+
+def matched(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
+    """What *machine* and *drawing* have in common, and what only one of them has.
+
+    With *complete*, what the machine does not say that drawings leave out is
+    missing, even if it says nothing of drawings at all.
+    """
+    return Matching(machine=machine, drawing=drawing, complete=complete).compare()

@@ -1,0 +1,55 @@
+"""Two drawings: the same states and the same arrows, by the names that are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
+from fsm.diagrams.project import Key
+from fsm.diagrams.project.drawn_names import parts
+
+if TYPE_CHECKING:
+    from fsm.diagrams.read.drawing import Drawing, Place
+
+
+def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
+    """What two drawings have in common; names are the same only letter by letter."""
+    mine, theirs = _moves(first), _moves(second)
+    states = {**first.states, **second.states}
+    return Comparison(
+        first=first.place,
+        second=second.place,
+        states=tuple(
+            ComparedState(name=name, where=_where(name, first.states, second.states), place=place)
+            for name, place in states.items()
+        ),
+        moves=tuple(
+            ComparedMove(
+                source=key.source,
+                event=key.event,
+                target=key.target,
+                where=_where(key, mine, theirs),
+                label=key.event,
+                places=(mine.get(key), theirs.get(key)),
+            )
+            for key in {**mine, **theirs}
+        ),
+    )
+
+
+def _where(
+    key: object, mine: dict[Key, Place] | dict[str, Place], theirs: dict[Key, Place] | dict[str, Place]
+) -> Where:
+    if key in mine:
+        return Where.BOTH if key in theirs else Where.FIRST
+    return Where.SECOND
+
+
+def _moves(drawing: Drawing) -> dict[Key, Place]:
+    """What is drawn, one move for each event of a label, with the first place of it."""
+    found: dict[Key, Place] = {}
+    for arrow in drawing.arrows:
+        for label in arrow.labels or [""]:
+            for part in parts(label):
+                found.setdefault(Key(arrow.source or "", part, arrow.target), arrow.place)
+    return found

@@ -1,0 +1,104 @@
+"""Two machines, or one under two profiles: every outcome of every cell, with its reply and outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fsm.machine import Event, Machine, State
+
+
+class _Entry(NamedTuple):
+    """One outcome of one cell, by the names of the first machine."""
+
+    source: str
+    event: str
+    target: str
+    reply: str
+    emits: tuple[str, ...]
+    begins: bool
+    silent: bool
+
+
+def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str]) -> Comparison:
+    """What the tables of two machines have in common; ``names`` are what they are called.
+
+    States and events are the same if they have a name in common: their own,
+    that on the wire, or an alias.
+
+    >>> from fsm.library import load
+    >>> pod = load("cri-pod")
+    >>> compare_machines(pod, pod, names=("a", "b")).equal
+    True
+    """
+    states = _common(first.states.values(), second.states.values())
+    events = _common(first.events.values(), second.events.values())
+    mine = _entries(first, {name: name for name in first.states}, {name: name for name in first.events})
+    theirs = _entries(second, states, events)
+    shared = set(states.values())
+    return Comparison(
+        first=names[0],
+        second=names[1],
+        states=(
+            *(ComparedState(name=name, where=Where.BOTH if name in shared else Where.FIRST) for name in first.states),
+            *(
+                ComparedState(name=states[name], where=Where.SECOND)
+                for name in second.states
+                if states[name] not in first.states
+            ),
+        ),
+        moves=tuple(
+            ComparedMove(
+                **entry._asdict(), where=_where(entry, mine, theirs), outcomes=mine.get(entry, theirs.get(entry, ()))
+            )
+            for entry in {**mine, **theirs}
+        ),
+        initial=first.initial if states[second.initial] == first.initial else "",
+    )
+
+
+def _where(entry: _Entry, mine: Mapping[_Entry, object], theirs: Mapping[_Entry, object]) -> Where:
+    if entry in mine:
+        return Where.BOTH if entry in theirs else Where.FIRST
+    return Where.SECOND
+
+
+def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
+    """For each of *theirs*, what it is called among *mine*: there by any name of it, else as it is."""
+    called: dict[str, str] = {}
+    taken = list(mine)
+    for each in taken:
+        for name in _names(each):
+            called.setdefault(name, each.name)
+    called |= {each.name: each.name for each in taken}
+    found: dict[str, str] = {}
+    for each in theirs:
+        known = next((called[name] for name in _names(each) if name in called), each.name)
+        found[each.name] = known if known not in found.values() else each.name
+    return found
+
+
+def _names(each: State | Event) -> tuple[str, ...]:
+    rpc = (each.rpc,) if hasattr(each, "rpc") and each.rpc else ()
+    return (each.name, *rpc, *each.aliases)
+
+
+def _entries(machine: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[_Entry, tuple[str, ...]]:
+    """Every outcome of every cell, one for each reply, with the outcomes' names."""
+    table = tabulate(machine)
+    found: dict[_Entry, tuple[str, ...]] = {}
+    for row, number in table.met():
+        name = table.rows[row].name.replace(table.rows[row].event.name, events[table.rows[row].event.name])
+        source, ways = states[table.states[number]], table.step(number, row)
+        if ways is None:
+            found[_Entry(source, name, source, "", (), begins=False, silent=True)] = ()
+        for way in ways or ():
+            for reply in way.reply or ("",):
+                entry = _Entry(source, name, states[table.states[way.to]], reply, way.emits, way.begins, silent=False)
+                found[entry] = (*found.get(entry, ()), way.name)
+    return found

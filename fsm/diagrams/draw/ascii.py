@@ -1,0 +1,242 @@
+"""Boxes and arrows drawn with characters, to be pasted into a comment and checked there.
+
+The states stand below each other.  What leads from one to the next is a line
+between them; loops are on the left; every other arrow has a row of its own
+at each of its boxes and a column on the right.  Events that come from
+nowhere are trunks with branches on the far right.  States that no line
+joins stand side by side.  :mod:`fsm.diagrams.read` reads what is drawn here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.draw.outline import Line, sketch
+
+if TYPE_CHECKING:
+    from fsm.diagrams.draw.outline import Sketch
+    from fsm.machine import Machine
+
+_APART: Final = 12
+"""Columns between drawings side by side: more than a label may be away from its line."""
+
+_HEAD: Final = 3
+"""Rows above the boxes, for what comes from nowhere."""
+
+_LOOP: Final = 6
+"""Columns that a loop takes on the left."""
+
+_STEP: Final = 3
+"""Columns from one upright line to the next."""
+
+
+def ascii_drawing(machine: Machine) -> str:
+    """*machine* as boxes and arrows, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> "| RUNNING |" in ascii_drawing(load("container-status"))
+    True
+    """
+    return drawn(sketch(machine))
+
+
+def drawn(shown: Sketch) -> str:
+    """*shown* as boxes and arrows, ending in a newline."""
+    cells: dict[tuple[int, int], str] = {}
+    left = 0
+    for states in _together(shown):
+        page = _Page(shown=shown, states=states)
+        page.draw()
+        first = min(column for _, column in page.cells)
+        cells |= {(row, left + column - first): char for (row, column), char in page.cells.items()}
+        left = max(column for _, column in cells) + 1 + _APART
+    lines = [[" "] * left for _ in range(max(row for row, _ in cells) + 1)]
+    for (row, column), char in cells.items():
+        lines[row][column] = char
+    return "\n".join("".join(line).rstrip() for line in lines) + "\n"
+
+
+def _together(shown: Sketch) -> list[list[str]]:
+    """The states in groups that lines join: the initial state first, the others in the order of the sketch."""
+    groups = [[state] for state in shown.states]
+    joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
+    for ends in joined:
+        touched = [group for group in groups if ends & set(group)]
+        groups = [group for group in groups if group not in touched]
+        groups.append([state for group in touched for state in group])
+    order = {state: number for number, state in enumerate(shown.states)} | {shown.initial: -1}
+    return sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda group: order[group[0]])
+
+
+@dataclass(slots=True, kw_only=True)
+class _Page:
+    """States that lines join, laid out from top to bottom; their left border is in column 0."""
+
+    shown: Sketch
+    states: list[str]
+    cells: dict[tuple[int, int], str] = field(default_factory=dict)
+    top: dict[str, int] = field(default_factory=dict)
+    bottom: dict[str, int] = field(default_factory=dict)
+    met: dict[str, int] = field(default_factory=dict)
+    """How many arrows have a row at the right side of each box."""
+    turns: list[tuple[int, int, str]] = field(default_factory=list)
+    """Row and column at which an arrow on the right turns, and the label on its way there; none on its way in."""
+
+    def draw(self) -> None:
+        """Draw everything: upright lines first, since level ones let them through."""
+        following = dict(zip(self.states, self.states[1:], strict=False))
+        own = [line for line in self.shown.lines if line.target in self.states]
+        loops = _merged([line for line in own if line.source == line.target])
+        moves = [line for line in own if line.source != line.target]
+        straight: dict[str, Line] = {}
+        for line in moves:
+            if following.get(line.source) == line.target:
+                straight.setdefault(line.source, line)
+        around = [line for line in moves if line not in straight.values()]
+        self._rows(straight, around, loops)
+        for state in self.states:
+            self._box(state)
+        if self.shown.initial in self.states:
+            self._enter(0, self.top[self.shown.initial])
+        for line in straight.values():
+            self._straight(line)
+        for line in loops:
+            self._loop(line)
+        self._trunks(self._around(straight, around))
+        self._levels()
+
+    @property
+    def width(self) -> int:
+        """Columns of a box."""
+        return max(len(state) for state in self.states) + 4
+
+    @property
+    def _middle(self) -> int:
+        return self.width // 2
+
+    def _put(self, row: int, column: int, text: str) -> None:
+        for offset, char in enumerate(text):
+            self.cells[row, column + offset] = char
+
+    def _across(self, row: int, first: int, last: int) -> None:
+        for column in range(first, last + 1):
+            self.cells.setdefault((row, column), "-")
+
+    def _down(self, column: int, first: int, last: int) -> None:
+        for row in range(first, last + 1):
+            self.cells[row, column] = "|"
+
+    # -- boxes ---------------------------------------------------------------
+
+    def _rows(self, straight: dict[str, Line], around: list[Line], loops: list[Line]) -> None:
+        """Decide on which rows each box stands."""
+        trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
+        row = 0
+        if trunks or self.shown.initial in self.states:
+            row = max([_HEAD, *(len(trunk.labels) + 2 for trunk in trunks)])
+        for state in self.states:
+            meets = sum((line.source == state) + (line.target == state) for line in around)
+            meets += sum(state in trunk.targets for trunk in trunks)
+            turns = [_span(line) for line in loops if line.source == state]
+            self.top[state] = row
+            self.bottom[state] = row + max([1, 2 * meets - 1, *turns]) + 1
+            row = self.bottom[state] + (len(straight[state].labels) + 3 if state in straight else 2)
+
+    def _box(self, state: str) -> None:
+        top, bottom, inside = self.top[state], self.bottom[state], self.width - 2
+        for row in (top, bottom):
+            self._put(row, 0, f"+{'-' * inside}+")
+        for row in range(top + 1, bottom):
+            self._put(row, 0, f"|{' ' * inside}|")
+        self._put((top + bottom) // 2, 1, state.center(inside))
+
+    def _right(self, state: str) -> int:
+        """The next row at which an arrow may meet the right side of a box."""
+        self.met[state] = self.met.get(state, 0) + 1
+        return self.top[state] + 2 * self.met[state] - 1
+
+    # -- lines ---------------------------------------------------------------
+
+    def _enter(self, start: int, top: int) -> None:
+        """The arrow that says which state is the initial one."""
+        self._put(start, self._middle, "+")
+        self._down(self._middle, start + 1, top - 1)
+        self._put(top, self._middle, "v")
+
+    def _straight(self, line: Line) -> None:
+        first, last = self.bottom[line.source], self.top[line.target]
+        self._put(first, self._middle, "+")
+        self._down(self._middle, first + 1, last - 1)
+        self._put(last, self._middle, "v")
+        for number, label in enumerate(line.labels):
+            self._put(first + 2 + number, self._middle + 2, label)
+
+    def _loop(self, line: Line) -> None:
+        first = self.top[line.source] + 1
+        last = first + _span(line) - 1
+        self._down(-_LOOP, first + 1, last - 1)
+        for row, border in ((first, "+"), (last, ">")):
+            self._across(row, 1 - _LOOP, -1)
+            self._put(row, -_LOOP, "+")
+            self._put(row, 0, border)
+        start = first + (last - first + 1 - len(line.labels)) // 2
+        for number, label in enumerate(line.labels):
+            self._put(start + number, -_LOOP - 1 - len(label), label)
+
+    def _around(self, straight: dict[str, Line], around: list[Line]) -> int:
+        """The arrows on the right, as far as they are upright; the first column that is free beside them."""
+        inner = [self.width + len(line.joined) + 3 for line in around]
+        inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
+        start = max([self.width, *inner]) + _STEP
+        rows = {line: (self._right(line.source), self._right(line.target)) for line in around}
+        taken: list[list[tuple[int, int]]] = []
+        for line in sorted(around, key=lambda line: abs(rows[line][0] - rows[line][1])):
+            first, last = sorted(rows[line])
+            free = (
+                number
+                for number, spans in enumerate(taken)
+                if all(last + 1 < top or bottom + 1 < first for top, bottom in spans)
+            )
+            number = next(free, len(taken))
+            taken[number:] = taken[number:] or [[]]
+            taken[number].append((first, last))
+            column = start + _STEP * number
+            self._down(column, first, last)
+            self.turns += [(rows[line][0], column, line.joined), (rows[line][1], column, "")]
+        return start + _STEP * len(taken)
+
+    def _trunks(self, column: int) -> None:
+        """What comes from nowhere, beyond all other columns."""
+        for trunk in self.shown.trunks:
+            rows = [self._right(state) for state in self.states if state in trunk.targets]
+            if rows:
+                self._down(column, 1, rows[-1])
+                self._put(0, column, "+")
+                for number, label in enumerate(trunk.labels):
+                    self._put(1 + number, column + 2, label)
+                self.turns += [(row, column, "") for row in rows]
+                column += 2 + max(map(len, trunk.labels)) + _STEP
+
+    def _levels(self) -> None:
+        """The level part of each arrow on the right: out of a box with its label, or into one."""
+        for row, column, label in self.turns:
+            if label:
+                self._put(row, self.width - 1, f"+- {label} -")
+            else:
+                self._put(row, self.width - 1, "<")
+            self._across(row, self.width, column - 1)
+            self._put(row, column, "+")
+
+
+def _merged(loops: list[Line]) -> list[Line]:
+    """One loop for each state, with all labels of its loops."""
+    labels: dict[str, tuple[str, ...]] = {}
+    for line in loops:
+        labels[line.source] = labels.get(line.source, ()) + line.labels
+    return [Line(source=state, target=state, labels=each, joined="") for state, each in labels.items()]
+
+
+def _span(line: Line) -> int:
+    """Rows that a loop takes."""
+    return max(_HEAD, len(line.labels))

@@ -1,0 +1,103 @@
+"""Words and names in pictures, for all formats."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE
+
+if TYPE_CHECKING:
+    from fsm.diagrams.draw.picture import Edge, Label, Picture
+
+OWN: Final = "↗"
+"""Stands for an output that has the name of its event."""
+
+WIDTH: Final = 80
+
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+_RESERVED: Final = re.compile(
+    "acc(descr|title)|(de)?activate|as|class(def)?|click|default|direction|else|end(if|legend|note|uml)?|footer|fork"
+    "|frame|hide|href|if|join|json|legend|namespace|note|rect|remove|root_(end|start)|scale|skinparam|start|state"
+    "|statediagram|stop|style|subgraph|tb|then|title",
+    re.IGNORECASE,
+)
+"""Words of Mermaid or PlantUML that name no state."""
+
+
+def said_of(label: Label, *, emits: bool = True) -> str:
+    """*label* in a few words, with what it *emits* or without.
+
+    >>> from fsm.diagrams.draw.picture import Label
+    >>> said_of(Label(event="exit", kind="signal", emits=("StopContainer",)))
+    'exit / StopContainer'
+    >>> said_of(Label(event="stop-container", kind="call", emits=("StopContainer",)))
+    'stop-container ↗'
+    >>> said_of(Label(event="start", kind="call", ends=True, outcome="failed", error="error"))
+    'start: failed ✗'
+    """
+    words = ": ".join(filter(None, (label.event, label.outcome)))
+    if label.ends and not label.outcome and not label.error:
+        words += " ends"
+    if label.cell == "silent":
+        words += " ?"
+    if label.cell == "ignores":
+        words = f"({words})"
+    if label.error:
+        words += " ✗" if label.error == "error" else f" ✗ {label.error}"
+    if label.emits and emits:
+        own = len(label.emits) == 1 and _letters(label.emits[0]) == _letters(label.event)
+        words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
+    return words
+
+
+def counted(edge: Edge) -> list[str]:
+    """A line for each label of *edge*, with how often its cell was met where that is asked for."""
+    counts = edge.counts or (0,) * len(edge.labels)
+    return [
+        said_of(label) + (f" {count:,}{TIMES}" if count else "")
+        for label, count in zip(edge.labels, counts, strict=True)
+    ]
+
+
+def footer(picture: Picture) -> list[str]:
+    """What is said below a picture, in short lines."""
+    labels = [label for edge in picture.edges for label in edge.labels]
+    lines = []
+    if any(said_of(label).endswith(OWN) for label in labels):
+        lines.append(f"{OWN} emits an output of its own name")
+    if picture.profiles:
+        lines.append(f"deviations of {', '.join(picture.profiles)} included")
+    if any(edge.counts for edge in picture.edges):
+        lines.append(f"{TIMES}: how often the event was met there, whichever way it went")
+    if picture.left_out:
+        lines.append(f"not drawn: {', '.join(picture.left_out)}")
+    return [short for line in lines for short in textwrap.wrap(line, WIDTH, break_on_hyphens=False)]
+
+
+def identifiers(picture: Picture) -> dict[str, str]:
+    """A name for each node, and for each source that is none, of letters, digits and underscores; none twice."""
+    names: dict[str, str] = {}
+    wanted = [
+        *((node.name, node.name) for node in picture.nodes),
+        *((origin(edge), f"any_{edge.target}") for edge in picture.edges if edge.source == ANY),
+        *((origin(edge), f"before_{edge.target}") for edge in picture.edges if edge.source == ELSEWHERE),
+    ]
+    for name, wish in wanted:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", wish)
+        while _RESERVED.fullmatch(plain) or plain in names.values():
+            plain += "_"
+        names[name] = plain
+    return names
+
+
+def origin(edge: Edge) -> str:
+    """What names the place where *edge* begins: its source, or one of its own if that is no state."""
+    return f"{edge.source} {edge.target}" if edge.source in {ANY, ELSEWHERE} else edge.source
+
+
+def _letters(name: str) -> str:
+    """*name* without what distinguishes ``StopContainer`` from ``stop-container``."""
+    return "".join(filter(str.isalnum, name)).lower()

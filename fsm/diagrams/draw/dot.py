@@ -1,0 +1,166 @@
+"""A picture in Graphviz's language.
+
+The initial state is drawn twice where others lead back to it: where life
+begins, and at the end; otherwise half of the edges would run up the page.
+What leads from any state, or from elsewhere, begins in a word beside the
+state that it leads to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+import graphviz
+
+from fsm.diagrams.draw.captions import TIMES, footer, origin, said_of
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.diagrams.draw.picture import Edge, Label, Node, Picture
+
+FONT: Final = "DejaVu Sans,Verdana,sans-serif"
+INK: Final = "#1f2328"
+DIM: Final = "#59636e"
+LINE: Final = "#818b98"
+FILL: Final = "#f6f8fa"
+RED: Final = "#bc4c00"
+OTHER: Final = "#8250df"
+MARK: Final = "#0969da"
+BAD: Final = "#cf222e"
+ALONE: Final = "#dafbe1"
+TINTS: Final = ("#ddf4ff", "#fff8c5", "#fbefff", "#ffebe9")
+"""The fills of states that show the same as others, in the order of what they show; one that differs is ``ALONE``."""
+HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
+"""The fills of states by how often they were met: never, up to ten times, up to a hundred and so on."""
+
+LONG: Final = 30
+"""As many letters of a label stand on one line."""
+
+START: Final = "(start)"
+AGAIN: Final = "(again)"
+"""Added to the name of the initial state for the node at the end; no state has brackets in its name."""
+
+
+def dot(picture: Picture) -> str:
+    """*picture* as a digraph, the same text on every run.
+
+    >>> from fsm.library import load
+    >>> from fsm.diagrams.draw.picture import picture
+    >>> dot(picture(load("cri-pod"))).splitlines()[0]
+    'digraph "cri-pod" {'
+    """
+    graph = graphviz.Digraph(picture.name)
+    graph.attr("graph", nodesep="0.3", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
+    graph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="13", margin="0.15,0.07")
+    graph.attr("edge", fontname=FONT, fontsize="11", arrowsize="0.7", color=LINE, fontcolor=INK, penwidth="1.2")
+    if below := footer(picture):
+        graph.attr("graph", label="".join(f"{graphviz.escape(line)}\\n" for line in below), fontcolor=DIM)
+    tints = _tints(picture)
+    returns = any(edge.target == picture.initial != edge.source for edge in picture.edges)
+    if picture.initial:
+        with graph.subgraph(graph_attr={"rank": "source"}) as first:
+            first.node(START, label="", shape="circle", width="0.14", style="filled", fillcolor=INK, color=INK)
+        graph.edge(START, picture.initial)
+    for node in picture.nodes:
+        _node(graph, node, node.name, tints)
+    if returns:
+        with graph.subgraph(graph_attr={"rank": "sink"}) as last:
+            _node(last, next(node for node in picture.nodes if node.initial), f"{picture.initial} {AGAIN}", tints)
+    for edge in picture.edges:
+        back = returns and edge.target == picture.initial != edge.source
+        _edge(graph, edge, f"{edge.target} {AGAIN}" if back else edge.target)
+    text: str = graph.source
+    return text.replace("\t", "  ")
+
+
+def _tints(picture: Picture) -> dict[str, str]:
+    """The fill for each of what states show, if some states differ in other things only."""
+    shown = Counter(node.shows for node in picture.nodes if node.shows for _ in node.states)
+    shared = [shows for shows, count in shown.items() if count > 1]
+    if not 0 < len(shared) <= len(TINTS):
+        return {}
+    return dict.fromkeys(shown, ALONE) | dict(zip(shared, TINTS, strict=False))
+
+
+def _node(graph: graphviz.Digraph, node: Node, name: str, tints: dict[str, str]) -> None:
+    lines = [f"<b>{escape(state)}</b>" for state in node.states]
+    if node.shows:
+        lines.append(f'<font point-size="10" color="{DIM}">{escape(node.shows)}</font>')
+    if node.count is not None:
+        lines.append(f'<font point-size="10">met {node.count:,}</font>')
+    graph.node(
+        name,
+        label=f"<{'<br/>'.join(lines)}>",
+        style="rounded,filled,dashed" if node.passing else "rounded,filled",
+        fillcolor=tints.get(node.shows, FILL) if node.count is None else _heat(node.count),
+        color=BAD if node.failed else MARK if node.marked else LINE,
+        fontcolor=INK,
+        penwidth="2.6" if node.marked or node.failed else "1.2",
+        tooltip=graphviz.escape(node.about),
+    )
+
+
+def _edge(graph: graphviz.Digraph, edge: Edge, target: str) -> None:
+    style = {}
+    if edge.failed:
+        style = {"color": BAD, "penwidth": "2.4"}
+    elif edge.marked:
+        style = {"color": MARK, "penwidth": "2.4"}
+    elif all(label.deviates for label in edge.labels):
+        style = {"color": OTHER}
+    if edge.counts and not any(edge.counts):
+        style |= {"style": "dotted"}
+    elif all(label.error for label in edge.labels):
+        style |= {"style": "dashed"}
+    rows: list[str] = []
+    for index, label in enumerate(edge.labels):
+        rows += _rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label))
+        if edge.counts and edge.counts[index]:
+            rows.append(_row(f"&#160;{_font(f'{edge.counts[index]:,}{TIMES}', DIM)}"))
+    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{"".join(rows)}</table>>'
+    source = origin(edge)
+    if edge.source in {ANY, ELSEWHERE}:
+        word = f"<{_font('any state', DIM)}>" if edge.source == ANY else table
+        graph.node(source, label=word, shape="plain", style="", fontsize="11")
+    if edge.source == ELSEWHERE:
+        graph.edge(source, target, **style)
+    else:
+        graph.edge(source, target, label=table, **style)
+
+
+def _colour(label: Label) -> str:
+    return OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
+
+
+def _rows(label: Label, colour: str) -> Iterator[str]:
+    """*label* in a line; in two if its outputs make it long."""
+    words = said_of(label, emits=False)
+    emits = said_of(label).removeprefix(words).strip()
+    long = len(words) + len(emits) > LONG
+    words = f"<i>{escape(words)}</i>" if label.kind != "call" else escape(words)
+    if colour:
+        words = _font(words, colour)
+    if not emits:
+        yield _row(words)
+    elif long:
+        yield _row(words)
+        yield _row(f"&#160;&#160;{_font(escape(emits), DIM)}")
+    else:
+        yield _row(f"{words}&#160;{_font(escape(emits), DIM)}")
+
+
+def _row(words: str) -> str:
+    return f'<tr><td align="left">&#160;{words}</td></tr>'
+
+
+def _font(words: str, colour: str) -> str:
+    return f'<font color="{colour}">{words}</font>'
+
+
+def _heat(count: int) -> str:
+    """A fill for how often in five degrees: never, a few times, and up by tens."""
+    return HEAT[min(len(str(count)), len(HEAT) - 1) if count else 0]

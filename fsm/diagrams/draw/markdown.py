@@ -1,0 +1,94 @@
+"""A machine's whole table of cells, in Markdown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, assert_never
+
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from fsm.diagrams.draw.picture import Marks
+    from fsm.machine import Cell, Event, Machine, Outcome, State
+
+LEGEND = (
+    "`→` moves to, and replies `ok` unless another reply is said; `…` a call has begun and is in progress; "
+    "`·` ok, nothing changes; `✗` an error, nothing changes; `—` does not happen; `?` not specified; "
+    "`/` emits. Rows with `…` say how a call that has begun goes on."
+)
+
+
+def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
+    """Every cell of *machine*, events down and states across, ending in a newline; with *marks*, how often it was met.
+
+    >>> from fsm.library import load
+    >>> markdown(load("cri-pod")).splitlines()[0]
+    '# A pod as the CRI promises it'
+    """
+    states = list(machine.states)
+    lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]
+    lines.append(_row(["", *map(_head, machine.states.values())]))
+    lines.append(_row(["---"] * (len(states) + 1)))
+    counts = marks.counts if marks else {}
+    for event in machine.events.values():
+        if events is not None and event.name not in events:
+            continue
+        for name, cells in _rows(event):
+            told = []
+            for state in states:
+                count = counts.get((name, state), 0)
+                met = f"<br>{count:,} times" if count else ""
+                told.append(f"{_said(cells[state])}{met}" if state in cells else "")
+            lines.append(_row([f"**{name}**", *told]))
+    return "\n".join(lines) + "\n"
+
+
+def _head(state: State) -> str:
+    return f"**{state.name}**" + (f"<br>{_text(state.shows)}" if state.shows != state.name else "")
+
+
+def _text(words: str) -> str:
+    """*words* on one line, with what Markdown might take for its own escaped."""
+    return re.sub(r"([\\`*\[\]<>&#|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(words.split()))
+
+
+def _rows(event: Event) -> Iterator[tuple[str, dict[str, Cell]]]:
+    yield event.name, dict(event.cells)
+    if event.ends:
+        yield f"…{event.name}", dict(event.ends)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _said(cell: Cell) -> str:
+    match cell:
+        case Moves(outcomes=ways):
+            return "<br>".join(dict.fromkeys(map(_way, ways)))
+        case Ignores():
+            return "·"
+        case Refuses(codes=codes):
+            return f"✗{_codes(codes)}"
+        case Cannot():
+            return "—"
+        case Silent():
+            return "?"
+        case _:
+            assert_never(cell)
+
+
+def _way(way: Outcome) -> str:
+    words = f"{'… ' if way.begins else '→ '}{way.to}"
+    if way.reply and way.reply != ("ok",):
+        words += f", ok or ✗{_codes(way.reply)}" if "ok" in way.reply else f", ✗{_codes(way.reply)}"
+    if way.emits:
+        words += f" / {', '.join(way.emits)}"
+    return f"{words} (deviation)" if way.deviation else words
+
+
+def _codes(codes: tuple[str, ...]) -> str:
+    told = [code for code in codes if code not in {"error", "ok"}]
+    return f" {' or '.join(told)}" if told else ""

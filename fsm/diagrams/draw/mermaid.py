@@ -1,0 +1,65 @@
+"""A picture as a Mermaid state diagram, which GitHub and GitLab draw by themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE
+
+if TYPE_CHECKING:
+    from fsm.diagrams.draw.picture import Node, Picture
+
+CLASSES: Final = {
+    "passing": "stroke-dasharray:4",
+    "marked": "stroke:#0969da,stroke-width:3px",
+    "failed": "stroke:#cf222e,stroke-width:3px",
+    "word": "fill:none,stroke:none,font-style:italic",
+}
+"""The looks of states; colours are few, since the page's theme may be light or dark."""
+
+
+def mermaid(picture: Picture) -> str:
+    """*picture* as a ``stateDiagram-v2``, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> from fsm.diagrams.draw.picture import picture
+    >>> mermaid(picture(load("cri-pod"))).splitlines()[:2]
+    ['stateDiagram-v2', '    %% A pod as the CRI promises it']
+    """
+    names = identifiers(picture)
+    used: dict[str, list[str]] = {}
+    lines = [f"    state {_quoted(node)} as {names[node.name]}" for node in picture.nodes]
+    for node in picture.nodes:
+        for kind in ("passing", "marked", "failed"):
+            if getattr(node, kind):
+                used.setdefault(kind, []).append(names[node.name])
+    if picture.initial:
+        lines.append(f"    [*] --> {names[picture.initial]}")
+    for edge in picture.edges:
+        words = "<br>".join(map(_text, counted(edge)))
+        name = names[origin(edge)]
+        if edge.source in {ANY, ELSEWHERE}:
+            lines.append(f'    state "{words if edge.source == ELSEWHERE else "any state"}" as {name}')
+            used.setdefault("word", []).append(name)
+        said = f": {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"    {name} --> {names[edge.target]}{said}")
+    lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
+    lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
+    title = [f"    %% {line}" for line in [*_plain(picture.title), *footer(picture)]]
+    return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
+
+
+def _quoted(node: Node) -> str:
+    met = [f"met {node.count:,}"] if node.count is not None else []
+    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *met]))}"'
+
+
+def _text(words: str) -> str:
+    """*words* with all that Mermaid might take for its own as entities, which it writes with ``#``."""
+    return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
+
+
+def _plain(words: str) -> list[str]:
+    return [line for line in re.sub(r"[^\x20-\uffff]", " ", words).splitlines() if line.strip()]

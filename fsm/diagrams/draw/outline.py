@@ -1,0 +1,99 @@
+"""What a drawing that is to be checked later shows of a machine: drawn states, and arrows with their labels.
+
+It is what :mod:`fsm.diagrams.compare` expects of a full drawing: nothing more, since
+the reader of a comment wants the lifecycle and not the table, and nothing less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.diagrams.project import project
+from fsm.diagrams.project.drawn_names import THEN, names, parts, plain, proposed
+from fsm.diagrams.project.drawn_names import acts as outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.diagrams.project import Act
+    from fsm.machine import Event, Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """An arrow from one state to another, with its labels and all of them as one."""
+
+    source: str
+    target: str
+    labels: tuple[str, ...]
+    joined: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trunk:
+    """Arrows from nowhere with the same labels."""
+
+    targets: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """States in the machine's order, and the lines between them."""
+
+    initial: str
+    states: tuple[str, ...]
+    lines: tuple[Line, ...]
+    trunks: tuple[Trunk, ...]
+
+
+def sketch(machine: Machine) -> Sketch:
+    """What a drawing of *machine* shows.
+
+    >>> from fsm.library import load
+    >>> sketch(load("container-status")).trunks
+    (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
+    """
+    interrupting = [event.name for event in machine.events.values() if event.interrupts]
+    projection = project(machine, proposed(machine), interrupting)
+    moves: dict[tuple[str, str], dict[str, None]] = {}
+    trunks: dict[str, dict[str, None]] = {}
+    for key, acts in projection.must.items():
+        shown = [act for act in acts if not projection.omitted(act, key.event)]
+        for label in _labels(machine, machine.events[key.event], shown):
+            if not key.source:
+                trunks.setdefault(label, {})[key.target] = None
+            else:
+                moves.setdefault((key.source, key.target), {})[label] = None
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for label, targets in trunks.items():
+        alike.setdefault(tuple(targets), []).append(label)
+    return Sketch(
+        initial=projection.shown[machine.initial],
+        states=tuple(dict.fromkeys(projection.shown[state] for state in machine.states)),
+        lines=tuple(line for ends, labels in moves.items() for line in _lines(machine, ends, list(labels))),
+        trunks=tuple(Trunk(targets=targets, labels=tuple(labels)) for targets, labels in alike.items()),
+    )
+
+
+def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterator[Line]:
+    """One line for all labels that can share it, and one for each that cannot."""
+    shared = [label for label in labels if parts(label) == [label] and THEN not in label]
+    for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
+        joined = "/".join(group)
+        if len(group) > 1 and joined in names(machine).meanings:
+            joined = ", ".join(group)
+        yield Line(source=ends[0], target=ends[1], labels=tuple(group), joined=joined)
+
+
+def _labels(machine: Machine, event: Event, acts: list[Act]) -> list[str]:
+    """How a move is labelled: by its event, or by each outcome that drawings have a label for."""
+    known = names(machine).meanings
+    general = next(iter(plain([*event.aliases, event.rpc])), event.name)
+    found: dict[str, None] = {}
+    for act in acts:
+        aliases = [alias for way in outcomes(event) if way.name == act.outcome for alias in plain(way.aliases)]
+        own = [alias for alias in aliases if known[alias] == (event.name, act.outcome)]
+        found[(own or [f"{event.name}: {act.outcome}"])[0] if act.named else general] = None
+    return list(found)

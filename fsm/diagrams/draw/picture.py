@@ -1,0 +1,368 @@
+"""What to draw of a machine: nodes, and edges that bundle all that leads from one to the other.
+
+A whole table drawn is a ball of wool.  A picture shows what moves the machine
+on, each way once: what stays where it is, what fails or takes a short cut
+where another outcome leads the same way, and what interrupts everything, as a
+restart does, is left out unless it is asked for.  An event that does the same
+in every state is drawn once, from *any state*; states that differ in nothing
+that is drawn are one node; deviations of a profile are always drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from fsm.machine import Ignores, Moves, Refuses, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from fsm.machine import Cell, Event, Kind, Machine, Outcome
+
+ANY: Final = "*"
+"""The source of edges that lead from every state."""
+
+ELSEWHERE: Final = "…"
+"""The source of edges that lead to a state from where nothing else that is drawn leads: by what is left out."""
+
+Part: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
+"""What is drawn on request only: every outcome by itself, outcomes that lead nowhere else, and so on."""
+
+Moved: TypeAlias = "tuple[str, str, str]"
+"""Event, source and target of a step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A state, or several that are drawn alike, with what they show; in ``passing`` ones a call is in progress.
+
+    ``name`` is that of the first of its ``states``.  ``count`` says how often
+    they were met, ``marked`` that a run came through, ``failed`` that there it
+    did what is not allowed.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    shows: str = ""
+    about: str = ""
+    initial: bool = False
+    passing: bool = False
+    marked: bool = False
+    failed: bool = False
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """One event on an edge: how it ends where it may end in several ways, its error reply, its outputs."""
+
+    event: str
+    kind: Kind
+    outcome: str = ""
+    error: str = ""
+    emits: tuple[str, ...] = ()
+    ends: bool = False
+    deviates: bool = False
+    cell: Literal["moves", "ignores", "refuses", "silent"] = "moves"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
+
+    ``counts`` says for each label, where that is asked for, how often its cell
+    was met; ``failed`` that it is not allowed, and was seen.
+    """
+
+    source: str
+    target: str
+    labels: tuple[Label, ...]
+    marked: bool = False
+    failed: bool = False
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What is drawn, the events that are only named, and the profiles whose deviations are there.
+
+    ``initial`` is empty where the initial state is not drawn.
+    """
+
+    name: str
+    title: str
+    initial: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    left_out: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What a run or some recordings add to a picture.
+
+    The steps and states it came through, the states in which it failed and
+    what was seen there; how often each cell was met.
+    """
+
+    steps: frozenset[Moved] = frozenset()
+    states: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    seen: Label | None = None
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+def picture(
+    machine: Machine,
+    *,
+    show: Collection[Part] = (),
+    events: Collection[str] | None = None,
+    marks: Marks | None = None,
+) -> Picture:
+    """What to draw of *machine*: its moves, and what *show* asks for, of all *events* or of those named.
+
+    >>> from fsm.library import load
+    >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
+    ('absent', 'ready')
+    """
+    drawing = _Drawing(machine=machine, show=frozenset(show), marks=marks or Marks())
+    for event in machine.events.values():
+        if events is None or event.name in events:
+            drawing.event(event, asked=events is not None)
+    drawn = drawing.picture()
+    return _alike(drawn if events is None else _joined(drawn))
+
+
+Arrow: TypeAlias = "tuple[str, str, Label]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawing:
+    machine: Machine
+    show: frozenset[str]
+    marks: Marks
+    labels: dict[tuple[str, str], dict[Label, None]] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)
+    profiles: dict[str, None] = field(default_factory=dict)
+
+    def event(self, event: Event, *, asked: bool) -> None:
+        """Draw *event*, or note that it is left out."""
+        if event.interrupts and not asked and "interrupts" not in self.show:
+            self.left_out[event.name] = None
+            return
+        arrows = [arrow for state in self.machine.states for arrow in self._arrows(event, state)]
+        everywhere = self._everywhere(arrows)
+        drawn = False
+        for source, target, label in arrows:
+            start = ANY if (target, label) in everywhere else source
+            if start == ANY or source != target or label.deviates or label.cell != "moves" or "stays" in self.show:
+                self.labels.setdefault((start, target), {})[label] = None
+                drawn = True
+        if not drawn:
+            self.left_out[event.name] = None
+
+    def _everywhere(self, arrows: list[Arrow]) -> set[tuple[str, Label]]:
+        """Targets with the labels that lead there from every other state, if there are more than one of those."""
+        sources: dict[tuple[str, Label], set[str]] = {}
+        for source, target, label in arrows:
+            if label.cell == "moves":
+                sources.setdefault((target, label), {target}).add(source)
+        crowd = len(self.machine.states)
+        return {each for each, those in sources.items() if len(those) == crowd > 2}  # noqa: PLR2004  (two are none)
+
+    def _arrows(self, event: Event, state: str) -> Iterator[Arrow]:
+        for ends, cell in ((False, event.cells[state]), (True, event.ends.get(state))):
+            match cell:
+                case Moves(outcomes=ways):
+                    yield from self._ways(event, ways, state, ends=ends)
+                case Ignores() if "ignores" in self.show:
+                    yield state, state, Label(event=event.name, kind=event.kind, cell="ignores")
+                case Refuses(codes=codes) if "refuses" in self.show:
+                    yield state, state, Label(event=event.name, kind=event.kind, error=_codes(codes), cell="refuses")
+                case Silent() if "silent" in self.show:
+                    yield state, state, Label(event=event.name, kind=event.kind, cell="silent")
+
+    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, *, ends: bool) -> Iterator[Arrow]:
+        several = len({(way.to, _error(way)) for way in ways}) > 1
+        by_and_by = {} if ends or "outcomes" in self.show else _reached(event, ways, state)
+        for way in ways:
+            if way.deviation is None and not way.begins and bool(_error(way)) in by_and_by.get(way.to, ()):
+                continue
+            label = Label(
+                event=event.name,
+                kind=event.kind,
+                outcome=way.name if several and (ends or "outcomes" in self.show) and way.name != way.to else "",
+                error=_error(way),
+                emits=way.emits,
+                ends=ends,
+                deviates=way.deviation is not None,
+            )
+            if way.deviation is not None:
+                self.profiles[way.deviation.profile] = None
+            yield state, way.to, label
+
+    # -- the whole ---------------------------------------------------------
+
+    def picture(self) -> Picture:
+        """What came together."""
+        passing = {state for event in self.machine.events.values() for state in event.ends}
+        nodes = [
+            Node(
+                name=state.name,
+                states=(state.name,),
+                shows=state.shows if state.shows != state.name else "",
+                about=state.about,
+                initial=state.name == self.machine.initial,
+                passing=state.name in passing,
+                marked=state.name in self.marks.states,
+                failed=state.name in self.marks.failed,
+                count=self._met(state.name),
+            )
+            for state in self.machine.states.values()
+        ]
+        return Picture(
+            name=self.machine.name,
+            title=self.machine.title,
+            initial=self.machine.initial,
+            nodes=tuple(nodes),
+            edges=(
+                *(self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()),
+                *self._strays(),
+                *self._failures(),
+            ),
+            left_out=tuple(self.left_out),
+            profiles=tuple(self.profiles),
+        )
+
+    def _strays(self) -> Iterator[Edge]:
+        """Edges to states that nothing drawn leads to, by the events left out that do.
+
+        They begin in a word, which must not be taken for a state of that name.
+        """
+        named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
+        reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
+        for state in self.machine.states:
+            if state not in reached:
+                labels = [
+                    Label(event=event.name, kind=event.kind, outcome=ELSEWHERE if event.name in named else "")
+                    for event in map(self.machine.events.__getitem__, self.left_out)
+                    if any(_leads(cell, state) for source, cell in event.cells.items() if source != state)
+                ]
+                if labels:
+                    yield self._edge(ELSEWHERE, state, tuple(labels))
+
+    def _failures(self) -> Iterator[Edge]:
+        """A loop at each state in which the run failed."""
+        if self.marks.seen is not None:
+            for state in self.machine.states:
+                if state in self.marks.failed:
+                    yield Edge(source=state, target=state, labels=(self.marks.seen,), failed=True)
+
+    def _met(self, state: str) -> int | None:
+        if not self.marks.counts:
+            return None
+        return sum(count for (_, where), count in self.marks.counts.items() if where == state)
+
+    def _edge(self, source: str, target: str, labels: tuple[Label, ...]) -> Edge:
+        kept = labels if "outcomes" in self.show else _once(labels)
+        sources = set(self.machine.states) if source in {ANY, ELSEWHERE} else {source}
+        marked = any((label.event, each, target) in self.marks.steps for label in labels for each in sources)
+        counts = self.marks.counts
+        return Edge(
+            source=source,
+            target=target,
+            labels=kept,
+            marked=marked,
+            counts=tuple(
+                sum(counts.get((f"{'…' if label.ends else ''}{label.event}", each), 0) for each in sources)
+                for label in kept
+            )
+            if counts
+            else (),
+        )
+
+
+def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
+    """Where *event* gets from *state*, one time by an error and one time not, by what it begins.
+
+    What leads there at once is a short cut.  The state in between may be
+    *state* itself: then what is said of the call in progress is said.
+    """
+    found: dict[str, set[bool]] = {}
+    seen: set[str] = set()
+    work = [way.to for way in ways if way.begins] or [state]
+    while work:
+        between = work.pop()
+        if between in seen or between not in event.ends:
+            continue
+        seen.add(between)
+        for way in event.ends[between].outcomes:
+            if way.begins:
+                work.append(way.to)
+            else:
+                found.setdefault(way.to, set()).add(bool(_error(way)))
+    return found
+
+
+def _once(labels: tuple[Label, ...]) -> tuple[Label, ...]:
+    """*labels* without errors where something leads without one, and each event once; deviations all."""
+    fine = any(not label.error and label.cell == "moves" for label in labels)
+    kept: dict[tuple[str, bool, str], Label] = {}
+    for label in labels:
+        if label.deviates or label.cell != "moves" or not (label.error and fine):
+            kept.setdefault((label.event, label.deviates, label.cell), label)
+    return tuple(kept.values())
+
+
+def _joined(drawn: Picture) -> Picture:
+    """*drawn* without the states that no edge touches, if it has any edges."""
+    touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
+    nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
+    initial = drawn.initial if any(node.initial for node in nodes) else ""
+    return replace(drawn, nodes=nodes, initial=initial)
+
+
+def _alike(drawn: Picture) -> Picture:
+    """*drawn* with those states as one node between which it makes no difference."""
+    leads: dict[str, set[tuple[object, ...]]] = {node.name: set() for node in drawn.nodes}
+    for edge in drawn.edges:
+        rest = (edge.labels, edge.marked, edge.failed, edge.counts)
+        if edge.source == edge.target:
+            leads[edge.source].add((*rest,))
+            continue
+        if edge.source in leads:
+            leads[edge.source].add(("to", edge.target, *rest))
+        leads[edge.target].add(("from", edge.source, *rest))
+    groups: dict[object, list[Node]] = {}
+    for node in drawn.nodes:
+        alike = (node.shows, node.passing, node.initial, node.marked, node.failed, frozenset(leads[node.name]))
+        groups.setdefault(alike if node.shows and not node.count else node.name, []).append(node)
+    first = {node.name: those[0].name for those in groups.values() for node in those}
+    nodes = [
+        those[0]
+        if len(those) == 1
+        else replace(those[0], states=tuple(node.name for node in those), about="\n".join(node.about for node in those))
+        for those in groups.values()
+    ]
+    edges = {
+        (first.get(edge.source, edge.source), first[edge.target]): replace(
+            edge, source=first.get(edge.source, edge.source), target=first[edge.target]
+        )
+        for edge in drawn.edges
+    }
+    return replace(drawn, nodes=tuple(nodes), edges=tuple(edges.values()))
+
+
+def _leads(cell: Cell, state: str) -> bool:
+    return isinstance(cell, Moves) and any(way.to == state for way in cell.outcomes)
+
+
+def _error(way: Outcome) -> str:
+    """The error of an outcome that never replies ok; empty for all others."""
+    return "" if not way.reply or "ok" in way.reply else _codes(way.reply)
+
+
+def _codes(codes: tuple[str, ...]) -> str:
+    return " or ".join(codes)

@@ -1,0 +1,64 @@
+"""A picture as a PlantUML state diagram."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE
+
+if TYPE_CHECKING:
+    from fsm.diagrams.draw.picture import Node, Picture
+
+WORD: Final = (
+    "hide stereotype",
+    "skinparam state {",
+    "BackgroundColor<<word>> transparent",
+    "BorderColor<<word>> transparent",
+    "FontStyle<<word>> italic",
+    "}",
+)
+"""The looks of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
+
+
+def plantuml(picture: Picture) -> str:
+    """*picture* between ``@startuml`` and ``@enduml``, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> from fsm.diagrams.draw.picture import picture
+    >>> plantuml(picture(load("cri-pod"))).splitlines()[0]
+    '@startuml'
+    """
+    names = identifiers(picture)
+    lines = ["@startuml", f"title {_text(picture.title)}", "hide empty description"]
+    lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
+    for node in picture.nodes:
+        lines += _node(node, names[node.name])
+    if picture.initial:
+        lines.append(f"[*] --> {names[picture.initial]}")
+    for edge in picture.edges:
+        name = names[origin(edge)]
+        words = "\\n".join(map(_text, counted(edge)))
+        if edge.source in {ANY, ELSEWHERE}:
+            lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} <<word>>')
+        arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
+        said = f" : {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"{name} {arrow} {names[edge.target]}{said}")
+    if below := footer(picture):
+        lines += ["footer", *map(_text, below), "endfooter"]
+    return "\n".join([*lines, "@enduml"]) + "\n"
+
+
+def _node(node: Node, name: str) -> list[str]:
+    style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
+    states = "\\n".join(map(_text, node.states))
+    lines = [f'state "{states}" as {name}{style}']
+    told = [node.shows] if node.shows else []
+    told += [f"met {node.count:,}"] if node.count is not None else []
+    return [*lines, *(f"{name} : {_text(words)}" for words in told)]
+
+
+def _text(words: str) -> str:
+    """*words* with all that PlantUML might take for its own as entities."""
+    return re.sub(r"[^\w \-./,():…?✗↗]", lambda found: f"&#{ord(found[0])};", words)

@@ -1,0 +1,175 @@
+"""Boxes: rectangles of strokes around a name.
+
+The top and the bottom of a box are whole strokes from one corner to the
+other, and nothing goes on outward from its corners: that tells a box from
+the rectangle between a loop and the box it belongs to.  A corner may be
+missing, or be a plain stroke.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.read.strokes import ARMS, HEADS, beyond, horizontal, reaches, vertical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.diagrams.read.canvas import Canvas, Paragraph
+    from fsm.diagrams.read.strokes import Cell, Direction
+
+NARROWEST: Final = 3
+"""Columns: two sides, and a name between them."""
+
+_REMARK: Final = re.compile(r"\(.*\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A state that is drawn: its name, which begins at ``cell``, and the rows and columns of its border."""
+
+    name: str
+    cell: Cell
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def holds(self, cell: Cell) -> bool:
+        """Whether *cell* is of the box, border or inside."""
+        return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
+
+    def cells(self) -> Iterator[Cell]:
+        """Its border, and all that is inside."""
+        for row in range(self.top, self.bottom + 1):
+            for column in range(self.left, self.right + 1):
+                yield row, column
+
+    def sides(self) -> Iterator[tuple[Cell, Direction]]:
+        """The cells of the border without its corners, and the way out from each."""
+        for column in range(self.left + 1, self.right):
+            yield (self.top, column), "N"
+            yield (self.bottom, column), "S"
+        for row in range(self.top + 1, self.bottom):
+            yield (row, self.left), "W"
+            yield (row, self.right), "E"
+
+    def corners(self) -> tuple[Cell, ...]:
+        """Clockwise, from the top left."""
+        return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edge:
+    """A whole stroke from left to right that could be the top or the bottom of a box."""
+
+    row: int
+    first: int
+    last: int
+
+
+def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
+    """The boxes of a paragraph from top to bottom, those around others apart."""
+    edges = [edge for row in range(within.first, within.last + 1) for edge in _edges(sheet, row)]
+    found: list[Box] = []
+    for number, top in enumerate(edges):
+        below = (each for each in edges[number + 1 :] if _aligned(top, each))
+        closed = (_closed(sheet, top, bottom) for bottom in below)
+        found += filter(None, [next(filter(None, closed), None)])
+    around = [box for box in found if any(box is not inner and _around(box, inner) for inner in found)]
+    return [box for box in found if box not in around], around
+
+
+def strokes(sheet: Canvas, within: Paragraph) -> list[Cell]:
+    """Where strokes begin that could have been the top or the bottom of a box."""
+    return [
+        (edge.row, edge.first)
+        for row in range(within.first, within.last + 1)
+        for edge in _edges(sheet, row)
+        if edge.last - edge.first >= NARROWEST and not horizontal(sheet.at((row, edge.first)))
+    ]
+
+
+def _around(box: Box, inner: Box) -> bool:
+    return box.holds((inner.top, inner.left)) and box.holds((inner.bottom, inner.right))
+
+
+def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
+    """The longest runs of strokes in *row*, arrowheads up and down among them."""
+    text, first = sheet.rows[row], None
+    for column, char in enumerate((*text, " ")):
+        flat = _flat(char, text, column)
+        if flat and first is None:
+            first = column
+        elif not flat and first is not None:
+            if column - first >= NARROWEST - 1:
+                yield _Edge(row=row, first=first, last=column - 1)
+            first = None
+
+
+def _flat(char: str, text: str, column: int) -> bool:
+    if HEADS.get(char) in {"N", "S"}:
+        around = text[max(column - 1, 0) : column] + text[column + 1 : column + 2]
+        return bool(around) and all(each in ARMS or each in HEADS for each in around)
+    return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and not vertical(char))
+
+
+def _aligned(top: _Edge, bottom: _Edge) -> bool:
+    """Whether they end in the same columns, but for one corner that may be missing."""
+    return abs(top.first - bottom.first) + abs(top.last - bottom.last) <= 1
+
+
+def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
+    """The box between two strokes, if there is one."""
+    left, right = min(top.first, bottom.first), max(top.last, bottom.last)
+    inside = range(top.row + 1, bottom.row)
+    if right - left < NARROWEST - 1 or not inside:
+        return None
+    if not all(_upright(sheet.at((row, left))) and _upright(sheet.at((row, right))) for row in inside):
+        return None
+    if _ruled(sheet, top.row, bottom.row, left, right):
+        return None
+    name, cell = _name(sheet, top, bottom)
+    box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
+    if not box.name or not all(_clean(sheet, box, corner) for corner in box.corners()):
+        return None
+    return box
+
+
+def _ruled(sheet: Canvas, top: int, bottom: int, left: int, right: int) -> bool:
+    """Whether lines go through from side to side, or from top to bottom, as in a table."""
+    inside = range(top + 1, bottom)
+    rules = any(all(sheet.at((row, column)) in ARMS for column in range(left, right + 1)) for row in inside)
+    return rules or any(
+        all(_upright(sheet.at((row, column))) for row in range(top, bottom + 1)) for column in range(left + 1, right)
+    )
+
+
+def _upright(char: str) -> bool:
+    return HEADS.get(char) in {"E", "W"} or (reaches(char, "N") and reaches(char, "S"))
+
+
+def _clean(sheet: Canvas, box: Box, corner: Cell) -> bool:
+    """Whether nothing goes on outward from *corner*, and no arrowhead stands on it."""
+    up: Direction = "N" if corner[0] == box.top else "S"
+    out: Direction = "W" if corner[1] == box.left else "E"
+    char = sheet.at(corner)
+    if char in HEADS or not (char in ARMS or char == " "):
+        return False
+    back: Direction = "S" if up == "N" else "N"
+    return not (
+        (reaches(char, up) and reaches(sheet.stroke(beyond(corner, up)), back))
+        or (reaches(char, out) and horizontal(sheet.stroke(beyond(corner, out))))
+    )
+
+
+def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, Cell]:
+    """What stands in the box: its lines, without remarks in parentheses, joined by blanks; and where."""
+    left, right = min(top.first, bottom.first), max(top.last, bottom.last)
+    lines = {row: sheet.text(row, left + 1, right - 1) for row in range(top.row + 1, bottom.row)}
+    named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}
+    row = next(iter(named), top.row)
+    blanks = len(lines.get(row, "")) - len(lines.get(row, "").lstrip())
+    return " ".join(" ".join(named.values()).split()), (row, left + 1 + blanks)

@@ -1,0 +1,140 @@
+"""A text as a sheet of characters: without the marks of comments, with every column where it is seen.
+
+Drawings stand in comments of all kinds of files.  Comment marks at the
+beginning of a line become blanks, so that every character keeps its column;
+tabs are expanded and wide characters take two columns, as on a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.read.drawing import Place
+from fsm.diagrams.read.strokes import beyond
+
+if TYPE_CHECKING:
+    from fsm.diagrams.read.strokes import Cell
+
+_TAB: Final = 8
+_FILL: Final = "\0"
+"""The second column of a wide character."""
+
+_MARK: Final = re.compile(
+    r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
+)
+_CLOSING: Final = re.compile(r"[ \t]*(?:\*+/|\"\"\"|''')[ \t]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraph:
+    """Lines without an empty one among them, by row; ``last`` is within."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """The sheet.
+
+    ``columns`` say for each character which one of its line it is.
+    """
+
+    path: str
+    rows: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+    def at(self, cell: Cell) -> str:
+        """The character at *cell*; a blank beyond the edges."""
+        row, column = cell
+        if 0 <= row < len(self.rows) and 0 <= column < len(self.rows[row]):
+            return self.rows[row][column]
+        return " "
+
+    def stroke(self, cell: Cell) -> str:
+        """The character at *cell*, or a blank if it belongs to a word, as the v of "Remove" and most hyphens do."""
+        char = self.at(cell)
+        if char in "vV":
+            return " " if _letter(self.at(beyond(cell, "W"))) or _letter(self.at(beyond(cell, "E"))) else char
+        if char == "-":
+            row, column = cell
+            text = self.rows[row]
+            before, after = text[:column].rstrip("-")[-1:], text[column:].lstrip("-")[:1]
+            return " " if _letter(before) and _letter(after) else char
+        return char
+
+    def place(self, cell: Cell) -> Place:
+        """Where *cell* is in the file."""
+        row, column = cell
+        columns = self.columns[row] if 0 <= row < len(self.columns) else ()
+        return Place(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
+
+    def text(self, row: int, first: int, last: int) -> str:
+        """What stands in *row* from one column to another, both within."""
+        return self.rows[row][first : last + 1].replace(_FILL, "")
+
+    def paragraphs(self) -> list[Paragraph]:
+        """The runs of lines that are not empty."""
+        found: list[Paragraph] = []
+        first: int | None = None
+        for row, text in enumerate((*self.rows, "")):
+            if text.strip() and first is None:
+                first = row
+            elif not text.strip() and first is not None:
+                found.append(Paragraph(first=first, last=row - 1))
+                first = None
+        return found
+
+
+def _letter(char: str) -> bool:
+    return char.isalnum() or (char != "" and char in "_.")
+
+
+def canvas(text: str, path: str) -> Canvas:
+    r"""*text* as a sheet.
+
+    >>> canvas("\t// +-> A", "x.go").rows
+    ('           +-> A',)
+    """
+    rows: list[str] = []
+    columns: list[tuple[int, ...]] = []
+    for line in text.split("\n"):
+        row, places = _spread(_bare(line.removesuffix("\r")))
+        rows.append(row)
+        columns.append(places)
+    return Canvas(path=path, rows=tuple(rows), columns=tuple(columns))
+
+
+def _bare(line: str) -> str:
+    """*line* with blanks instead of comment marks."""
+    mark = _MARK.match(line)
+    if mark is not None:
+        line = re.sub(r"[^\t]", " ", mark.group()) + line[mark.end() :]
+    closing = _CLOSING.search(line)
+    if closing is not None:
+        line = line[: closing.start()]
+    elif mark is not None and mark.group().strip() == "*" and line.endswith(" *"):
+        line = line[:-1]
+    return line
+
+
+def _spread(line: str) -> tuple[str, tuple[int, ...]]:
+    """*line* as its columns are seen, and for each of them the character it comes from."""
+    row: list[str] = []
+    places: list[int] = []
+    for number, char in enumerate(line):
+        if char == "\t":
+            wide = _TAB - len(row) % _TAB
+            row += " " * wide
+        elif unicodedata.combining(char):
+            continue
+        else:
+            # Letters of East Asia take two columns; the strokes and heads of
+            # drawings are "ambiguous" there, and take one everywhere else.
+            wide = 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+            row += [char if char.isprintable() else " ", *[_FILL] * (wide - 1)]
+        places += [number] * wide
+    return "".join(row), tuple(places)

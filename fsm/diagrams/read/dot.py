@@ -1,0 +1,183 @@
+"""DOT graphs: nodes are states, edges are arrows; parsed by pydot.
+
+A node is called what is seen of it: the first line of its label if it has
+one, else its name.  A point, or a node with an empty label, is nowhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from dataclasses import dataclass, field
+from html import unescape
+from typing import TYPE_CHECKING, Any, Final
+
+from pyparsing import ParseBaseException
+
+from fsm.diagrams.read.drawing import Arrow, Drawing, Kind, Place, Step
+from fsm.diagrams.read.mermaid import NOWHERE
+from fsm.errors import Problem
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
+    import pydot
+    from pydot.dot_parser import GraphParser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+HEADING: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
+_TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)
+_BREAK: Final = re.compile(r"\\[nlr]|\n|<br\s*/?>|</tr>", re.IGNORECASE)
+_PORT: Final = re.compile(r'("(?:\\.|[^"\\])*"|[^":]+)(?::.*)?')
+_TAG: Final = re.compile(r"<[^>]*>")
+
+
+@dataclass(slots=True)
+class Graph:
+    """One graph of a text: where it begins, and what is read from it."""
+
+    path: str
+    line: int
+    text: str
+    problems: list[Problem] = field(default_factory=list)
+
+    def read(self) -> Drawing | None:
+        """The drawing; ``problems`` are what is wrong with it."""
+        try:
+            (graph,) = GraphParser.parser.parse_string(self.text, parse_all=True)
+        except ParseBaseException as error:
+            line = self.line + error.lineno - 1
+            self._say(
+                line,
+                f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}",
+                "see https://graphviz.org/doc/info/lang.html",
+            )
+            return None
+        if graph.get_type() != "digraph":
+            self._say(self.line, "the graph has no directions", "write digraph and ->")
+            return None
+        return self._drawing(graph)
+
+    def _say(self, line: int, what: str, hint: str) -> None:
+        self.problems.append(Problem(path=self.path, line=line, code="FSM409", what=what, hint=hint))
+
+    def _drawing(self, graph: pydot.Graph) -> Drawing:
+        nodes = list(_nodes(graph))
+        edges = list(_edges(graph))
+        arrows = [match.start() for match in _TOKEN.finditer(self.text) if match.group() == "->"]
+        # One edge of pydot is one arrow of the text, in its order.
+        places = [self._place(at) for at in arrows] if len(arrows) == len(edges) else [self._place(0)] * len(edges)
+        ends = [(_members(edge.get_source()), _members(edge.get_destination())) for edge in edges]
+        lines: dict[str, list[str]] = {name: [name] for both in ends for side in both for name in side}
+        lines |= {_bare(node.get_name()): _text(node) for node in nodes}
+        targets = {name for _, targets in ends for name in targets}
+        texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
+        first: dict[str, Place] = {}
+        for both, place in zip(ends, places, strict=True):
+            for name in itertools.chain(*both):
+                first.setdefault(name, place)
+        return Drawing(
+            path=self.path,
+            kind=Kind.DOT,
+            line=self.line,
+            last=self.line + self.text.rstrip().count("\n"),
+            states={text: first.get(name, self._place(0)) for name, text in texts.items() if text},
+            arrows=tuple(
+                Arrow(
+                    source=texts[source] if lines[source] else None,
+                    target=texts[target],
+                    steps=_steps(edge, place),
+                    place=place,
+                )
+                for edge, place, (begin, end) in zip(edges, places, ends, strict=True)
+                for source in begin
+                for target in end
+            ),
+            below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
+        )
+
+    def _place(self, at: int) -> Place:
+        line = self.text.count("\n", 0, at)
+        return Place(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
+
+
+def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
+    for node in graph.get_node_list():
+        if node.get_name() not in {"node", "edge", "graph"}:
+            yield node
+    for below in graph.get_subgraph_list():
+        yield from _nodes(below)
+
+
+def _edges(graph: pydot.Graph) -> Iterator[pydot.Edge]:
+    """The edges as they stand in the text; pydot numbers the statements of each graph and subgraph."""
+    statements: list[pydot.Edge | pydot.Subgraph] = [*graph.get_edge_list(), *graph.get_subgraph_list()]
+    for each in sorted(statements, key=lambda each: each.get_sequence() or 0):
+        if isinstance(each, pydot.Edge):
+            yield each
+        else:
+            yield from _edges(each)
+
+
+def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the nodes of a subgraph as pydot keeps them)
+    """The nodes that one end of an edge is: itself, or all of a subgraph; without ports."""
+    if isinstance(end, str):
+        named = _PORT.match(end)
+        return (_bare(named[1] if named else end),)
+    return tuple(_bare(name) for name in end["nodes"])
+
+
+def _text(node: pydot.Node) -> list[str]:
+    """What is seen of *node*, line by line."""
+    label = node.get("label")
+    if node.get("shape") == "point":
+        return []
+    return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
+
+
+def _steps(edge: pydot.Edge, place: Place) -> tuple[Step, ...]:
+    names = tuple(_lines(str(edge.get("label") or "")))
+    return (Step(names=names, place=place),) if names else ()
+
+
+def _bare(name: str) -> str:
+    """*name* without quotation marks.
+
+    >>> _bare('"a b"')
+    'a b'
+    """
+    return re.sub(r'\\(["\\])', r"\1", name[1:-1]) if name.startswith('"') and name.endswith('"') else name
+
+
+def _lines(label: str) -> list[str]:
+    """The lines of a label that are not empty, tags of HTML removed."""
+    html = label.startswith("<") and label.endswith(">")
+    parts: Iterable[str] = _BREAK.split(_bare(label[1:-1] if html else label))
+    plain = (" ".join((unescape(_TAG.sub("", part)) if html else part).split()) for part in parts)
+    found: list[str] = []
+    for line in plain:
+        # Our own pictures break a long label before what is emitted.
+        if found and line.startswith(("/ ", "↗")):
+            found[-1] += f" {line}"
+        elif line:
+            found.append(line)
+    return found
+
+
+def graphs(text: str, path: str) -> Iterator[Graph]:
+    """The graphs in a text: from their headings to the brace that closes them, or to the end."""
+    end = 0
+    for heading in HEADING.finditer(text):
+        if heading.start() < end:
+            continue
+        depth = 0
+        end = len(text)
+        for token in _TOKEN.finditer(text, heading.start()):
+            depth += {"{": 1, "}": -1}.get(token.group(), 0)
+            if token.group() == "}" and depth == 0:
+                end = token.end()
+                break
+        yield Graph(path=path, line=text.count("\n", 0, heading.start()) + 1, text=text[heading.start() : end])

@@ -1,0 +1,79 @@
+"""A drawing of a lifecycle as data: what is drawn, and where.
+
+A drawing has names and arrows only.  What the names mean, a machine says;
+:mod:`fsm.diagrams.compare` brings the two together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fsm.diagrams.project.drawn_names import THEN
+
+
+class Kind(Enum):
+    """How a drawing is written."""
+
+    ASCII = "ASCII drawing"
+    MERMAID = "Mermaid state diagram"
+    DOT = "DOT graph"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Place:
+    """Where something stands in a file; both numbers count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One label on the way of an arrow; stacked labels are alternatives."""
+
+    names: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A line from one state to another.
+
+    ``source`` is ``None`` for an arrow from nowhere.  ``steps`` are the labels
+    met on the way, in order; most arrows have one.  ``place`` is that of the
+    arrowhead, or of the statement.
+    """
+
+    source: str | None
+    target: str
+    steps: tuple[Step, ...]
+    place: Place
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels on its way joined, once for every choice among stacked ones; none if it has none."""
+        choices = itertools.product(*(step.names for step in self.steps))
+        return tuple(THEN.join(choice) for choice in choices if choice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """States by name with the place where each stands first, and arrows in the order of their places.
+
+    ``below`` is what else is written in a state, line by line.
+    """
+
+    path: str
+    kind: Kind
+    line: int
+    last: int
+    states: dict[str, Place]
+    arrows: tuple[Arrow, ...]
+    below: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The file and line at which it begins, as people write it."""
+        return f"{self.path}:{self.line}"

@@ -1,0 +1,160 @@
+"""Labels: which line each phrase belongs to.
+
+A label stands above or below a level stretch of its line, beside an upright
+one, or in the line.  One that stands as near to two lines belongs to
+neither: that is for the author to say, not for us to guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.read.drawing import Step
+from fsm.diagrams.read.phrases import names, stacked
+from fsm.diagrams.read.strokes import beyond
+from fsm.diagrams.read.wires import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from fsm.diagrams.read.phrases import Phrase
+    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.wires import Wires
+
+FARTHEST: Final = 8
+"""Blanks between a label and the line that it stands beside."""
+
+_JUNCTION: Final = 3
+"""Lines that meet there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """A step, the stroke at which it stands, and strokes of other lines that it touches as well."""
+
+    step: Step
+    at: Node
+    rivals: tuple[Node, ...] = ()
+
+
+@dataclass(slots=True)
+class Labels:
+    """Finds the line of each phrase.  ``stretch`` numbers the stretches of line between junctions."""
+
+    wires: Wires
+    complain: Callable[[Cell, str, str, str], None]
+    stretch: dict[Node, int] = field(default_factory=dict)
+
+    def find(
+        self, phrases: Iterable[Phrase], between: Mapping[Node, list[Phrase]], first: int, last: int
+    ) -> list[Label]:
+        """The labels of a drawing that reaches from row *first* to *last*.
+
+        They are all *phrases* in it, and those that lines are broken
+        *between*.  What stands directly above or below the drawing may be a
+        sentence about it: it is a label if it is that of an outermost line
+        that has no other.
+        """
+        self._stretches()
+        those = list(phrases)
+        found = [Label(step=self._step(label), at=node) for node, label in between.items()]
+        for stack in stacked(phrase for phrase in those if first <= phrase.row <= last):
+            found += self._label(stack)
+        named = {self.stretch.get(label.at) for label in found}
+        for phrase in those:
+            level = self._level((phrase,)) if phrase.row in {first - 1, last + 1} else {}
+            if len(level) == 1 and not named & level.keys():
+                found += [Label(step=self._step([phrase]), at=node) for node in level.values()]
+        return found
+
+    def _step(self, stack: Iterable[Phrase]) -> Step:
+        those = list(stack)
+        return Step(names=names(those), place=self.wires.sheet.place(those[0].start))
+
+    def _stretches(self) -> None:
+        """Number the stretches: what lies between two junctions, or a junction and an end, has one label."""
+        links = self.wires.links
+        for root in sorted(links):
+            if root in self.stretch or self._junction(root):
+                continue
+            number = len(self.stretch)
+            self.stretch[root] = number
+            front = [root]
+            for node in front:
+                for each in links[node].values():
+                    if each not in self.stretch and not self._junction(each):
+                        self.stretch[each] = number
+                        front.append(each)
+
+    def _junction(self, node: Node) -> bool:
+        return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION
+
+    # -- which line --------------------------------------------------------------
+
+    def _label(self, stack: tuple[Phrase, ...]) -> Iterator[Label]:
+        level = self._level(stack)
+        beside = self._beside(stack)
+        if len(level) > 1:
+            self._ambiguous(stack, level.values())
+        elif level:
+            ((number, at),) = level.items()
+            rivals = tuple(node for each, (gap, node) in beside.items() if each != number and gap <= 1)
+            yield Label(step=self._step(stack), at=at, rivals=rivals)
+        elif beside:
+            nearest = min(gap for gap, _ in beside.values())
+            near = [node for gap, node in beside.values() if gap <= 1 or gap < 2 * nearest or gap == nearest]
+            if len(near) > 1:
+                self._ambiguous(stack, near)
+            else:
+                yield Label(step=self._step(stack), at=next(node for gap, node in beside.values() if gap == nearest))
+        else:
+            what = f"'{stack[0].text}' belongs to no line"
+            hint = "write it above, below or beside the line that it is the label of, or take it out of the drawing"
+            self.complain(stack[0].start, "FSM406", what, hint)
+
+    def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Node]) -> None:
+        places = [self.wires.sheet.place(node.cell) for node in nodes]
+        lines = " and ".join(f"that at {place.line}:{place.column}" for place in places)
+        what = f"'{stack[0].text}' could be the label of several lines: {lines}"
+        self.complain(stack[0].start, "FSM406", what, "move it nearer to one of them")
+
+    def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Node]:
+        """The stretches that run from left to right directly above or below *stack*."""
+        found: dict[int, Node] = {}
+        for phrase in stack:
+            for cell in phrase.cells():
+                for to in ("N", "S"):
+                    node = self._at(beyond(cell, to), "h")
+                    if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
+                        found.setdefault(self.stretch[node], node)
+        return found
+
+    def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Node]]:
+        """The stretches on the lines of *stack*, to its left and right, with the blanks between."""
+        found: dict[int, tuple[int, Node]] = {}
+        for phrase in stack:
+            sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
+            for column, to in sides:
+                near = self._nearest((phrase.row, column), to)
+                if near is None:
+                    continue
+                gap, node = near
+                number = self.stretch[node]
+                if number not in found or gap < found[number][0]:
+                    found[number] = (gap, node)
+        return found
+
+    def _nearest(self, cell: Cell, to: Direction) -> tuple[int, Node] | None:
+        """The first stroke on the way from *cell*, and the blanks before it."""
+        for gap in range(FARTHEST + 1):
+            there = beyond(cell, to, gap + 1)
+            node = self._at(there, "v")
+            if node is not None:
+                return (gap, node) if node in self.stretch else None
+            if self.wires.sheet.at(there) != " ":
+                return None
+        return None
+
+    def _at(self, cell: Cell, axis: str) -> Node | None:
+        return next((node for node in (Node(cell), Node(cell, axis)) if node in self.wires.links), None)

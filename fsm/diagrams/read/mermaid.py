@@ -1,0 +1,134 @@
+"""Mermaid state diagrams: as a file, between fences of Markdown, or in a comment.
+
+Reads the part of the language that says which states and transitions there
+are.  A state is called by its text where it has one (``state "TEXT" as id``),
+else by its id; what follows it after a colon is a remark.  Colours, notes and directions are passed over.  States within states,
+choices and forks mean more than a flat lifecycle can, and are mistakes here.
+The grammar is that of https://mermaid.js.org/syntax/stateDiagram.html.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.read.drawing import Arrow, Drawing, Kind, Place, Step
+from fsm.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOWHERE: Final = "[*]"
+"""Where lives begin; as a target, where they end."""
+
+HEADING: Final = re.compile(r"^\s*(?P<mark>//+!?|\*|#+|;+|)\s*stateDiagram(?:-v2)?\s*;?\s*$")
+_FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
+_ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
+_CLASS: Final = r"(?:\s*:::\s*[\w-]+)?"
+_ARROW: Final = re.compile(rf"^(?P<source>{_ID}){_CLASS}\s*-->\s*(?P<target>{_ID}){_CLASS}\s*(?::\s*(?P<label>.*?))?$")
+_NAMED: Final = re.compile(rf"^state\s+\"(?P<text>[^\"]*)\"\s+as\s+(?P<id>{_ID}){_CLASS}$")
+_PLAIN: Final = re.compile(rf"^(?:state\s+)?(?P<id>{_ID}){_CLASS}\s*(?::(?!:)\s*(?P<text>.*?))?$")
+_PASSED: Final = re.compile(
+    r"^(?:direction\b|classDef\b|class\b|style\b|click\b|hide\b|scale\b|accTitle\b|accDescr\b|note\b.*:|%%)"
+)
+_NOTE: Final = re.compile(r"^note\b[^:]*$")
+_BREAK: Final = re.compile(r"\s*(?:<br\s*/?>|\\n)\s*")
+_CODE: Final = re.compile(r"#(\w+);")
+_CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "semi": ";", "num": "#"}
+
+
+@dataclass(slots=True)
+class Block:
+    """One diagram: its lines, and what is read from them."""
+
+    path: str
+    line: int
+    lines: list[tuple[int, str]]
+    problems: list[Problem] = field(default_factory=list)
+    states: dict[str, Place] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    arrows: list[tuple[str, str, str, Place]] = field(default_factory=list)
+
+    def read(self) -> Drawing:
+        """The drawing; ``problems`` are what is wrong with it."""
+        note = False
+        for line, text in self.lines:
+            statement = text.strip().rstrip(";").strip()
+            place = Place(line=line, column=len(text) - len(text.lstrip()) + 1)
+            if note or _NOTE.match(statement):
+                note = statement != "end note"
+            elif statement and not _PASSED.match(statement):
+                self._statement(statement, place)
+        return Drawing(
+            path=self.path,
+            kind=Kind.MERMAID,
+            line=self.line,
+            last=self.lines[-1][0] if self.lines else self.line,
+            states={self._text(name): place for name, place in self.states.items()},
+            arrows=tuple(self._arrow(*arrow) for arrow in self.arrows),
+            below={self._text(name): self._lines(name)[1:] for name in self.states},
+        )
+
+    def _statement(self, statement: str, place: Place) -> None:
+        if arrow := _ARROW.match(statement):
+            for name in (arrow["source"], arrow["target"]):
+                if name != NOWHERE or name == arrow["target"]:
+                    self.states.setdefault(name, place)
+            self.arrows.append((arrow["source"], arrow["target"], arrow["label"] or "", place))
+        elif (named := _NAMED.match(statement)) or (named := _PLAIN.match(statement)):
+            self.states.setdefault(named["id"], place)
+            if named.re is _NAMED:
+                self.texts.setdefault(named["id"], named["text"])
+        else:
+            hint = (
+                "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; states within states are not read"
+            )
+            what = f"column {place.column}: not a statement of a flat state diagram: {statement!r}"
+            self.problems.append(Problem(path=self.path, line=place.line, code="FSM408", what=what, hint=hint))
+
+    def _text(self, name: str) -> str:
+        """What is seen of the state *name*."""
+        return self._lines(name)[0]
+
+    def _lines(self, name: str) -> tuple[str, ...]:
+        return tuple(map(_plain, _BREAK.split(self.texts.get(name, name))))
+
+    def _arrow(self, source: str, target: str, label: str, place: Place) -> Arrow:
+        names = tuple(_plain(name) for name in _BREAK.split(label) if name.strip())
+        return Arrow(
+            source=None if source == NOWHERE else self._text(source),
+            target=self._text(target),
+            steps=(Step(names=names, place=place),) if names else (),
+            place=place,
+        )
+
+
+def _plain(text: str) -> str:
+    """*text* with Mermaid's codes for characters resolved.
+
+    >>> _plain("a#colon; #35;1")
+    'a: #1'
+    """
+
+    def char(code: re.Match[str]) -> str:
+        return chr(int(code[1])) if code[1].isdecimal() else _CODES.get(code[1], code[0])
+
+    return " ".join(_CODE.sub(char, text).split())
+
+
+def blocks(text: str, path: str) -> Iterator[Block]:
+    """The diagrams in a text: each from its heading to the end of its fence, or of the comment or file it is in."""
+    rows = iter(enumerate(text.splitlines(), 1))
+    for line, row in rows:
+        heading = HEADING.match(row)
+        if heading is None:
+            continue
+        mark = heading["mark"]
+        lines: list[tuple[int, str]] = []
+        for number, each in rows:
+            bare = each.replace(mark, " " * len(mark), 1) if each.lstrip().startswith(mark) else each
+            if _FENCE.match(bare) or (mark and bare == each):
+                break
+            lines.append((number, bare))
+        yield Block(path=path, line=line, lines=lines)

@@ -1,0 +1,223 @@
+"""Nets: lines that hang together, where they begin and where they lead.
+
+A net has one beginning and one or several ends, or several beginnings and
+one end.  A beginning is a line that leaves a box without an arrowhead, or
+begins at nothing; an end is an arrowhead at a box, or at a word without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, beyond, reaches, straight
+from fsm.diagrams.read.wires import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.diagrams.read.phrases import Phrase
+    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.wires import Wires
+
+NEAR: Final = 2
+"""Blanks that may lie between an arrowhead and the word it points at, and at which a line is broken, not ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Where a net meets a state, or nothing: ``state`` is ``None`` then."""
+
+    state: str | None
+    node: Node
+    cell: Cell
+    head: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Net:
+    """Lines that hang together; ``broken`` if something is wrong with one of their ends."""
+
+    nodes: tuple[Node, ...]
+    ends: tuple[End, ...]
+    broken: bool
+
+
+@dataclass(slots=True)
+class Nets:
+    """Finds the nets among the lines of a paragraph, and the words that take part in them.
+
+    ``words`` are states without a box; ``between`` the phrases that a line
+    is broken by, with the node that stands for them.
+    """
+
+    wires: Wires
+    phrases: list[Phrase]
+    complain: Callable[[Cell, str, str, str], None]
+    words: dict[Node, Phrase] = field(default_factory=dict)
+    between: dict[Node, list[Phrase]] = field(default_factory=dict)
+    said: int = 0
+
+    def find(self) -> list[Net]:
+        """The nets, from the top; phrases that belong to one are taken from ``phrases``."""
+        for cell in self.wires.loose:
+            mark = self.wires.sheet.at(cell)
+            what = "the arrowhead" if mark in HEADS else "the joint"
+            self._say(cell, f"{what} '{mark}' on the border of a box has no line", "draw its line to it")
+        self._point()
+        self._mend()
+        found = []
+        for nodes in self._components():
+            before = self.said
+            ends = tuple(self._ends(nodes))
+            found.append(Net(nodes=nodes, ends=ends, broken=self.said > before))
+        return found
+
+    def _say(self, cell: Cell, what: str, hint: str) -> None:
+        self.said += 1
+        self.complain(cell, "FSM404", what, hint)
+
+    # -- words -----------------------------------------------------------------
+
+    def _point(self) -> None:
+        """Find the words that arrowheads point at."""
+        taken = []
+        for node in self.wires.links:
+            to = HEADS.get(self.wires.sheet.at(node.cell))
+            if to is not None and not any(touch.head for touch in self.wires.touches.get(node, ())):
+                word = self._word(node.cell, to)
+                if word is not None:
+                    self.words[node] = word
+                    taken.append(word)
+        self._take(taken)
+
+    def _word(self, cell: Cell, to: Direction) -> Phrase | None:
+        """The phrase that a line at *cell* points at in that direction."""
+        for far in range(1, 2 if to in "NS" else NEAR + 2):
+            there = beyond(cell, to, far)
+            for phrase in self.phrases:
+                if phrase.row == there[0] and phrase.over(there[1]):
+                    return phrase
+            if self.wires.sheet.at(there) != " ":
+                return None
+        return None
+
+    def _take(self, those: Iterable[Phrase]) -> None:
+        gone = set(those)
+        self.phrases[:] = [phrase for phrase in self.phrases if phrase not in gone]
+
+    # -- lines broken by a label -----------------------------------------------
+
+    def _mend(self) -> None:
+        """Join the two parts of each line that a label stands in."""
+        for node in list(self.wires.links):
+            for to in ("E", "S"):
+                if not self._open(node, to):
+                    continue
+                found = self._across(node, to)
+                if found is None:
+                    continue
+                label, other = found
+                between = Node(label[0].start, "label")
+                self.between[between] = label
+                self.wires.links[between] = {OPPOSITE[to]: node, to: other}
+                self.wires.links[node][to] = between
+                self.wires.links[other][OPPOSITE[to]] = between
+                self._take(label)
+
+    def _open(self, node: Node, to: Direction) -> bool:
+        """Whether a line could go on from *node* in that direction, and does not."""
+        char = self.wires.sheet.at(node.cell)
+        return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
+
+    def _touched(self, node: Node, to: Direction) -> bool:
+        return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
+
+    def _across(self, node: Node, to: Direction) -> tuple[list[Phrase], Node] | None:
+        """The label in which the line at *node* breaks off, and where it goes on behind it."""
+        label: list[Phrase] = []
+        if to == "E":
+            starts = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
+            label = [phrase for phrase in self.phrases if phrase.start in starts][:1]
+            behind = [(node.cell[0], label[0].last + far) for far in range(1, NEAR + 1)] if label else []
+        else:
+            cell = beyond(node.cell, to)
+            while here := [phrase for phrase in self.phrases if phrase.row == cell[0] and phrase.over(cell[1])]:
+                label += here
+                cell = beyond(cell, to)
+            behind = [cell] if label else []
+        for cell in behind:
+            other = next((each for each in (Node(cell), Node(cell, "h")) if each in self.wires.links), None)
+            if other is not None:
+                strokes = (self.wires.sheet.at(node.cell), self.wires.sheet.at(cell))
+                fits = self._open(other, OPPOSITE[to]) and any(straight(char) or char in HEADS for char in strokes)
+                return (label, other) if fits else None
+        return None
+
+    # -- nets ------------------------------------------------------------------
+
+    def _components(self) -> list[tuple[Node, ...]]:
+        links, seen = self.wires.links, set[Node]()
+        found = []
+        for root in sorted(links):
+            if root in seen:
+                continue
+            seen.add(root)
+            nodes = [root]
+            for node in nodes:
+                for each in links[node].values():
+                    if each not in seen:
+                        seen.add(each)
+                        nodes.append(each)
+            found.append(tuple(nodes))
+        return found
+
+    def _ends(self, nodes: tuple[Node, ...]) -> Iterable[End]:
+        for node in sorted(nodes):
+            touches = self.wires.touches.get(node, ())
+            for touch in touches:
+                cell = touch.border if self.wires.sheet.at(touch.border) in HEADS else node.cell
+                yield End(state=touch.box.name, node=node, cell=cell, head=touch.head)
+            if node in self.between:
+                continue
+            if self.wires.sheet.at(node.cell) in HEADS:
+                if node in self.words:
+                    yield End(state=self.words[node].text, node=node, cell=node.cell, head=True)
+                elif not any(touch.head for touch in touches):
+                    what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
+                    self._say(node.cell, what, "let it touch the box, or the word, that it leads to")
+            elif len(self.wires.links[node]) + len(touches) == 1:
+                yield from self._beginning(node)
+
+    def _beginning(self, node: Node) -> Iterable[End]:
+        """The end of a line that has no arrowhead and touches no box."""
+        to = self._free(node)
+        for word in dict.fromkeys(self.words.values()):
+            if any(cell == beyond(node.cell, to, far) for cell in word.cells() for far in range(1, NEAR + 1)):
+                yield End(state=word.text, node=node, cell=node.cell, head=False)
+                return
+        for far in range(1, NEAR + 1):
+            there = beyond(node.cell, to, far)
+            phrase = next((each for each in self.phrases if each.row == there[0] and each.over(there[1])), None)
+            if phrase is not None and phrase.text in STARTS:
+                self._take([phrase])
+                break
+            if phrase is not None and straight(self.wires.sheet.at(node.cell)):
+                what = f"the line ends at '{phrase.text}', which is no box"
+                self._say(node.cell, what, "put it in a box if it is a state; write labels beside lines")
+                return
+            if self.wires.box(there) is not None or any(
+                Node(there, axis) in self.wires.links for axis in ("", "h", "v")
+            ):
+                self._say(node.cell, "the line is broken off", "close the gap, or draw it longer")
+                return
+        yield End(state=None, node=node, cell=node.cell, head=False)
+
+    def _free(self, node: Node) -> Direction:
+        """Where a line that ends at *node* points."""
+        for to in self.wires.links[node]:
+            return OPPOSITE[to]
+        for to in OPPOSITE:
+            if self._touched(node, to):
+                return OPPOSITE[to]
+        raise AssertionError(node)

@@ -1,0 +1,182 @@
+"""Lines: which cells are strokes of a line, and where a line goes on from each of them.
+
+Strokes join where they meet at a joint (``+``), and where one ends at the
+side of another (``|---``).  Where a stroke goes through on both sides
+(``--|--``) the lines cross and have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsm.diagrams.read.strokes import (
+    ARMS,
+    DIRECTIONS,
+    HEADS,
+    OPPOSITE,
+    ROUND,
+    beyond,
+    reaches,
+    straight,
+    vertical,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.diagrams.read.boxes import Box
+    from fsm.diagrams.read.canvas import Canvas, Paragraph
+    from fsm.diagrams.read.strokes import Cell, Direction
+
+
+class Node(NamedTuple):
+    """One stroke: a cell, with ``axis`` telling the two strokes of a crossing apart."""
+
+    cell: Cell
+    axis: str = ""
+
+
+class Touch(NamedTuple):
+    """A line that meets a box: at the cell of its border, with an arrowhead or without."""
+
+    box: Box
+    border: Cell
+    head: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """The lines of a paragraph: each stroke, the strokes it goes on to, and the boxes it meets.
+
+    ``loose`` are arrowheads and joints on borders that no line comes to;
+    ``owners`` are the boxes by their cells, and ``chars`` what was asked for.
+    """
+
+    sheet: Canvas
+    within: Paragraph
+    boxes: tuple[Box, ...]
+    owners: dict[Cell, Box]
+    chars: dict[Cell, str] = field(default_factory=dict)
+    links: dict[Node, dict[Direction, Node]] = field(default_factory=dict)
+    touches: dict[Node, list[Touch]] = field(default_factory=dict)
+    loose: list[Cell] = field(default_factory=list)
+
+    # -- characters ----------------------------------------------------------
+
+    def box(self, cell: Cell) -> Box | None:
+        """The box that *cell* belongs to."""
+        return self.owners.get(cell)
+
+    def char(self, cell: Cell) -> str:
+        """The character at *cell* if it could be part of a line, else a blank."""
+        if cell not in self.chars:
+            self.chars[cell] = self._char(cell)
+        return self.chars[cell]
+
+    def _char(self, cell: Cell) -> str:
+        char = self.sheet.stroke(cell)
+        inside = self.within.first <= cell[0] <= self.within.last and (char in ARMS or char in HEADS)
+        return char if inside and self.box(cell) is None and self._turns(cell, char) else " "
+
+    def _turns(self, cell: Cell, char: str) -> bool:
+        """Whether a dot or a quotation mark is a corner."""
+        if char not in ROUND:
+            return True
+        ways = {to for to in DIRECTIONS if reaches(char, to) and reaches(self._near(cell, to), OPPOSITE[to])}
+        return bool(ways & {"E", "W"} and ways & {"N", "S"})
+
+    def _near(self, cell: Cell, to: Direction) -> str:
+        near = self.sheet.at(beyond(cell, to))
+        return " " if near in ROUND else near
+
+    # -- where lines go on -----------------------------------------------------
+
+    def _crossed(self, cell: Cell) -> bool:
+        """Whether two lines cross at *cell* without meeting."""
+        char = self.char(cell)
+        sides: tuple[Direction, Direction] = ("W", "E") if vertical(char) else ("N", "S")
+        return straight(char) and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
+
+    def _ends_at(self, cell: Cell, to: Direction) -> bool:
+        """Whether a plain stroke, or the tail of an arrowhead, leads from *cell* in that direction."""
+        char = self.char(cell)
+        return reaches(char, to) and (straight(char) or char in HEADS)
+
+    def _next(self, cell: Cell, to: Direction) -> Node | None:
+        """What a line that leaves *cell* in that direction comes to."""
+        there = beyond(cell, to)
+        char, back = self.char(there), OPPOSITE[to]
+        if not reaches(self.char(cell), to):
+            # The side of a stroke: only another that ends there goes on from it.
+            side = straight(self.char(cell)) and self._ends_at(there, back) and not self._crossed(cell)
+            return self.node(there, to) if side else None
+        if reaches(char, back):
+            return self.node(there, to)
+        if straight(char) and self._ends_at(cell, to):
+            return self.node(there, to)
+        return None
+
+    def node(self, cell: Cell, to: Direction) -> Node:
+        """The stroke that a line going in direction *to* is on at *cell*."""
+        return Node(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Node(cell)
+
+    def _ways(self, node: Node) -> Iterable[Direction]:
+        return [to for to in DIRECTIONS if not node.axis or (to in "EW") == (node.axis == "h")]
+
+    def _link(self, cell: Cell) -> None:
+        axes = ("h", "v") if self._crossed(cell) else ("",)
+        for node in [Node(cell, axis) for axis in axes]:
+            found: dict[Direction, Node] = {}
+            for to in self._ways(node):
+                through = node.axis and not reaches(self.char(cell), to)
+                there = self.node(beyond(cell, to), to) if through else self._next(cell, to)
+                if there is not None:
+                    found[to] = there
+            self.links[node] = found
+
+    # -- boxes -----------------------------------------------------------------
+
+    def _meet(self, box: Box, border: Cell, out: Direction) -> None:
+        """Note the line that comes to *border*, and what is loose there."""
+        mark, outside = self.sheet.at(border), beyond(border, out)
+        char, back = self.char(outside), OPPOSITE[out]
+        leads = reaches(char, back)
+        if (HEADS.get(mark) == back and leads) or HEADS.get(char) == back:
+            self._touch(outside, out, Touch(box, border, head=True))
+        elif mark in HEADS:
+            self.loose.append(border)
+        elif leads and (straight(char) or char in HEADS or reaches(mark, out)):
+            self._touch(outside, out, Touch(box, border, head=False))
+        elif reaches(mark, out):
+            self.loose.append(border)
+
+    def _touch(self, cell: Cell, out: Direction, touch: Touch) -> None:
+        self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
+
+    def trace(self) -> None:
+        """Find every line."""
+        for box in self.boxes:
+            for border, out in box.sides():
+                self._meet(box, border, out)
+            for corner in box.corners():
+                for out in DIRECTIONS:
+                    outside = beyond(corner, out)
+                    if self.box(outside) is None and HEADS.get(self.char(outside)) == OPPOSITE[out]:
+                        self._touch(outside, out, Touch(box, corner, head=True))
+        for row in range(self.within.first, self.within.last + 1):
+            for column in range(len(self.sheet.rows[row])):
+                if self.char((row, column)) != " ":
+                    self._link((row, column))
+        # What leads nowhere and touches nothing is a character of a text.
+        for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
+            del self.links[node]
+
+
+def wires(sheet: Canvas, within: Paragraph, boxes: Iterable[Box]) -> Wires:
+    """The lines of a paragraph."""
+    those = tuple(boxes)
+    owners = {cell: box for box in those for cell in box.cells()}
+    found = Wires(sheet=sheet, within=within, boxes=those, owners=owners)
+    found.trace()
+    return found

@@ -1,0 +1,131 @@
+"""The way that a recorded run took through a machine: the steps that it may have taken, and where it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fsm.diagrams.draw.picture import Label, Marks
+from fsm.errors import InputError, Problem, nearest
+from fsm.machine.calls import Dynamics, TooManyError
+from fsm.machine.table import tabulate
+from fsm.recordings import open_recording
+from fsm.trace import key
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.table import Table
+    from fsm.trace import Observation
+
+
+@dataclass(slots=True, kw_only=True)
+class _Track:
+    """What may be true of the entity by now, and what it came through."""
+
+    table: Table
+    dynamics: Dynamics
+    now: Possibilities
+    steps: set[tuple[str, str, str]] = field(default_factory=set)
+    states: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    seen: Label | None = None
+
+    def take(self, seen: Observation) -> bool:
+        """Follow *seen*; false if nothing explains it."""
+        before = {each.state for each in self.now}
+        known = not seen.event or seen.event in self.dynamics.names
+        try:
+            left = self.dynamics.after(self.now, key(seen)) if known else self.now
+        except TooManyError:
+            left = self.now
+        if not left:
+            self.failed = {self.table.states[state] for state in before}
+            self.seen = self._label(seen)
+            return False
+        after = {each.state for each in left}
+        if known and seen.event and seen.phase != "request":
+            self._mark(self.dynamics.names[seen.event], before | after, after, seen)
+        if len(after) == 1:
+            self.states |= {self.table.states[state] for state in after}
+        self.now = left
+        return True
+
+    def _label(self, seen: Observation) -> Label:
+        """What *seen* says, in the machine's words."""
+        event = self.table.rows[self.dynamics.names[seen.event]].event if seen.event else None
+        return Label(
+            event=event.name if event else "",
+            kind=event.kind if event else "signal",
+            outcome=f"shows {seen.shows}" if seen.shows else seen.reply if seen.reply == "ok" else "",
+            error=seen.reply if seen.reply != "ok" else "",
+            emits=seen.emits or ((seen.output,) if seen.output else ()),
+        )
+
+    def _mark(self, row: int, sources: set[int], targets: set[int], seen: Observation) -> None:
+        """Note the steps of *row*, its ends included, that may have led from *sources* to *targets*."""
+        table = self.table
+        ends = table.end.get(row)
+        for source in sources:
+            for way in (*(table.step(source, row) or ()), *((table.step(source, ends) or ()) if ends else ())):
+                replied = way.begins or not seen.reply or not way.reply or way.replies(seen.reply)
+                if replied and (way.to in targets or way.begins) and (way.to != source or source in targets):
+                    self.steps.add((table.rows[row].event.name, table.states[source], table.states[way.to]))
+
+
+def track(machine: Machine, name: str, entity: str = "") -> Marks:
+    """The way through *machine* of *entity*, or of the first one of its kind, in the recording *name*.
+
+    An *entity* may be named by the beginning of its name.  Raises
+    :class:`InputError` for a file that cannot be read, or that has no such entity.
+    """
+    recording = open_recording(name, lambda _: None)
+    table = tabulate(machine)
+    dynamics = Dynamics(
+        table=table,
+        unseen=tuple(
+            row.index
+            for row in table.rows
+            if not row.ends
+            and (
+                row.event.kind == "hidden"
+                or (
+                    row.event.kind == "signal" and recording.shown is not None and row.event.name not in recording.shown
+                )
+            )
+        ),
+        names={
+            **{event.rpc: table.row[event.name] for event in machine.events.values() if event.rpc},
+            **dict(table.row),
+        },
+        outputs=recording.outputs,
+    )
+    track: _Track | None = None
+    found: dict[str, None] = {}
+    for batch in recording.batches:
+        for seen in batch.observations:
+            if not seen.entity or seen.of not in {"", machine.entity}:
+                continue
+            found.setdefault(seen.entity, None)
+            entity = entity or seen.entity
+            if not seen.entity.startswith(entity) or seen.phase == "gap":
+                continue
+            if track is None:
+                start = dynamics.beginning() if recording.fresh else dynamics.everything()
+                track = _Track(table=table, dynamics=dynamics, now=start)
+            if not track.take(seen):
+                return _marks(track)
+    if track is None:
+        hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
+        what = f"shows no {machine.entity}{f' {entity!r}' if entity else ''}"
+        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
+    return _marks(track)
+
+
+def _marks(track: _Track) -> Marks:
+    return Marks(
+        steps=frozenset(track.steps),
+        states=frozenset(track.states),
+        failed=frozenset(track.failed),
+        seen=track.seen,
+    )

@@ -1,0 +1,164 @@
+"""Whether two machines can be told apart by anybody who watches: weak bisimulation.
+
+What is observed are requests that begin, replies, outputs, signals, and what
+the state shows, at any time.  The names of states, outcomes and clauses are
+not, nor is what is hidden, nor for how long.  A bisimulation is more than
+having the same traces: choices are made at the same time, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.equivalence.comparison import Branching, Distinguished, Round, Same, Side
+from fsm.equivalence.observer import observers
+from fsm.equivalence.partition import refine, saturated
+from fsm.equivalence.witness import TooManyTracesError, play, trace
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.equivalence.comparison import Comparison, Seen
+    from fsm.equivalence.observer import Moment, Observer
+    from fsm.equivalence.witness import Play
+    from fsm.machine.table import Table
+
+OVERLAP: Final = 2
+"""Calls that take time and are in progress at a time."""
+
+LIMIT: Final = 100_000
+"""Moments of both machines, and pairs of sets of them."""
+
+
+def compare(
+    first: Table, second: Table, *, shared: bool = False, overlap: int = OVERLAP, limit: int = LIMIT
+) -> Comparison:
+    """Whether the two can be told apart, and if so, by what.
+
+    With *shared* only by what both have: signals of one are hidden, calls of
+    one are not made.  Calls that begin overlap, up to *overlap* at a time.
+    Beyond *limit* moments it is unknown; that many pairs of sets of moments
+    are searched for a trace, which may be exponentially many.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> table = tabulate(load("pod-sandbox"))
+    >>> type(compare(table, table)).__name__
+    'Same'
+    """
+    pair = _Pair(observers=observers(first, second, shared=shared, overlap=overlap))
+    if not pair.explore(limit):
+        return Unknown(why=f"the machines have more than {limit:,} situations")
+    weak = saturated(pair.hidden, pair.seen)
+    partition = refine(weak)
+    start = pair.start
+    if not partition.separated(*start):
+        return Same(kinds=len(set(partition.block)))
+    try:
+        found = trace(weak, partition, start, limit)
+    except TooManyTracesError:
+        return _branching(pair, play(weak, partition, start), every_trace=False)
+    if found is None:
+        return _branching(pair, play(weak, partition, start), every_trace=True)
+    return _distinguished(pair, [each for label in found if (each := pair.labels[label]) is not None])
+
+
+def bisimilar(first: Table, second: Table) -> bool:
+    """Whether nobody can tell the two apart, with up to two calls that overlap."""
+    pair = _Pair(observers=observers(first, second, shared=False, overlap=OVERLAP))
+    pair.explore()
+    return not refine(saturated(pair.hidden, pair.seen)).separated(*pair.start)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pair:
+    """All moments of both machines, as numbers, and the steps between them."""
+
+    observers: tuple[Observer, Observer]
+    labels: list[Seen | None] = field(default_factory=lambda: [None])
+    moments: list[tuple[int, Moment]] = field(default_factory=list)
+    hidden: list[list[int]] = field(default_factory=list)
+    seen: list[list[tuple[int, int]]] = field(default_factory=list)
+    _number: dict[tuple[int, Moment], int] = field(default_factory=dict)
+    _label: dict[Seen, int] = field(default_factory=dict)
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """The numbers of the first moment of each."""
+        first, second = (self._number[side, each.initial] for side, each in enumerate(self.observers))
+        return first, second
+
+    def explore(self, limit: int | None = None) -> bool:
+        """Number all that can be reached; whether that is no more than *limit*."""
+        for side, observer in enumerate(self.observers):
+            self._numbered(side, observer.initial)
+        for side, moment in self.moments:  # which grow meanwhile
+            observer = self.observers[side]
+            hidden: list[int] = []
+            seen: list[tuple[int, int]] = []
+            number = len(self.seen)
+            for step in observer.steps(moment):
+                to = self._numbered(side, step.to)
+                seen += [(self._labelled(each), to) for each in step.seen]
+                hidden += [] if step.seen else [to]
+            seen += [(self._labelled(each), number) for each in observer.shows(moment)]
+            self.hidden.append(hidden)
+            self.seen.append(seen)
+            if limit is not None and len(self.moments) > limit:
+                return False
+        return True
+
+    def state(self, number: int) -> str:
+        """The name of the state of a moment; empty where nothing is specified."""
+        side, moment = self.moments[number]
+        return self.observers[side].state(moment)
+
+    def _numbered(self, side: int, moment: Moment) -> int:
+        number = self._number.setdefault((side, moment), len(self.moments))
+        if number == len(self.moments):
+            self.moments.append((side, moment))
+        return number
+
+    def _labelled(self, seen: Seen) -> int:
+        label = self._label.setdefault(seen, len(self.labels))
+        if label == len(self.labels):
+            self.labels.append(seen)
+        return label
+
+
+def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
+    """What *found*, a play, comes to in words of the machines."""
+    option = pair.labels[found.option]
+    assert option is not None  # noqa: S101  (doing nothing is always answered)
+    first, second = (pair.state(number) for number in pair.start)
+    return Branching(
+        start=(first, second),
+        rounds=tuple(
+            Round(seen=pair.labels[label], first=pair.state(one), second=pair.state(two))
+            for label, one, two in found.rounds
+        ),
+        owner=Side(found.owner),
+        option=option,
+        every_trace=every_trace,
+    )
+
+
+def _distinguished(pair: _Pair, found: Sequence[Seen]) -> Distinguished:
+    """What the trace *found*, which one of them has, comes to in words of the machines."""
+    runs = [each.run(found) for each in pair.observers]
+    owner = Side.FIRST if runs[0] is not None else Side.SECOND
+    run = runs[owner.value]
+    assert run is not None  # noqa: S101  (one of them has it)
+    other = pair.observers[owner.other.value]
+    before = other.after(found[:-1])
+    last = found[-1]
+    instead = (each for at in before for each in other.next(at) if (each.event, each.ends) == (last.event, last.ends))
+    return Distinguished(
+        owner=owner,
+        trace=tuple(found),
+        run=run,
+        states=tuple(dict.fromkeys(other.state(at) for at in before)),
+        instead=tuple(dict.fromkeys(instead)),
+    )

@@ -1,0 +1,260 @@
+"""What can be observed of a machine, from one moment to the next.
+
+A *moment* is a state together with the calls that have begun and not yet
+ended.  An end is a step only while such a call is in progress.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from fsm.equivalence.comparison import Seen
+from fsm.machine import ANY_ERROR
+from fsm.property.evidence import Run, Taken
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from fsm.machine.table import Table, Way
+
+NOWHERE = -1
+"""The state of which nothing is specified any more."""
+
+UNSPECIFIED = "unspecified"
+"""The outcome of what the specification is silent about."""
+
+
+class Moment(NamedTuple):
+    """A state, and the rows of the calls that are in progress."""
+
+    state: int
+    calls: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """What leads to another moment, seen as any one of ``seen``; hidden if there is none."""
+
+    seen: tuple[Seen, ...]
+    to: Moment
+    row: int
+    way: Way | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """One machine, in the words that it shares with another.
+
+    ``names`` has a name for each event; those in ``unseen`` nobody sees, and
+    those in ``unasked`` nobody asks for.  ``codes`` are the error codes told
+    apart, by event, ``error`` standing for all others.  ``vague`` are those
+    after which nobody knows whether the call acted.  At most ``overlap``
+    calls are in progress at a time.
+    """
+
+    table: Table
+    names: Mapping[str, str]
+    unseen: Collection[str]
+    unasked: Collection[str]
+    codes: Mapping[str, tuple[str, ...]]
+    vague: tuple[str, ...]
+    overlap: int
+
+    @property
+    def initial(self) -> Moment:
+        """Where every life begins."""
+        return Moment(self.table.initial)
+
+    def shows(self, at: Moment) -> tuple[Seen, ...]:
+        """What somebody sees who looks; nothing where nothing is specified."""
+        return () if at.state == NOWHERE else (Seen(shows=self.table.shows[at.state]),)
+
+    def steps(self, at: Moment) -> Iterator[Step]:
+        """Every step from *at*, in the model's order."""
+        if at.state == NOWHERE:
+            return
+        for row in self.table.rows:
+            if row.ends:
+                if self.table.row[row.event.name] in at.calls:
+                    yield from self._ends(at, row.index)
+            elif row.event.name not in self.unasked:
+                yield from self._happens(at, row.index)
+
+    def _happens(self, at: Moment, index: int) -> Iterator[Step]:
+        """The event of a row happens, or a call of it acts or begins."""
+        event = self.table.rows[index].event
+        name = self.names[event.name]
+        ways = self.table.step(at.state, index)
+        if ways is None:
+            hidden = event.kind == "hidden" or event.name in self.unseen
+            yield Step((Seen(event="" if hidden else name, silent=True),), Moment(NOWHERE), index, None)
+            return
+        for way in ways:
+            calls = () if event.interrupts else at.calls
+            if way.begins:
+                if len(calls) < self.overlap:
+                    begun = tuple(sorted((*calls, index)))
+                    yield Step((Seen(event=name, begins=True),), Moment(way.to, begun), index, way)
+            else:
+                yield Step(self._seen(index, way), Moment(way.to, calls), index, way)
+        if event.kind == "call" and self.vague:
+            # It comes to nothing, and the caller is told that nobody knows.
+            yield Step(tuple(Seen(event=name, reply=reply) for reply in self.vague), at, index, None)
+
+    def _ends(self, at: Moment, index: int) -> Iterator[Step]:
+        """A call that is in progress goes on; where it cannot, nothing is specified of its end."""
+        event = self.table.rows[index].event.name
+        name = self.names[event]
+        left = list(at.calls)
+        left.remove(self.table.row[event])
+        others = tuple(left)
+        ways = self.table.step(at.state, index)
+        if not ways:
+            yield Step((Seen(event=name, ends=True, silent=True),), Moment(at.state, others), index, None)
+        for way in ways or ():
+            if way.begins:
+                yield Step((Seen(event=name, ends=True, begins=True),), Moment(way.to, at.calls), index, way)
+            else:
+                yield Step(self._seen(index, way), Moment(way.to, others), index, way)
+
+    def _seen(self, index: int, way: Way) -> tuple[Seen, ...]:
+        """All that *way* may look like; nothing if nobody sees it."""
+        row = self.table.rows[index]
+        name = self.names[row.event.name]
+        if row.event.kind == "hidden" or row.event.name in self.unseen:
+            # Nobody sees the event; what it emits can be heard.
+            return (Seen(emits=way.emits),) if way.emits else ()
+        if row.event.kind == "signal":
+            return (Seen(event=name, emits=way.emits),)
+        replies = dict.fromkeys(way.reply)
+        if ANY_ERROR in replies:
+            replies |= dict.fromkeys(self.codes.get(name, ()))
+        replies |= dict.fromkeys(self.vague)
+        return tuple(Seen(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
+
+    # -- along a trace ---------------------------------------------------------
+
+    def state(self, at: Moment) -> str:
+        """The name of the state; empty where nothing is specified."""
+        return "" if at.state == NOWHERE else self.table.states[at.state]
+
+    def next(self, at: Moment) -> Iterator[Seen]:
+        """All that can be seen next without anything hidden before."""
+        for step in self.steps(at):
+            yield from step.seen
+        yield from self.shows(at)
+
+    def after(self, trace: Sequence[Seen]) -> tuple[Moment, ...]:
+        """Every moment that *trace* may lead to, those with fewer steps first."""
+        return tuple(at for at, length in self._along(trace) if length == len(trace))
+
+    def run(self, trace: Sequence[Seen]) -> Run | None:
+        """A run with the fewest steps that looks like *trace*; ``None`` if there is none."""
+        came = self._along(trace)
+        last = next((point for point in came if point[1] == len(trace)), None)
+        if last is None:
+            return None
+        steps: list[Taken] = []
+        while (before := came[last]) is not None:
+            last, taken = before
+            steps.append(taken)
+        return Run(initial=self.table.states[self.table.initial], steps=tuple(reversed(steps)))
+
+    def _along(self, trace: Sequence[Seen]) -> dict[_Point, tuple[_Point, Taken] | None]:
+        """Every moment with how much of *trace* was seen, breadth first, each with the point and step before it."""
+        start = (self.initial, 0)
+        came: dict[_Point, tuple[_Point, Taken] | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            point = at, length = queue.popleft()
+            expected = trace[length] if length < len(trace) else None
+            for step in self.steps(at):
+                seen = expected is not None and expected in step.seen
+                to = (step.to, length + seen)
+                if (seen or not step.seen) and to not in came:
+                    came[to] = (point, self._taken(at, step, expected if seen else None))
+                    queue.append(to)
+            looked = (at, length + 1)
+            if expected in self.shows(at) and looked not in came:
+                came[looked] = (point, Taken(event="", source=self.state(at), target=self.state(at)))
+                queue.append(looked)
+        return came
+
+    def _taken(self, at: Moment, step: Step, seen: Seen | None) -> Taken:
+        row, way = self.table.rows[step.row], step.way
+        return Taken(
+            event=row.event.name,
+            source=self.state(at),
+            target=self.state(step.to) or self.state(at),
+            outcome=way.name if way else UNSPECIFIED,
+            reply=seen.reply if seen else "",
+            emits=way.emits if way else (),
+            ends=row.ends,
+        )
+
+
+_Point: TypeAlias = tuple[Moment, int]
+
+
+def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tuple[Observer, Observer]:
+    """Both machines in the same words: events that share a name, here or on the wire, are one.
+
+    With *shared* nobody sees the signals, and nobody makes the calls, that
+    only one of them has.
+    """
+    ours = {word: event.name for event in first.machine.events.values() for word in _words(event.name, event.rpc)}
+    own = {name: name for name in first.machine.events}
+    theirs = {
+        event.name: next((ours[word] for word in _words(event.name, event.rpc) if word in ours), event.name)
+        for event in second.machine.events.values()
+    }
+    common = set(own.values()) & set(theirs.values())
+    both = ((first, own), (second, theirs))
+    vague = _vague(both)
+    codes = _codes(both, vague)
+    return tuple(  # type: ignore[return-value]  # two of them
+        Observer(
+            table=table,
+            names=names,
+            unseen=_only(table, names, common, "signal") if shared else (),
+            unasked=_only(table, names, common, "call") if shared else (),
+            codes=codes,
+            vague=tuple(each for each in table.machine.indefinite if each in vague),
+            overlap=overlap,
+        )
+        for table, names in both
+    )
+
+
+def _words(name: str, rpc: str) -> tuple[str, ...]:
+    return (name, rpc) if rpc else (name,)
+
+
+def _only(table: Table, names: Mapping[str, str], common: Collection[str], kind: str) -> frozenset[str]:
+    """The events of this *kind* that the other machine does not have."""
+    events = table.machine.events.values()
+    return frozenset(event.name for event in events if event.kind == kind and names[event.name] not in common)
+
+
+def _codes(both: Collection[tuple[Table, Mapping[str, str]]], vague: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The error codes that either machine mentions, by event, and those in *vague*."""
+    found: dict[str, dict[str, None]] = {}
+    for table, names in both:
+        for way, (row, _) in zip(table.ways, table.origin, strict=True):
+            replies = found.setdefault(names[table.rows[row].event.name], dict.fromkeys(vague))
+            replies |= dict.fromkeys(way.reply)
+    return {name: tuple(each for each in replies if each not in {"ok", ANY_ERROR}) for name, replies in found.items()}
+
+
+def _vague(both: Collection[tuple[Table, Mapping[str, str]]]) -> tuple[str, ...]:
+    """The replies that leave it open whether the call acted, if they can tell the two apart.
+
+    Where both have the same, and mention them nowhere else, each such reply
+    can be had from the one exactly where it can from the other.
+    """
+    lists = [table.machine.indefinite for table, _ in both]
+    every = tuple(dict.fromkeys(reply for each in lists for reply in each))
+    mentioned = {reply for table, _ in both for way in table.ways for reply in way.reply}
+    alike = len({frozenset(each) for each in lists}) == 1
+    return () if alike and not mentioned.intersection(every) else every

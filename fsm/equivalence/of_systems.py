@@ -1,0 +1,80 @@
+"""Whether two systems of the same parts can be told apart.
+
+What is observed are joint events, their replies and outputs, and what each
+copy shows at any time; not in which way an event goes, nor what is hidden.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from fsm.equivalence.partition import refine, saturated
+from fsm.machine import ANY_ERROR
+
+if TYPE_CHECKING:
+    from fsm.machine.graph import Graph
+    from fsm.product import Composed, Locals
+
+_Label: TypeAlias = "tuple[object, ...]"
+_Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Locals]]"
+
+
+def same_steps(first: Graph[Composed], second: Composed, *, named: bool = False) -> bool:
+    """Whether in every state that *first* can reach each joint event of *second* does the same.
+
+    With *named* also in a way of the same name.  Both have the same copies.
+    Of their joint events only those are looked at that are not the very same,
+    unless all are; linear in the states, and it ends at the first difference.
+    """
+    table = first.table
+    one, other = table.system.events, second.system.events
+    if table.row.keys() != second.row.keys():
+        return False
+    for name in [name for name in table.row if one[name] is not other[name]] or list(table.row):
+        digits = {*table.concerns(name), *second.concerns(name)}
+        # What it does depends on these, so one state of many that are alike in them is enough.
+        told = {tuple(table.locals(state)[digit] for digit in digits): state for state in first.depth}
+        for state in told.values():
+            there = second.number(table.locals(state))
+            if _steps(table, state, name, named) != _steps(second, there, name, named):
+                return False
+    return True
+
+
+def _steps(table: Composed, state: int, event: str, named: bool) -> _Steps:  # noqa: FBT001  (as the caller has it)
+    ways = table.step(state, table.row[event])
+    return frozenset((way.name if named else "", way.reply, way.emits, table.locals(way.to)) for way in ways)
+
+
+def alike(first: Graph[Composed], second: Graph[Composed]) -> bool:
+    """Whether nobody can tell the two apart: weak bisimulation of all that can be reached."""
+    hidden: list[list[int]] = []
+    seen: list[list[tuple[int, int]]] = []
+    labels: dict[_Label, int] = {}
+    starts = []
+    codes = _codes(first) | _codes(second)
+    for graph in (first, second):
+        table = graph.table
+        number = {state: len(hidden) + index for index, state in enumerate(graph.depth)}
+        starts.append(number[table.initial])
+        for state in graph.depth:
+            hidden.append([])
+            shows = labels.setdefault(("shows", *table.shows(state)), len(labels) + 1)
+            seen.append([(shows, number[state])])
+        for step in graph.transitions:
+            event = table.rows[step.row].event
+            name = "" if event.kind == "hidden" else event.name
+            source, target = number[step.source], number[step.target]
+            if not name and not step.way.emits:
+                hidden[source].append(target)
+                continue
+            replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
+            for reply in replies or {""}:
+                label = labels.setdefault((name, reply, step.way.emits), len(labels) + 1)
+                seen[source].append((label, target))
+    return not refine(saturated(hidden, seen)).separated(*starts)
+
+
+def _codes(graph: Graph[Composed]) -> set[str]:
+    """The error codes that are replied somewhere, each of which ``error`` may stand for."""
+    return {reply for step in graph.transitions for reply in step.way.reply} - {"ok", ANY_ERROR}

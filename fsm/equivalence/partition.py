@@ -1,0 +1,122 @@
+"""The coarsest partition of moments into those that nobody can tell apart.
+
+All that can be observed is weak: hidden steps before and after are free.
+Blocks are split by the signatures of their members, round by round (Blom and
+Orzan, 2005); only what leads to a block that was split is looked at again,
+and the largest part of a block keeps its number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from fsm.machine.graph import components
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+HIDDEN = 0
+"""The label of doing nothing that can be seen."""
+
+Signature: TypeAlias = frozenset[tuple[int, int]]
+"""Labels, and the blocks that each may lead to."""
+
+
+def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
+    """For each node the labels that can be seen next, and where each may lead to, hidden steps before and after.
+
+    *hidden* and *seen* are the steps of each node.  :data:`HIDDEN` leads to
+    the node itself and to all that it reaches unseen.  Linear in the result.
+    """
+    after: list[frozenset[int]] = [frozenset()] * len(seen)
+    found: list[Signature] = [frozenset()] * len(seen)
+    # Those that lead round to one another unseen have the same future; each
+    # group comes after all that it leads to.
+    groups = components({node: list(steps) for node, steps in enumerate(hidden)})
+    for group in groups:
+        inside = set(group)
+        reached = inside.union(*(after[to] for node in group for to in hidden[node] if to not in inside))
+        for node in group:
+            after[node] = frozenset(reached)
+    for group in groups:
+        inside = set(group)
+        weak = {(HIDDEN, to) for to in after[group[0]]}
+        weak.update((label, last) for node in group for label, to in seen[node] for last in after[to])
+        weak.update(*(found[to] for node in group for to in hidden[node] if to not in inside))
+        for node in group:
+            found[node] = frozenset(weak)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """The block of each node in the end, and in which rounds of refinement it has had another."""
+
+    block: list[int]
+    history: list[list[tuple[int, int]]]
+
+    def separated(self, one: int, two: int) -> int:
+        """The round that told *one* and *two* apart; 0 if none did."""
+        if self.block[one] == self.block[two]:
+            return 0
+        rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
+        return next(at for at in rounds if self._at(one, at) != self._at(two, at))
+
+    def _at(self, node: int, last: int) -> int:
+        return next(block for at, block in reversed(self.history[node]) if at <= last)
+
+
+def refine(weak: Sequence[Signature]) -> Partition:
+    """Nodes whose *weak* steps lead to the same blocks by the same labels share a block."""
+    size = len(weak)
+    block = [0] * size
+    history = [[(0, 0)] for _ in range(size)]
+    before: list[set[int]] = [set() for _ in range(size)]
+    for node, steps in enumerate(weak):
+        for _, to in steps:
+            before[to].add(node)
+    members = {0: set(range(size))}
+    known: dict[int, Signature] = {}
+    dirty = set(range(size))
+    at = 0
+    while dirty:
+        at += 1
+        moved = _split(weak, block, members, known, dirty)
+        for node, number in moved.items():
+            block[node] = number
+            history[node].append((at, number))
+        dirty = set().union(*(before[node] for node in moved))
+    return Partition(block=block, history=history)
+
+
+def _split(
+    weak: Sequence[Signature],
+    block: Sequence[int],
+    members: dict[int, set[int]],
+    known: dict[int, Signature],
+    dirty: Iterable[int],
+) -> dict[int, int]:
+    """The new block of every node that does not keep its own; *members* and *known* signatures are brought up to date.
+
+    A node that is not *dirty* has the signature that its block is known by.
+    """
+    again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
+    for node in sorted(dirty):
+        signature = frozenset((label, block[to]) for label, to in weak[node])
+        again[block[node]].setdefault(signature, set()).add(node)
+    moved: dict[int, int] = {}
+    for number, parts in again.items():
+        rest = members[number].difference(*parts.values())
+        if rest:
+            parts.setdefault(known[number], set()).update(rest)
+        largest = max(parts, key=lambda signature: len(parts[signature]))
+        known[number] = largest
+        members[number] = parts.pop(largest)
+        for signature, part in parts.items():
+            new = len(members)
+            known[new] = signature
+            members[new] = part
+            moved |= dict.fromkeys(part, new)
+    return moved

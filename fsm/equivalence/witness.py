@@ -1,0 +1,125 @@
+"""What tells two moments apart: a shortest trace that only one has, or else a choice that one makes earlier."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.equivalence.partition import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.equivalence.partition import Partition, Signature
+
+Blocks = frozenset[int]
+"""Where a machine may be after a trace, moments that are alike taken together."""
+
+
+class TooManyTracesError(Exception):
+    """The search for a trace would go beyond its limit."""
+
+
+def trace(
+    weak: Sequence[Signature], partition: Partition, start: tuple[int, int], limit: int
+) -> tuple[int, ...] | None:
+    """The labels of a shortest trace that one of the two in *start* has and the other has not; ``None`` if none.
+
+    By breadth-first search of what may be after each trace; of traces as
+    short, the first in the order of labels.  Raises
+    :class:`TooManyTracesError` beyond *limit* pairs.
+    """
+    steps = _steps(weak, partition)
+    both = tuple(_all(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
+    queue = deque([(both[0], both[1])])
+    before: dict[tuple[Blocks, Blocks], tuple[tuple[Blocks, Blocks], int] | None] = {(both[0], both[1]): None}
+    while queue:
+        pair = queue.popleft()
+        first, second = (sorted({label for block in each for label in steps[block]}) for each in pair)
+        odd = min(set(first).symmetric_difference(second), default=None)
+        if odd is not None:
+            return _back(before, pair, odd)
+        for label in first:
+            if label == HIDDEN:
+                continue
+            after = (_all(steps, pair[0], label), _all(steps, pair[1], label))
+            if after[0] != after[1] and after not in before:
+                before[after] = (pair, label)
+                queue.append(after)
+                if len(before) > limit:
+                    raise TooManyTracesError
+    return None
+
+
+def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[int, Blocks]]:
+    """For each block, by label, the blocks that it may lead to."""
+    found: dict[int, dict[int, Blocks]] = {}
+    for node, block in enumerate(partition.block):
+        if block not in found:
+            to: dict[int, set[int]] = {}
+            for label, last in weak[node]:
+                to.setdefault(label, set()).add(partition.block[last])
+            found[block] = {label: frozenset(blocks) for label, blocks in to.items()}
+    return found
+
+
+def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blocks:
+    return frozenset[int]().union(*(steps[block].get(label, ()) for block in blocks))
+
+
+def _back(
+    before: dict[tuple[Blocks, Blocks], tuple[tuple[Blocks, Blocks], int] | None],
+    pair: tuple[Blocks, Blocks],
+    last: int,
+) -> tuple[int, ...]:
+    labels = [last]
+    while (came := before[pair]) is not None:
+        pair, label = came
+        labels.append(label)
+    return tuple(reversed(labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A play that the one who tells them apart wins.
+
+    ``rounds`` have the label and where the two are then; at the end the side
+    ``owner`` (0 or 1) has the label ``option``, and the other has not.
+    """
+
+    rounds: tuple[tuple[int, int, int], ...]
+    owner: int
+    option: int
+
+
+def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
+    """How the two in *start*, which are in different blocks, are told apart step by step.
+
+    In each round one side takes a step after which all answers of the other
+    are told apart sooner; the other answers so that it takes longest.
+    """
+    rounds: list[tuple[int, int, int]] = []
+    pair = start
+    while True:
+        side, label, answers, to = _attack(weak, partition, pair)
+        if not answers:
+            return Play(rounds=tuple(rounds), owner=side, option=label)
+        best = max(sorted(answers), key=lambda answer: partition.separated(to, answer))
+        pair = (to, best) if side == 0 else (best, to)
+        rounds.append((label, *pair))
+
+
+def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
+    """A step of one side, by its side, label and goal, that no answer of the other matches in the round before."""
+    left = partition.separated(*pair)
+    for side in (0, 1):
+        one, two = pair[side], pair[1 - side]
+        answers: dict[int, list[int]] = {}
+        for label, to in weak[two]:
+            answers.setdefault(label, []).append(to)
+        for label, to in sorted(weak[one]):
+            found = answers.get(label, [])
+            if all(0 < partition.separated(to, answer) < left for answer in found):
+                return side, label, found, to
+    raise AssertionError(pair)  # never: different signatures are what separated them

@@ -1,0 +1,135 @@
+"""State charts as SCXML and python-statemachine have them: flat ones, and the machine that they come to.
+
+Events are signals: they are sent, and nothing replies.  In a state in which
+no transition takes an event it is ignored, as the recommendation says
+(https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.interop.draft import Arrow, Place, Sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fsm.interop.source_text import Problems
+
+ANY: Final = "*"
+FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
+AT_ONCE: Final = "a step of a machine is taken when something happens: name the event, or drop it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One transition: the descriptors of the events that it takes, where it leads, and on which condition."""
+
+    events: tuple[str, ...]
+    target: str
+    line: int
+    when: tuple[str, ...] = ()
+    emits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartState:
+    """One state, with its transitions in the order in which they are tried.
+
+    ``enters`` and ``leaves`` are what is sent out on the way in and out.
+    """
+
+    name: str
+    line: int
+    transitions: tuple[Transition, ...]
+    enters: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A state chart; ``initial`` is the first state if it does not say which."""
+
+    name: str
+    form: str
+    states: Sequence[ChartState]
+    initial: str = ""
+    initial_line: int = 0
+    about: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def sketch(chart: Chart, problems: Problems) -> Sketch:
+    """What *chart* comes to."""
+    states: dict[str, ChartState] = {}
+    for state in chart.states:
+        if state.name in states:
+            problems.say("FSM513", state.line, f"state '{state.name}' stands twice", "keep one of them")
+        states.setdefault(state.name, state)
+    if chart.initial and chart.initial not in states:
+        problems.unknown(chart.initial_line, "initial is", chart.initial, states)
+    takes = sum(len(transition.events) for state in chart.states for transition in state.transitions)
+    problems.check_size(chart.initial_line, max(len(states), takes), takes)
+    for state in chart.states:
+        _check(state, states, problems)
+    notes = ["An event is a signal: nothing replies. One for which a state has no transition is ignored there."]
+    return Sketch(
+        name=chart.name,
+        file=problems.path,
+        form=chart.form,
+        kind="signal",
+        initial=chart.initial or next(iter(states), ""),
+        about=chart.about,
+        places=tuple(
+            Place(name=name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
+            for name, state in states.items()
+        ),
+        arrows=tuple(_arrows(states)),
+        notes=(*notes, *chart.notes),
+    )
+
+
+def _check(state: ChartState, states: dict[str, ChartState], problems: Problems) -> None:
+    if state.final and state.transitions:
+        what = f"final state '{state.name}' has transitions"
+        problems.say("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")
+    for transition in state.transitions:
+        if not transition.events:
+            what = f"state '{state.name}' has a transition without an event: it is taken at once"
+            problems.say("FSM512", transition.line, what, AT_ONCE)
+        if transition.target and transition.target not in states:
+            what = f"a transition of state '{state.name}' leads to"
+            problems.unknown(transition.line, what, transition.target, states)
+
+
+def _arrows(states: dict[str, ChartState]) -> Iterator[Arrow]:
+    """For each event that any state names, the transitions of each state that take it, in their order."""
+    written = [each for state in states.values() for transition in state.transitions for each in transition.events]
+    events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
+    for event in events:
+        for state in states.values():
+            for transition in state.transitions:
+                into = states.get(transition.target)
+                if any(_takes(each, event) for each in transition.events):
+                    yield Arrow(
+                        event=event,
+                        source=state.name,
+                        to="" if transition.target == state.name else transition.target,
+                        when=transition.when,
+                        emits=(*state.leaves, *transition.emits, *into.enters) if into else transition.emits,
+                        notes=transition.notes,
+                    )
+
+
+def _plain(descriptor: str) -> str:
+    """The event that *descriptor* names: ``error.*`` and ``error.`` are ``error``."""
+    return descriptor.removesuffix("*").removesuffix(".") or descriptor
+
+
+def _takes(descriptor: str, event: str) -> bool:
+    """Whether *descriptor* stands for *event*: for all, or for those that begin with its words."""
+    return descriptor == ANY or f"{event}.".startswith(f"{_plain(descriptor)}.")

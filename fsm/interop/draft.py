@@ -1,0 +1,204 @@
+"""What the libraries of state machines have in common, and the machine that it makes.
+
+A sketch has flat states and arrows between them, in the order in which they
+are tried; the readers of each form make one.  What no arrow says is filled in
+as the library behaves: a table has no gaps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine import Clause, Event, Ignores, Machine, Moves, Outcome, Refuses, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fsm.machine import Cell, Kind
+
+OTHERWISE: Final = "otherwise"
+"""The outcome that is left when no condition of the others holds."""
+
+NOT: Final = "not "
+MOST: Final = 6
+"""Conditions of one event in one state, every combination of which is looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A state as it was found; ``ignores`` if an event without an arrow is ignored there, else it is an error."""
+
+    name: str
+    ignores: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A step as it was found; ``to`` is empty if it stays, ``when`` if it has no condition."""
+
+    event: str
+    source: str
+    to: str = ""
+    when: tuple[str, ...] = ()
+    emits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """A machine as it was found, in a file called ``file``; ``notes`` are what a reader of the model should know."""
+
+    name: str
+    file: str
+    form: str
+    kind: Kind
+    initial: str
+    places: tuple[Place, ...]
+    arrows: tuple[Arrow, ...]
+    about: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """An event, and its arrows by what they are an outcome of, the event itself, ``""``, or a part, and by source."""
+
+    parts: dict[str, dict[str, list[Arrow]]] = field(default_factory=dict)
+
+
+def machine_of(sketch: Sketch, *, outcomes: bool = False) -> Machine:
+    """The machine that *sketch* is of; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+    rows: dict[str, _Row] = {}
+    for arrow in sketch.arrows:
+        event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
+        event, part = (event, part) if event else (arrow.event, "")
+        rows.setdefault(event, _Row()).parts.setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
+    states = named(place.name for place in sketch.places)
+    events = named(rows)
+    return Machine(
+        name=(name := named([sketch.name])[sketch.name]),
+        title=sketch.name,
+        about=sketch.about or f"As {sketch.file}, {sketch.form}, has it.",
+        source=sketch.file,
+        initial=states[sketch.initial],
+        entity=name,
+        states={
+            states[place.name]: State(
+                name=states[place.name], about=_sentence(place.name, place.notes), shows=place.name
+            )
+            for place in sketch.places
+        },
+        events={events[event]: _event(sketch, events[event], event, row, states) for event, row in rows.items()},
+        clauses={},
+    )
+
+
+def named(names: Iterable[str]) -> dict[str, str]:
+    """*names* to names that the language has, each of its own.
+
+    >>> named(["not ready", "not-ready", "-", "a.b"])
+    {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
+    """
+    wanted = list(dict.fromkeys(names))
+    kept = {name for name in wanted if _word(name) == name}
+    others = [name for name in wanted if name not in kept]
+    found = dict(zip(others, _apart(map(_word, others), kept), strict=True))
+    return {name: found.get(name, name) for name in wanted}
+
+
+def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+    """*words*, with numbers behind those that were there before, or are *taken*."""
+    used = set(taken)
+    numbers: dict[str, int] = {}
+    for word in words:
+        found = word
+        while found in used:
+            numbers[word] = numbers.get(word, 1) + 1
+            found = f"{word}-{numbers[word]}"
+        used.add(found)
+        yield found
+
+
+def _word(text: str) -> str:
+    word = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")
+    return word or "_"
+
+
+def _event(sketch: Sketch, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
+    clause = Clause(name=name, says=_sentence(written, ()), level="MUST", source=sketch.file)
+    return Event(
+        name=name,
+        kind=sketch.kind,
+        about=clause.says,
+        rpc="" if name == written else written,
+        cells={states[place.name]: _cell(sketch.kind, place, row, states, clause) for place in sketch.places},
+    )
+
+
+def _cell(kind: Kind, place: Place, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
+    """What the arrows of *row* come to in *place*."""
+    ways: list[Outcome] = []
+    for part, arrows in row.parts.items():
+        ways += _ways(kind, part, arrows.get(place.name, ()), place, states)
+    if not ways:
+        return Ignores(clause=clause) if place.ignores or kind != "call" else Refuses(codes=("error",), clause=clause)
+    here = states[place.name]
+    if [(way.to, way.emits, way.about) for way in ways] == [(here, (), "")]:
+        return Ignores(clause=clause)
+    if len(ways) == 1:
+        return Moves(outcomes=(replace(ways[0], name="done"),), clause=clause)
+    names = _apart(way.name for way in ways)
+    return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
+
+
+def _ways(kind: Kind, part: str, arrows: Sequence[Arrow], place: Place, states: Mapping[str, str]) -> Iterator[Outcome]:
+    """The outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
+    reply = ("ok",) if kind == "call" else ()
+    for arrow in _first(arrows):
+        conditions = arrow.when if arrow else ()
+        about = f"When {' and '.join(conditions)}." if conditions else ""
+        if arrow is None:
+            about = "When no condition holds: nothing is done."
+        name = "-".join(filter(None, (part, *map(_word, conditions))))
+        yield Outcome(
+            name=name if name and (arrow or not part) else "-".join(filter(None, (part, OTHERWISE))),
+            to=states[(arrow and arrow.to) or place.name],
+            reply=reply,
+            emits=arrow.emits if arrow else (),
+            about=" ".join(filter(None, (about, *(arrow.notes if arrow else ())))),
+        )
+
+
+def _first(given: Sequence[Arrow]) -> Iterable[Arrow | None]:
+    """Those of *given* that can be the first whose conditions hold, and ``None`` if there may be none.
+
+    ``not x`` holds where ``x`` does not.  Beyond :data:`MOST` conditions it
+    is not asked what they may be together.
+    """
+    before: dict[frozenset[str], Arrow] = {}
+    for arrow in given:
+        before.setdefault(frozenset(arrow.when), arrow)
+    arrows = list(before.values())
+    atoms = list(dict.fromkeys(each.removeprefix(NOT) for arrow in arrows for each in arrow.when))
+    if len(atoms) > MOST:
+        sure = next((number for number, arrow in enumerate(arrows) if not arrow.when), None)
+        return [*arrows, None] if sure is None else arrows[: sure + 1]
+    found: set[Arrow | None] = set()
+    for values in itertools.product((True, False), repeat=len(atoms)):
+        holds = dict(zip(atoms, values, strict=True))
+        found.add(next((arrow for arrow in arrows if _all_hold(arrow, holds)), None))
+    return [arrow for arrow in (*arrows, None) if arrow in found and (arrow or arrows)]
+
+
+def _all_hold(arrow: Arrow, holds: Mapping[str, bool]) -> bool:
+    return all(holds[each.removeprefix(NOT)] is not each.startswith(NOT) for each in arrow.when)
+
+
+def _sentence(name: str, notes: Iterable[str]) -> str:
+    """What there is to say of a state or an event: its name, and *notes*."""
+    words = re.sub(r"[\s_-]+", " ", name).strip() or name
+    return " ".join((f"{words[:1].upper()}{words[1:]}.", *notes))

@@ -1,0 +1,103 @@
+"""Machines of other tools as models in our language.
+
+A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or
+elements that know their lines (:mod:`~fsm.interop.yaml_nodes`,
+:mod:`~fsm.interop.xml_elements`), by the reader of its form.  What others wrote
+becomes a sketch (:mod:`~fsm.interop.draft`) and by it a machine; what we
+exported says itself what machine it is.  :mod:`~fsm.language.write` writes
+any machine as a model file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+from fsm.errors import InputError
+from fsm.interop.draft import Sketch, machine_of
+from fsm.interop.python_statemachine import read as python_statemachine
+from fsm.interop.scxml import lossless
+from fsm.interop.scxml import read as scxml
+from fsm.interop.source_text import Problems, contents, text_of
+from fsm.interop.transitions import read as transitions
+from fsm.interop.xml_elements import element_of
+from fsm.interop.yaml_nodes import node_of
+from fsm.language.build import build
+from fsm.language.read import parse
+from fsm.language.write import toml
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+Form: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A machine that was read, and the model file that says it."""
+
+    machine: Machine
+    text: str
+
+
+def read(path: str | Path, *, form: Form | None = None, outcomes: bool = False) -> Imported:
+    """The machine in the file at *path*, see :func:`imported`."""
+    return imported(contents(path), path=str(path), form=form, outcomes=outcomes)
+
+
+def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool = False) -> Imported:
+    """The machine in *data*; *path* is only the name that problems, and the model's source, carry.
+
+    Without *form* it is told from the text.  With *outcomes* an event that is
+    called ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``, which the
+    environment chooses: that is how our own exports name them.
+
+    Raises :class:`~fsm.errors.InputError` with every mistake that was found.
+
+    >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
+    >>> imported(lamp, path="lamp.json").machine.events["press"].cells["on"].codes
+    ('error',)
+    """
+    problems = Problems(path=path)
+    text = text_of(data, problems)
+    name = Path(path).stem or "machine"
+    found: Machine | Sketch
+    if form == "scxml" or (form is None and text.lstrip().startswith("<")):
+        root = element_of(text, problems)
+        found = lossless.read(root, problems) if lossless.written_by_us(root) else scxml.read(root, name, problems)
+    else:
+        node = node_of(text, problems)
+        problems.refuse()
+        if not isinstance(node.value, dict):
+            hint = "give a mapping with states, or SCXML"
+            problems.end("FSM507", node.line, f"holds {node.kind}, and no machine", hint)
+        states = node.entries.get("states")
+        if form is None and states is None:
+            hint = "give a configuration of transitions or of python-statemachine, or SCXML; or say which with --from"
+            problems.end("FSM507", node.line, "has no 'states': it is of no form that is known", hint)
+        mapping = states is not None and isinstance(states.value, dict)
+        reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
+        found = reader.read(node, name, problems)
+    problems.refuse()
+    return _written(found, problems, outcomes=outcomes)
+
+
+def _written(found: Machine | Sketch, problems: Problems, *, outcomes: bool) -> Imported:
+    """*found* as a model file, read back: what is written is well formed, or it is said why it is not."""
+    file = Path(problems.path).name.encode(errors="replace").decode()  # names of files need not be UTF-8
+    if isinstance(found, Sketch):
+        sketch = replace(found, file=file)
+        machine = machine_of(sketch, outcomes=outcomes)
+        comments = [f"Imported from {file}, {sketch.form}.", *sketch.notes]
+    else:
+        machine, comments = found, [f"Imported from {file}, which was exported from this model."]
+    text = toml(machine, comments=["".join(each if each.isprintable() else "?" for each in line) for line in comments])
+    try:
+        return Imported(machine=replace(build(parse(text.encode(), path=file)), path=""), text=text)
+    except InputError as error:
+        for problem in error.problems:
+            problems.say("FSM514", 0, f"makes no well-formed model: {problem.what}", problem.hint)
+        problems.refuse()
+        raise

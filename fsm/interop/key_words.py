@@ -1,0 +1,47 @@
+"""Nodes held to the vocabulary of a form: which keys a mapping may have, and what may stand under them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.errors import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from fsm.interop.source_text import Problems
+    from fsm.interop.yaml_nodes import Node
+
+
+def check_keys(node: Node, known: Collection[str], problems: Problems, *, of: str) -> None:
+    """Note the keys of *node* that are not *known*."""
+    for key in node.entries:
+        if key not in known:
+            hint = nearest(key, sorted(known), of="words")
+            problems.say("FSM508", node.keys[key], f"{of} has an unknown word {key!r}", hint)
+
+
+def text(node: Node | None, problems: Problems, *, of: str) -> str:
+    """The text that *node* is; empty, and noted, if it is none."""
+    if node is not None and isinstance(node.value, str) and node.value:
+        return node.value
+    if node is not None:
+        problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a name")
+    return ""
+
+
+def texts(node: Node | None, problems: Problems, *, of: str) -> tuple[str, ...]:
+    """The texts that *node*, a text or a list of them, holds; none if it is missing, or null."""
+    if node is None or node.value is None:
+        return ()
+    return tuple(found for each in node.items if (found := text(each, problems, of=of)))
+
+
+def flag(node: Node | None, problems: Problems, *, of: str) -> bool | None:
+    """Whether *node* is true; ``None`` if it is missing, or null."""
+    if node is None or node.value is None:
+        return None
+    if not isinstance(node.value, bool):
+        problems.say("FSM508", node.line, f"{of} is {node.kind}", "give true or false")
+        return None
+    return node.value

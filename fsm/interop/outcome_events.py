@@ -1,0 +1,57 @@
+"""A machine as other tools run machines: each outcome is an event of its own.
+
+They take the first transition that an event enables, so the outcomes of one
+event in one state could not be told apart; as ``stop.stopped`` and
+``stop.failed`` they can, and the environment that sends them is who chooses.
+The step in which a call that takes time goes on is ``stop-ends.stopped``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.language.names import distinct, identifiers
+from fsm.machine import Refuses, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine import Machine, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One of the machine's outcomes in one state; ``to`` is empty where the state stays as it is."""
+
+    event: str
+    source: str
+    to: str
+    emits: tuple[str, ...]
+
+
+def rows(machine: Machine) -> dict[str, str]:
+    """What the events of *machine*, and the ends of those that take time, are called."""
+    written = [*machine.events, *(f"{event.name}-ends" for event in machine.events.values() if event.ends)]
+    return identifiers("", dict.fromkeys(written), also="-")
+
+
+def words(ways: tuple[Outcome, ...]) -> list[str]:
+    """The outcomes as parts of event names, each of its own."""
+    found: list[str] = []
+    for way in ways:
+        found.append(distinct(way.name, found, also="-"))
+    return found
+
+
+def happenings(machine: Machine) -> Iterator[Happening]:
+    """All that may happen, by event and state; what is refused, cannot be or is not specified is not among it."""
+    named = rows(machine)
+    for event in machine.events.values():
+        for row, cells in ((named[event.name], event.cells), (named.get(f"{event.name}-ends", ""), event.ends)):
+            for state, cell in cells.items():
+                ways = () if isinstance(cell, Refuses) else outcomes(cell, state, event.kind) or ()
+                for way, word in zip(ways, words(ways), strict=True):
+                    # Without a target nothing is left and entered again.
+                    to = way.to if way.to != state else ""
+                    yield Happening(event=f"{row}.{word}", source=state, to=to, emits=way.emits)

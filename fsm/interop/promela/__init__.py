@@ -1,0 +1,187 @@
+"""A machine in Promela, alone or beside one of its properties, for the model checker SPIN.
+
+There is one process, which for ever takes one of the machine's steps; a step
+is a ``d_step``, so that SPIN stores the states that the machine has and none
+between them.  What a claim adds stands in variables beside ``state`` and is
+moved on in the same ``d_step``.  A claim about finite runs fails by an
+assertion that fails, one about endless runs by an acceptance cycle.
+
+Whoever follows a failure with ``spin -t`` reads the steps by name: each
+prints itself.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final, assert_never
+
+from fsm.interop.promela.following import explained
+from fsm.interop.promela.products import Alone, Through, Twice
+from fsm.interop.promela.steps import steps
+from fsm.interop.promela.vocabulary import CannotExportError, size, vocabulary
+from fsm.interop.promela.waiting import Waiting
+from fsm.machine.conditions import All, Not
+from fsm.machine.graph import explore
+from fsm.machine.table import tabulate
+from fsm.property.claims import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.promela.products import Product
+    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.machine import Machine
+    from fsm.machine.conditions import Condition
+    from fsm.property.claims import Claim, Property
+
+WIDTH: Final = 100
+
+
+def promela(machine: Machine, stated: Property | None = None, *, file: str = "") -> str:
+    """*machine* in Promela, with the claim of *stated* if there is one, ending in a newline.
+
+    *file* is what the text will be called, for the commands in its head.
+    Raises :class:`CannotExportError` for a claim that SPIN cannot decide.
+
+    >>> from fsm.library import load
+    >>> print(promela(load("nri-pod")).partition(" in ")[0])
+    /* nri-pod: A pod
+    """
+    claim = stated.claim if stated else None
+    words = vocabulary(machine, _conditions(claim) if claim else ())
+    product = _product(claim, words) if claim else Alone(words=words)
+    lines = [
+        *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
+        "",
+        *words.definitions(),
+        "",
+        *product.declarations(),
+        f"{size(len(words.states))} state = {words.states[machine.initial]};",
+        "",
+        "active proctype machine() {",
+        "end:",
+        "   do",
+        *_options(machine, words, product, told=claim is not None),
+        *(f"   {line}" if line[0] != "#" else line for line in product.others()),
+        "   od",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _options(machine: Machine, words: Vocabulary, product: Product, *, told: bool) -> Iterator[str]:
+    """Every step in every way the product takes it; what it replies is *told* apart if the claim may ask."""
+    event = ""
+    for step in steps(machine, words.codes if told else None):
+        if step.event != event:
+            event = step.event
+            yield f"   /* {event} */"
+        for guard, effect in product.options(step):
+            when = f"state == {words.states[step.source]}" + (f" && {guard}" if guard else "")
+            yield f'   :: d_step {{ {when} -> {effect}; printf("{_printed(step.title)}\\n") }}'
+    if not event:
+        yield "   :: false -> skip"
+
+
+def _printed(text: str) -> str:
+    """*text* for a format of ``printf``."""
+    return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
+
+
+# -- claims --------------------------------------------------------------------
+
+
+def _conditions(claim: Claim) -> list[Condition]:
+    """The conditions that *claim* speaks of."""
+    match claim:
+        case Idempotent(once=once):
+            return [once.means] if once else []
+        case Always(conditions=conditions, when=when):
+            return [each.means for each in (*conditions, *([when] if when else []))]
+        case Never(sequences=sequences, until=until):
+            return [each.means for sequence in (*sequences, *([(until,)] if until else [])) for each in sequence]
+        case Reachable(sequences=sequences):
+            return [each.means for sequence in sequences for each in sequence]
+        case LeadsTo(source=source, target=target):
+            return [source.means, target.means]
+        case Follows() | Refines() | MatchesDiagram():
+            return []
+        case _:
+            assert_never(claim)
+
+
+def _product(claim: Claim, words: Vocabulary) -> Product:
+    match claim:
+        case Idempotent():
+            return Twice(words=words, claim=claim)
+        case Always(conditions=conditions, when=when):
+            breaches: list[Condition] = [Not(of=each.means) for each in conditions]
+            if when:
+                breaches = [All(of=(when.means, each)) for each in breaches]
+            return Through(words=words, sequences=tuple((each,) for each in breaches))
+        case Never(sequences=sequences, until=until):
+            means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
+            return Through(words=words, sequences=means, until=until.means if until else None)
+        case Reachable(sequences=sequences):
+            return Through(words=words, sequences=tuple(tuple(each.means for each in one) for one in sequences))
+        case LeadsTo():
+            return Waiting(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
+        case Follows(other=other):
+            return explained(words, other)
+        case Refines(other=other):
+            hint = "see 'fsm check', whose answer tests compare with one by brute force"
+            raise CannotExportError(f"Promela has no word for all that can be seen of {other.name}", hint)
+        case MatchesDiagram():
+            raise CannotExportError("a drawing is nothing that a run could break", "see 'fsm check'")
+        case _:
+            assert_never(claim)
+
+
+# -- the head ------------------------------------------------------------------
+
+
+def _head(machine: Machine, stated: Property | None, product: Product, file: str) -> Iterator[str]:
+    """What it is, what to do with it, and what to expect."""
+    yield f"{machine.name}: {machine.title}"
+    if stated is None:
+        yield "Every state that can be reached, for SPIN (https://spinroot.com)."
+    else:
+        yield f"{stated.name} ({stated.level}): {stated.says}"
+        yield "The machine and this property, for SPIN (https://spinroot.com)."
+    yield ""
+    case = "-DCASE=1 " if product.cases > 1 else ""
+    liveness = product.lasting
+    yield f"  spin {case}-a {file}"
+    yield f"  gcc {'-O2' if liveness else '-O2 -DSAFETY -DBFS'} -o pan pan.c"
+    yield f"  ./pan{' -a' if liveness else ''}"
+    if stated is not None:
+        yield f"  spin {case}-t {file}   (the run that was found, if one was)"
+    yield ""
+    if product.cases > 1:
+        yield f"The claim has {product.cases} parts: do it with each CASE from 1 to {product.cases}."
+    match stated.claim if stated else None:
+        case None:
+            graph = explore(tabulate(machine))
+            depth = max(graph.depth.values())
+            yield f"Expect {len(graph.depth)} states, stored; {len(graph.transitions) + 1} transitions, of which"
+            yield f"SPIN counts the start as one; depth reached {depth}; errors: 0."
+        case Reachable():
+            yield "It can be reached if SPIN says 'errors: 1': an assertion fails where it is."
+        case _:
+            yield "It holds if SPIN says 'errors: 0'. Otherwise there is a run that breaks it."
+    if not liveness and stated is not None:
+        yield "The run is as short as there is, its last step the assertion."
+    if liveness:
+        yield "With -DSAFETY for spin, the states alone are counted."
+
+
+def _comment(lines: Iterator[str]) -> Iterator[str]:
+    """*lines* as one comment, long ones wrapped."""
+    wrapped = [
+        row
+        for line in lines
+        for row in (textwrap.wrap(line, WIDTH, subsequent_indent="  ") if not line.startswith(" ") else [line]) or [""]
+    ]
+    for number, row in enumerate(wrapped):
+        yield f"{' * ' if number else '/* '}{row.replace('*/', '* /')}".rstrip()
+    yield " */"

@@ -1,0 +1,80 @@
+"""The outputs of one machine, and the signals it shares, as events of another: sets of states of that, as bits.
+
+That is a subset construction, done by shifting bits and not by
+:mod:`fsm.monitor`; it knows no calls that take time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fsm.interop.promela.products import Explained
+from fsm.interop.promela.vocabulary import CannotExportError
+from fsm.machine import outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.machine import Event, Machine
+
+MOST: Final = 30
+"""States of the other machine: each has a bit."""
+
+
+def explained(words: Vocabulary, other: Machine) -> Explained:
+    """The machine of *words* beside what may be true of *other*, given its outputs."""
+    if len(other.states) > MOST:
+        raise CannotExportError(
+            f"'{other.name}' has more than {MOST} states, and each needs a bit", "follow a smaller machine"
+        )
+    names = {name: event for event in other.events.values() for name in (event.name, event.rpc) if name}
+    known = {output: names[output] for output in words.outputs if output in names}
+    for output, event in known.items():
+        if event.ends:
+            raise CannotExportError(
+                f"'{output}' is a call of '{other.name}' that takes time", "follow a machine of signals"
+            )
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
+    shared = [
+        event
+        for name, event in other.events.items()
+        if event.kind == "signal" and name in words.events and words.machine.events[name].kind == "signal"
+    ]
+    bits = {state: 1 << bit for bit, state in enumerate(other.states)}
+    closed = {state: _mask(bits, _reached(other, hidden, state)) for state in other.states}
+
+    def lead(event: Event, state: str) -> int:
+        found = 0
+        for to in _after(other, event, state):
+            found |= closed[to]
+        return found
+
+    leads = {output: tuple(lead(event, state) for state in other.states) for output, event in known.items()}
+    hears = {event.name: tuple(lead(event, state) for state in other.states) for event in shared}
+    return Explained(words=words, initial=closed[other.initial], leads=leads, hears=hears)
+
+
+def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
+    """Where *event* may lead from *state*; a call may also have come to nothing, if its reply is not known."""
+    ways = outcomes(event.cells[state], state, event.kind)
+    if ways is None:
+        return frozenset(other.states)
+    found = frozenset(way.to for way in ways)
+    return found | {state} if event.kind == "call" else found
+
+
+def _reached(other: Machine, hidden: Iterable[Event], state: str) -> set[str]:
+    """The states that *other* may come to from *state* by what is *hidden*."""
+    found = {state}
+    todo = [state]
+    while todo:
+        here = todo.pop()
+        fresh = {to for event in hidden for to in _after(other, event, here)}
+        todo += fresh - found
+        found |= fresh
+    return found
+
+
+def _mask(bits: dict[str, int], states: Iterable[str]) -> int:
+    return sum(bits[state] for state in states)

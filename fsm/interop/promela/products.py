@@ -1,0 +1,221 @@
+"""What a claim adds to the machine in Promela: a few variables, and what each step does to them.
+
+Each of the machine's steps stays one step of SPIN's, so that both count the
+same states and find counterexamples of the same length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from fsm.interop.promela.steps import busy, silent
+from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.interop.promela.steps import Step
+    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.machine.conditions import Condition
+    from fsm.property.claims import Idempotent
+
+
+class Option(NamedTuple):
+    """When a step may be taken besides that the state is its source, and what it does besides what is said of it."""
+
+    guard: str
+    effect: str
+
+
+class Product(Protocol):
+    """A claim beside the machine."""
+
+    @property
+    def cases(self) -> int:
+        """Of how many parts the claim is; each is checked by itself."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it speaks of runs without end."""
+
+    def declarations(self) -> Iterable[str]:
+        """Macros and variables."""
+
+    def options(self, step: Step) -> Iterable[Option]:
+        """Ways of taking *step*."""
+
+    def others(self) -> Iterable[str]:
+        """Options that are no step of the machine."""
+
+
+BROKEN = 255
+"""Stands for: what is looked for has happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """The machine and nothing else."""
+
+    words: Vocabulary
+    cases: int = 1
+    lasting: bool = False
+
+    def declarations(self) -> Iterable[str]:
+        """Nothing."""
+        return ()
+
+    def options(self, step: Step) -> Iterator[Option]:
+        """The step."""
+        yield Option("", f"state = {self.words.states[step.target]}")
+
+    def others(self) -> Iterable[str]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Through:
+    """A run that goes through one of ``sequences``; ``until`` makes it forget how far it was.
+
+    ``held`` says how many conditions have held, one after the other.
+    """
+
+    words: Vocabulary
+    sequences: tuple[tuple[Condition, ...], ...]
+    until: Condition | None = None
+    lasting: bool = False
+
+    @property
+    def cases(self) -> int:
+        """One for each sequence."""
+        return len(self.sequences)
+
+    def declarations(self) -> Iterator[str]:
+        """How ``held`` goes on at an instant, for the sequence that is asked for."""
+        until = self.words.expression(self.until) if self.until else "false"
+        yield f"#define UNTIL({INSTANT}) {until}"
+        yield f"#define BROKEN {BROKEN}"
+        if self.cases > 1:
+            yield from ("#ifndef CASE", "#define CASE 1", "#endif")
+        for number, sequence in enumerate(self.sequences, 1):
+            if self.cases > 1:
+                yield f"{'#if' if number == 1 else '#elif'} CASE == {number}"
+            for place, condition in enumerate(sequence, 1):
+                yield f"#define HOLDS_{place}({INSTANT}) {self.words.expression(condition)}"
+            yield f"#define NEXT(held, {INSTANT}) {_next(len(sequence))}"
+        if self.cases > 1:
+            yield "#endif"
+        yield f"byte held = NEXT(0, {self.words.first()});"
+
+    def options(self, step: Step) -> Iterator[Option]:
+        """The step, with ``held`` taken on by each of its instants."""
+        held = [f"held = NEXT(held, {instant})" for instant in self.words.instants(step)]
+        yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *held]))
+
+    def others(self) -> Iterator[str]:
+        """What ends the search."""
+        yield ":: held == BROKEN -> assert(false)"
+
+
+def _next(length: int) -> str:
+    """How many conditions of *length* have held after an instant: one more at most."""
+    last = length - 1
+    parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
+    if last:
+        parts.append(f"UNTIL({INSTANT}) -> (HOLDS_1({INSTANT}) -> 1 : 0)")
+    parts += [f"held == {place} && HOLDS_{place + 1}({INSTANT}) -> {place + 1}" for place in range(last)]
+    return f"({' : ('.join(parts)} : held{')' * len(parts)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twice:
+    """The call of the claim, and another right after it.
+
+    ``stage`` 1 is the first call in progress, 2 the moment between the two,
+    3 the second in progress; ``between`` is the state at 2.
+    """
+
+    words: Vocabulary
+    claim: Idempotent
+    cases: int = 1
+    lasting: bool = False
+
+    def declarations(self) -> Iterator[str]:
+        """The condition of the first call, and where the two calls are."""
+        once = self.words.expression(self.claim.once.means) if self.claim.once else "true"
+        yield f"#define ONCE({INSTANT}) {once}"
+        yield f"#define BROKEN {BROKEN}"
+        yield "byte stage = 0;"
+        yield f"{size(len(self.words.states))} between = {NOWHERE};"
+
+    def options(self, step: Step) -> Iterator[Option]:
+        """The step as any other, as the first call, and as the second."""
+        to = self.words.states[step.target]
+        yield Option("stage == 0", f"state = {to}")
+        if step.event == self.claim.event and step.ends:
+            yield from self._called(step, "stage == 1", first=True)
+            yield from self._called(step, "stage == 3", first=False)
+        if step.event == self.claim.event and not step.ends:
+            if step.source not in busy(self.words.machine):
+                yield from self._called(step, "stage == 0", first=True)
+            yield from self._called(step, "stage == 2", first=False)
+
+    def _called(self, step: Step, guard: str, *, first: bool) -> Iterator[Option]:
+        to = self.words.states[step.target]
+        if first and step.begins:
+            yield Option(guard, f"state = {to}; stage = 1")
+        elif first and step.reply == "ok":
+            once = f"ONCE({self.words.instants(step)[-1]})"
+            yield Option(f"{guard} && {once}", f"state = {to}; stage = 2; between = {to}")
+        elif not first and (step.emits or (step.reply != "ok" and not step.begins)):
+            yield Option(guard, f"state = {to}; stage = BROKEN")
+        elif not first and step.begins:
+            yield Option(guard, f"state = {to}; stage = 3")
+        elif not first:
+            good = f"(between == {to} -> 0 : BROKEN)"
+            yield Option(guard, f"state = {to}; stage = {good}; between = {NOWHERE}")
+
+    def others(self) -> Iterator[str]:
+        """A second call of which nothing is specified, and what ends the search."""
+        for state in silent(self.words.machine, self.claim.event):
+            yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
+        yield ":: stage == BROKEN -> assert(false)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The outputs as events of another machine: ``belief`` has a bit for each state that the other may be in.
+
+    ``initial`` is where it begins; ``leads`` says for each output where it
+    leads from each state, ``hears`` the same for each signal that both have.
+    All are sets of states as bits, closed under what
+    the other does unseen.
+    """
+
+    words: Vocabulary
+    initial: int
+    leads: dict[str, tuple[int, ...]]
+    hears: dict[str, tuple[int, ...]]
+    cases: int = 1
+    lasting: bool = False
+
+    def declarations(self) -> Iterator[str]:
+        """Where each output leads."""
+        after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
+        after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
+        for name, masks in after.items():
+            parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
+            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
+        yield f"int belief = {self.initial};"
+
+    def options(self, step: Step) -> Iterator[Option]:
+        """The step, with ``belief`` taken on by each of its outputs that the other knows."""
+        heard = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
+        heard += [self.words.outputs[output] for output in step.emits if output in self.leads]
+        beliefs = [f"belief = AFTER_{name}" for name in heard]
+        yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *beliefs]))
+
+    def others(self) -> Iterator[str]:
+        """What ends the search."""
+        yield ":: belief == 0 -> assert(false)"

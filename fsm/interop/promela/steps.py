@@ -1,0 +1,93 @@
+"""The steps of a machine, straight from its cells, one for each outcome and reply.
+
+Nothing of :mod:`fsm.machine.table` or :mod:`fsm.checker` is used here: what is
+exported is to be a second opinion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.machine import ANY_ERROR, Moves, Silent, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from fsm.machine import Event, Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One outcome of an event in a state; ``ends`` if a call goes on that has begun.
+
+    ``reply`` is empty where there is none.
+    """
+
+    event: str
+    ends: bool
+    source: str
+    target: str
+    outcome: str
+    reply: str
+    emits: tuple[str, ...]
+    begins: bool
+
+    @property
+    def title(self) -> str:
+        """The step in a line, for people."""
+        name = f"{self.event}{' ends' if self.ends else ''}/{self.outcome}"
+        reply = f" replies {self.reply}" if self.reply else ""
+        emits = f" emits {', '.join(self.emits)}" if self.emits else ""
+        return f"{name}{reply}{emits}: {self.source} to {self.target}"
+
+
+def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Step]:
+    """Every step of *machine*, in its order; silent cells have none.
+
+    There is one for each reply.  Where any error may be replied, each of
+    *codes* is one more reply that is told apart.  Without *codes* there is
+    one step for each outcome, whatever it replies.
+    """
+    for event in machine.events.values():
+        begun = _begun(event)
+        for ends, cells in ((False, event.cells), (True, event.ends)):
+            for source in machine.states:
+                cell = None if ends and source not in begun else cells.get(source)
+                for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
+                    for reply in _replies(way.reply, codes):
+                        yield Step(
+                            event=event.name,
+                            ends=ends,
+                            source=source,
+                            target=way.to,
+                            outcome=way.name,
+                            reply=reply,
+                            emits=way.emits,
+                            begins=way.begins,
+                        )
+
+
+def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[str, ...]:
+    if not replies:
+        return ("",)
+    if codes is None:
+        return (" or ".join(replies),)
+    return tuple(dict.fromkeys((*replies, *sorted(codes)))) if ANY_ERROR in replies else replies
+
+
+def silent(machine: Machine, event: str) -> tuple[str, ...]:
+    """The states in which the specification says nothing of *event*."""
+    return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
+
+
+def busy(machine: Machine) -> frozenset[str]:
+    """The states that are met while a call is in progress."""
+    return frozenset(state for event in machine.events.values() for state in _begun(event))
+
+
+def _begun(event: Event) -> frozenset[str]:
+    """The states in which a call of *event* begins."""
+    cells = (*event.cells.values(), *event.ends.values())
+    ways = (way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes)
+    return frozenset(way.to for way in ways if way.begins)

@@ -1,0 +1,159 @@
+"""The words of a machine in Promela, and conditions as expressions of it.
+
+An expression speaks of one instant by seven names, the parameters of the
+macros it stands in: ``was`` and ``is`` are the states before and after,
+``event`` happens, ``whose`` call gets a ``reply``, ``output`` is emitted, and
+``all`` is the number of the list of outputs that the whole step emits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, assert_never
+
+from fsm.interop.promela.steps import silent, steps
+from fsm.language.names import identifiers
+from fsm.machine import ANY_ERROR
+from fsm.machine.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fsm.interop.promela.steps import Step
+    from fsm.machine import Machine
+    from fsm.machine.conditions import Condition
+
+INSTANT: Final = "was, is, event, whose, reply, output, all"
+NOWHERE: Final = "s_none"
+"""Before the first instant of a run."""
+SMALL: Final = 250
+"""Numbers up to this fit into a byte, with some to spare."""
+
+
+class CannotExportError(Exception):
+    """The other language has no way to say it: what, and the way out."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        self.what = what
+        self.hint = hint
+        super().__init__(f"{what}: {hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """Promela's names for states, events, replies and outputs.
+
+    ``codes`` are the error replies that the claim tells apart.
+    """
+
+    machine: Machine
+    codes: frozenset[str]
+    states: Mapping[str, str]
+    events: Mapping[str, str]
+    replies: Mapping[str, str]
+    outputs: Mapping[str, str]
+    lists: tuple[tuple[str, ...], ...]
+
+    def definitions(self) -> Iterator[str]:
+        """A line for each name; numbers of states are from 0, all others from 1."""
+        yield "/* states; s_none is before the first */"
+        yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
+        yield f"#define {NOWHERE} {len(self.states)}"
+        for title, prefix, names in (
+            ("events", "e", self.events),
+            ("replies", "r", self.replies),
+            ("outputs", "o", self.outputs),
+        ):
+            yield f"/* {title} */"
+            yield f"#define {prefix}_none 0"
+            yield from (f"#define {name} {number}" for number, name in enumerate(names.values(), 1))
+
+    def first(self) -> str:
+        """The first instant of a run, as arguments."""
+        return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
+
+    def instants(self, step: Step) -> tuple[str, ...]:
+        """The instants of *step*, as arguments: one an output."""
+        event = self.events[step.event]
+        # The end of a call is not the event once more: it only replies.
+        happens = "e_none" if step.ends else event
+        replies = f"{event}, {self.replies[step.reply]}" if step.reply else "e_none, r_none"
+        place = f"{self.states[step.source]}, {self.states[step.target]}"
+        outputs = [self.outputs[output] for output in step.emits] or ["o_none"]
+        all_ = self.lists.index(step.emits) + 1
+        return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
+
+    def any_of(self, states: Iterable[str], of: str) -> str:
+        """Whether *of* is one of *states*, in the model's order."""
+        wanted = frozenset(states)
+        found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
+        return f"({' || '.join(found)})" if found else "(false)"
+
+    def expression(self, condition: Condition) -> str:
+        """*condition* as an expression about one instant."""
+        match condition:
+            case Not(of=inner):
+                return f"(!{self.expression(inner)})"
+            case All(of=parts):
+                return f"({' && '.join(map(self.expression, parts))})"
+            case Some(of=parts):
+                return f"({' || '.join(map(self.expression, parts))})"
+            case At() | Tells():
+                raise TypeError(f"{condition} is about a system, not about a machine")
+            case _:
+                return self._atom(condition)
+
+    def _atom(self, condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn) -> str:
+        match condition:
+            case In(states=states, before=before):
+                return self.any_of(states, "was" if before else "is")
+            case Emits(output=output):
+                return f"(output == {self.outputs[output]})" if output else f"(output == o_none && was != {NOWHERE})"
+            case EmitsOnly(outputs=outputs):
+                return f"(all == {self.lists.index(outputs) + 1})" if outputs in self.lists else "(false)"
+            case SilentOn(event=event):
+                return self.any_of(silent(self.machine, event), "is")
+            case Happens(event=event):
+                return f"(event == {self.events[event]})"
+            case Replies(event=event, reply=reply):
+                said = f"reply != {self.replies['ok']}" if reply == ANY_ERROR else f"reply == {self.replies[reply]}"
+                return f"(whose == {self.events[event]} && {said})"
+            case Moves():
+                return f"(was != is && was != {NOWHERE})"
+            case _:
+                assert_never(condition)
+
+
+def vocabulary(machine: Machine, conditions: Iterable[Condition] = ()) -> Vocabulary:
+    """The words for *machine* and for what *conditions* mention."""
+    mentioned = [atom for condition in conditions for atom in _atoms(condition)]
+    codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
+    taken = list(steps(machine, codes))
+    outputs = [output for step in taken for output in step.emits]
+    outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
+    replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(codes)]
+    return Vocabulary(
+        machine=machine,
+        codes=codes,
+        states=identifiers("s_", machine.states, taken=["s_none"]),
+        events=identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"]),
+        replies=identifiers("r_", dict.fromkeys(replies), taken=["r_none"]),
+        outputs=identifiers("o_", dict.fromkeys(outputs), taken=["o_none"]),
+        lists=tuple(dict.fromkeys(step.emits for step in taken)),
+    )
+
+
+def _atoms(condition: Condition) -> Iterator[Condition]:
+    match condition:
+        case Not(of=inner):
+            yield from _atoms(inner)
+        case All(of=parts) | Some(of=parts):
+            for part in parts:
+                yield from _atoms(part)
+        case _:
+            yield condition
+
+
+def size(numbers: int) -> str:
+    """The type that holds the numbers from 0 to *numbers*."""
+    return "byte" if numbers <= SMALL else "short" if numbers < 1 << 15 else "int"

@@ -1,0 +1,107 @@
+"""Leads-to in Promela: runs without end, and what is fair in them, by acceptance cycles.
+
+A run that breaks the claim has, from some instant on, the target due for
+ever.  SPIN guesses that moment (``committed``) and takes from then on only
+steps without the target; what is fair is then waited for in ``turn``, one
+after the other, again and again, and each round ends at an accepting label.
+
+What is weakly fair has had its turn when it is taken, or is not possible.
+What is strongly fair has had it when it is taken, or when it was guessed to
+be possible never again (``spared``), after which no step may make it
+possible.  A run that stops is one whose rounds go on without steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.interop.promela.products import Option
+from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.promela.steps import Step
+    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.property.claims import Fair, LeadsTo
+
+MOST = 30
+"""Events that are strongly fair: each has a bit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The machine, whether the target is due, and the rounds of what is fair."""
+
+    words: Vocabulary
+    claim: LeadsTo
+    taken: tuple[Step, ...]
+    cases: int = 1
+    lasting: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.claim.fair) > MOST:
+            raise CannotExportError(f"more than {MOST} things are fair", "state the property with fewer")
+
+    def declarations(self) -> Iterator[str]:
+        """Source, target, where each thing that is fair is possible, and the variables."""
+        words = self.words
+        yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
+        yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"
+        yield f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))"
+        for number, fair in enumerate(self.claim.fair):
+            where = [step.source for step in self.taken if _is(fair, step)]
+            yield f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */"
+        spoilt = [f"((spared & {1 << number}) && POSSIBLE_{number}(is))" for number in self._strong()]
+        yield f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})"
+        yield f"bool due = DUE(0, {words.first()});"
+        yield "#ifdef SAFETY"
+        yield "#define committed false"
+        yield "#else"
+        yield "bool committed = false;"
+        yield "#endif"
+        yield f"{size(len(self.claim.fair))} turn = 0;"
+        yield "int spared = 0;"
+
+    def _strong(self) -> list[int]:
+        return [number for number, fair in enumerate(self.claim.fair) if fair.strongly]
+
+    def options(self, step: Step) -> Iterator[Option]:
+        """The step; once committed, only if the target stays due."""
+        to = self.words.states[step.target]
+        instants = self.words.instants(step)
+        kept = " && ".join([*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({to}))"])
+        effects = [f"state = {to}", *(f"due = DUE(due, {instant})" for instant in instants)]
+        effects += [
+            f"turn = (committed && turn == {number} -> {number + 1} : turn)"
+            for number, fair in enumerate(self.claim.fair)
+            if _is(fair, step)
+        ]
+        yield Option(f"(!committed || ({kept}))", "; ".join(effects))
+
+    def others(self) -> Iterator[str]:
+        """The guesses, the turns that pass without a step, and the end of each round."""
+        yield "#ifndef SAFETY"
+        yield ":: d_step { due && !committed -> committed = true }"
+        for number, fair in enumerate(self.claim.fair):
+            bit, next_ = 1 << number, f"turn = {number + 1}"
+            if fair.strongly:
+                possible = f"POSSIBLE_{number}(state)"
+                yield f":: d_step {{ committed && !(spared & {bit}) && !({possible}) -> spared = spared | {bit} }}"
+                yield f":: d_step {{ committed && turn == {number} && (spared & {bit}) -> {next_} }}"
+            else:
+                yield f":: d_step {{ committed && turn == {number} && !(POSSIBLE_{number}(state)) -> {next_} }}"
+        yield f":: committed && turn == {len(self.claim.fair)} ->"
+        yield "accept_round:"
+        yield "   turn = 0"
+        yield "#endif"
+
+
+def _is(fair: Fair, step: Step) -> bool:
+    return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.outcome}
+
+
+def _title(fair: Fair) -> str:
+    how = "strongly" if fair.strongly else "weakly"
+    return f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}: {how} fair"

@@ -1,0 +1,1 @@
+"""Definitions of the library python-statemachine, read and written."""

@@ -1,0 +1,140 @@
+"""Definitions of the library `python-statemachine`, version 3: its JSON, and the YAML of the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.interop.charts import FLAT, Chart, ChartState, Transition, sketch
+from fsm.interop.key_words import check_keys, flag, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.draft import Sketch
+    from fsm.interop.source_text import Problems
+    from fsm.interop.yaml_nodes import Node
+
+FORM: Final = "a definition of python-statemachine"
+DOCUMENT: Final = frozenset({"name", "description", "datamodel", "states"})
+NESTED: Final = ("states", "parallel", "history", "invoke")
+STATE: Final = frozenset({*NESTED, "initial", "final", "enter", "exit", "transitions", "donedata"})
+SLOTS: Final = ("before", "on", "after")
+TRANSITION: Final = frozenset({*SLOTS, "event", "target", "cond", "unless", "internal", "initial"})
+ACTIONS: Final = frozenset({"assign", "raise", "log", "if", "foreach", "send", "cancel", "script"})
+CHOOSING: Final = ("raise", "if", "foreach")
+"""Actions by which a step may cause another one, or may or may not send."""
+
+
+def read(root: Node, name: str, problems: Problems) -> Sketch:
+    """The machine that the definition *root* is of; *name* if it has none."""
+    return _Reader(problems=problems).sketch(root, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Reads one definition."""
+
+    problems: Problems
+
+    def sketch(self, root: Node, name: str) -> Sketch:
+        check_keys(root, DOCUMENT, self.problems, of="the definition")
+        written = root.entries.get("states")
+        if written is None or not written.entries:
+            line = written.line if written else root.line
+            self.problems.say("FSM509", line, "has no states", 'add: "states": { … }')
+        states = written.entries if written else {}
+        begin = [
+            key
+            for key, node in states.items()
+            if flag(node.entries.get("initial"), self.problems, of=f"'initial' of state '{key}'")
+        ]
+        if len(begin) > 1:
+            line = states[begin[1]].line
+            self.problems.say("FSM513", line, f"several states are initial: {', '.join(begin)}", "keep one of them")
+        data = root.entries.get("datamodel")
+        about = text(root.entries.get("description"), self.problems, of="description")
+        chart = Chart(
+            name=text(root.entries.get("name"), self.problems, of="name") or name,
+            form=FORM,
+            about=about,
+            states=[self._state(key, node, written.keys[key] if written else 0) for key, node in states.items()],
+            initial=begin[0] if begin else "",
+            notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
+        )
+        return sketch(chart, self.problems)
+
+    def _state(self, name: str, node: Node, line: int) -> ChartState:
+        of = f"state '{name}'"
+        if not isinstance(node.value, dict) and node.value is not None:
+            self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
+        check_keys(node, STATE, self.problems, of=of)
+        for word in NESTED:
+            if word in node.entries and node.entries[word].value not in (None, False, [], {}):
+                what = f"{of} has '{word}': more than one thing is in progress in it"
+                self.problems.say("FSM511", node.keys[word], what, FLAT)
+        entered, enters = self._actions(node.entries.get("enter"), f"'enter' of {of}")
+        left, leaves = self._actions(node.entries.get("exit"), f"'exit' of {of}")
+        notes = [
+            f"{said}: {', '.join(called)}." for said, called in (("On entry", entered), ("On exit", left)) if called
+        ]
+        transitions = node.entries.get("transitions")
+        found = transitions.items if transitions and transitions.value is not None else []
+        return ChartState(
+            name=name,
+            line=line,
+            final=bool(flag(node.entries.get("final"), self.problems, of=f"'final' of {of}")),
+            enters=tuple(enters),
+            leaves=tuple(leaves),
+            notes=tuple(notes),
+            transitions=tuple(self._transition(each, of) for each in found),
+        )
+
+    def _transition(self, node: Node, of: str) -> Transition:
+        of = f"a transition of {of}"
+        if not isinstance(node.value, dict):
+            self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
+            return Transition(events=("_",), target="", line=node.line)
+        check_keys(node, TRANSITION, self.problems, of=of)
+        calls: list[str] = []
+        emits: list[str] = []
+        for word in SLOTS:
+            called, sent = self._actions(node.entries.get(word), f"'{word}' of {of}")
+            calls += [f"{word.capitalize()}: {', '.join(called)}."] if called else []
+            emits += sent
+        entries = node.entries
+        target = entries.get("target")
+        unless = texts(entries.get("unless"), self.problems, of=f"'unless' of {of}")
+        return Transition(
+            events=tuple(text(entries.get("event"), self.problems, of=f"the event of {of}").split()),
+            target=text(target, self.problems, of=f"the target of {of}") if target and target.value is not None else "",
+            line=node.line,
+            when=(
+                *texts(entries.get("cond"), self.problems, of=f"'cond' of {of}"),
+                *(f"not {each}" for each in unless),
+            ),
+            emits=tuple(emits),
+            notes=tuple(calls),
+        )
+
+    def _actions(self, node: Node | None, of: str) -> tuple[list[str], list[str]]:
+        """The callbacks that are named at *node*, and the events that are sent out there."""
+        called: list[str] = []
+        sent: list[str] = []
+        for each in node.items if node and node.value is not None else []:
+            if isinstance(each.value, str):
+                called.append(each.value)
+                continue
+            check_keys(each, ACTIONS, self.problems, of=of)
+            for word in CHOOSING:
+                if word in each.entries:
+                    what = f"{of} has '{word}', by which one step causes others or chooses among them"
+                    hint = "give each choice a transition of its own"
+                    self.problems.say("FSM512", each.keys[word], what, hint)
+            sent += self._sent(each.entries.get("send"), of)
+        return called, sent
+
+    def _sent(self, node: Node | None, of: str) -> Iterator[str]:
+        """The event that is sent at *node* to somebody else."""
+        if node and "target" in node.entries:
+            yield text(node.entries.get("event"), self.problems, of=f"the event sent by {of}")

@@ -1,0 +1,1 @@
+"""State charts in SCXML, read and written."""

@@ -1,0 +1,88 @@
+"""State charts in SCXML that others wrote; :mod:`fsm.interop.scxml.lossless` reads those that we wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fsm.interop.charts import FLAT, Chart, ChartState, Transition, sketch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.draft import Sketch
+    from fsm.interop.source_text import Problems
+    from fsm.interop.xml_elements import Element
+
+FORM: Final = "a state chart in SCXML"
+STATES: Final = ("state", "final")
+NESTED: Final = (*STATES, "parallel", "history", "invoke")
+CHOOSING: Final = ("raise", "if", "foreach")
+"""By which a step may cause another one, or may or may not send."""
+
+
+def read(root: Element, name: str, problems: Problems) -> Sketch:
+    """The machine that the document is of; *name* if it has none."""
+    if root.name != "scxml":
+        hint = "give a document whose root is <scxml>"
+        problems.end("FSM507", root.line, f"is <{root.name}>, and no state chart", hint)
+    for element in root.named("parallel"):
+        what = f"<parallel id='{element.attributes.get('id', '')}'> is in several states at a time"
+        problems.say("FSM511", element.line, what, FLAT)
+    elements = [each for each in root.children if each.space == root.space and each.name in STATES]
+    if not elements and not problems.found:
+        problems.say("FSM509", root.line, "has no states", "add: <state id='…'>")
+    data = any(root.named("datamodel")) or any(root.named("script"))
+    chart = Chart(
+        name=root.attributes.get("name") or name,
+        form=FORM,
+        initial=root.attributes.get("initial", ""),
+        initial_line=root.line,
+        states=[_state(element, problems) for element in elements],
+        notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
+    )
+    return sketch(chart, problems)
+
+
+def _state(element: Element, problems: Problems) -> ChartState:
+    name = element.attributes.get("id", "")
+    if not name:
+        problems.say("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
+    for child in element.children:
+        if child.space == element.space and child.name in NESTED:
+            what = f"state '{name}' has <{child.name}>: more than one thing is in progress in it"
+            problems.say("FSM511", child.line, what, FLAT)
+    return ChartState(
+        name=name,
+        line=element.line,
+        final=element.name == "final",
+        enters=tuple(event for each in element.named("onentry") for event in _sent(each, problems)),
+        leaves=tuple(event for each in element.named("onexit") for event in _sent(each, problems)),
+        transitions=tuple(_transition(each, problems) for each in element.named("transition")),
+    )
+
+
+def _transition(element: Element, problems: Problems) -> Transition:
+    attributes = element.attributes
+    condition = attributes.get("cond", "")
+    return Transition(
+        events=tuple(attributes.get("event", "").split()),
+        target=attributes.get("target", ""),
+        line=element.line,
+        when=(condition,) if condition else (),
+        emits=tuple(_sent(element, problems)),
+    )
+
+
+def _sent(element: Element, problems: Problems) -> list[str]:
+    """The events that the actions in *element* send to somebody else."""
+    for child in element.children:
+        if child.space == element.space and child.name in CHOOSING:
+            what = f"<{child.name}> causes other steps, or chooses among them"
+            problems.say("FSM512", child.line, what, "give each choice a transition of its own")
+    return list(_events(element))
+
+
+def _events(element: Element) -> Iterator[str]:
+    for child in element.named("send"):
+        if "target" in child.attributes and (event := child.attributes.get("event")):
+            yield event

@@ -1,0 +1,1 @@
+"""Configurations of the library transitions, read and written."""

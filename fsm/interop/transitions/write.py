@@ -1,0 +1,41 @@
+"""A machine as a configuration of the library `transitions`: the dictionary of its markup form, as JSON.
+
+``MarkupMachine(markup=json.load(file))`` runs it.  What is refused, cannot be
+or is not specified has no transition: the library raises.  What leaves the state
+as it is is an internal transition.  The library has no word for replies,
+outputs, and what a state shows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fsm.interop.outcome_events import happenings
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+
+def transitions(machine: Machine) -> str:
+    """*machine* as a markup dictionary in JSON, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]
+    'absent'
+    """
+    markup = {
+        "name": machine.name,
+        "initial": machine.initial,
+        "states": [{"name": state} for state in machine.states],
+        "transitions": [
+            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in happenings(machine)
+        ],
+        "auto_transitions": False,
+        "ignore_invalid_triggers": False,
+        "send_event": False,
+        "queued": False,
+        "models": [{"name": machine.name, "class-name": "self", "state": machine.initial}],
+    }
+    return msgspec.json.format(msgspec.json.encode(markup), indent=2).decode() + "\n"

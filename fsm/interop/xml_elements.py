@@ -1,0 +1,68 @@
+"""XML as elements that know their lines, within bounds.
+
+A document type is refused: its entities could make a small file endless, or
+have it read others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from fsm.interop.source_text import DEEPEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.source_text import Problems
+
+_BETWEEN = " "
+"""Between the namespace and the name of what stands in one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """An element: its namespace and name, its attributes by name (``NAMESPACE NAME`` if they have one), its line."""
+
+    space: str
+    name: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def named(self, name: str, space: str = "") -> Iterator[Element]:
+        """The children called *name*, of *space* or of the element's own namespace."""
+        return (each for each in self.children if (each.space, each.name) == (space or self.space, name))
+
+
+def element_of(text: str, problems: Problems) -> Element:
+    """The root element of the XML in *text*."""
+    parser = expat.ParserCreate(encoding="utf-8", namespace_separator=_BETWEEN)
+    top = Element(space="", name="", attributes={}, line=1)
+    stack = [top]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition(_BETWEEN)
+        element = Element(space=space, name=local, attributes=attributes, line=parser.CurrentLineNumber)
+        stack[-1].children.append(element)
+        stack.append(element)
+        if len(stack) > DEEPEST + 1:
+            problems.end("FSM505", element.line, f"is nested more than {DEEPEST} deep", "flat charts need four levels")
+
+    def end(_: str) -> None:
+        stack.pop()
+
+    def doctype(*_: object) -> None:
+        problems.end("FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(text.encode(), True)  # noqa: FBT003  (the whole document)
+    except expat.ExpatError as error:
+        problems.end(
+            "FSM504", error.lineno, f"is not XML: {expat.ErrorString(error.code)}", "see https://www.w3.org/TR/xml"
+        )
+    return top.children[0]

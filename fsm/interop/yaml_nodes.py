@@ -1,0 +1,159 @@
+"""JSON and YAML, as values that know their lines.
+
+JSON is read as the YAML that it is, so that both have lines.  Nothing but
+text, truth values and null is made of scalars: ``on`` and ``007`` are names
+of states as good as any.  Aliases are refused: with them a small file may
+stand for an endless one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import yaml
+
+from fsm.interop.source_text import DEEPEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.interop.source_text import Problems
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser in C, where PyYAML has it."""
+
+_WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
+"""Plain scalars that are no text."""
+
+_OTHERWISE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
+    r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+)
+"""What JSON and YAML write otherwise: characters in two escapes, blanks, and what may stand in texts as it is."""
+
+Scalar: TypeAlias = "str | bool | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
+
+    ``keys`` has the line of each key, ``text`` of a scalar what is written.
+    """
+
+    value: Scalar | list[Node] | dict[str, Node]
+    line: int
+    text: str = ""
+    keys: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> dict[str, Node]:
+        """The nodes by key; none if it is no mapping."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> list[Node]:
+        """The nodes of a list; of what is no list, the node itself."""
+        return self.value if isinstance(self.value, list) else [self]
+
+    @property
+    def kind(self) -> str:
+        """What it is, as the end of a sentence."""
+        match self.value:
+            case dict():
+                return "a mapping"
+            case list():
+                return "a list"
+            case None:
+                return "null"
+            case _:
+                return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line's worth)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A list or mapping that is being read; ``key`` is the one whose value comes next."""
+
+    node: Node
+    key: Node | None = None
+
+
+def node_of(text: str, problems: Problems) -> Node:
+    """The one document in *text*."""
+    try:
+        return _document(_events(text), problems)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+        line = mark.line + 1 if mark else 0
+        problems.end("FSM504", line, f"is neither JSON nor YAML: {reason}", "see https://yaml.org and https://json.org")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    loader = _LOADER(_OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text)
+    try:
+        while loader.check_event():
+            yield loader.get_event()
+    finally:
+        loader.dispose()
+
+
+def _as_yaml(found: re.Match[str]) -> str:
+    """What YAML writes for a piece of JSON."""
+    piece = found[0]
+    if piece.startswith("\\u"):
+        halves = "".join(chr(int(each, 16)) for each in piece.split("\\u")[1:])
+        return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if piece.startswith("\\"):
+        return piece
+    return " " if piece == "\t" else f"\\u{ord(piece):04x}"
+
+
+def _document(events: Iterator[yaml.Event], problems: Problems) -> Node:
+    """The value that *events* make; iteratively, since how deep they nest is in doubt."""
+    top = _Open(node=Node(value=[], line=1))
+    stack = [top]
+    for event in events:
+        line = event.start_mark.line + 1
+        match event:
+            case yaml.AliasEvent():
+                problems.end("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
+            case yaml.ScalarEvent():
+                _add(stack[-1], _scalar(event, line), problems)
+            case yaml.CollectionStartEvent():
+                opened = _Open(node=Node(value={} if isinstance(event, yaml.MappingStartEvent) else [], line=line))
+                _add(stack[-1], opened.node, problems)
+                stack.append(opened)
+                if len(stack) > DEEPEST + 1:
+                    problems.end(
+                        "FSM505", line, f"is nested more than {DEEPEST} deep", "flat machines need five levels"
+                    )
+            case yaml.CollectionEndEvent():
+                stack.pop()
+            case yaml.DocumentStartEvent() if top.node.value:
+                problems.end("FSM504", line, "holds several documents", "keep one machine in a file")
+    return top.node.items[0] if top.node.value else Node(value=None, line=1)
+
+
+def _scalar(event: yaml.ScalarEvent, line: int) -> Node:
+    text = event.value.encode(errors="replace").decode()  # the parser in Python lets half a character pass
+    return Node(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
+
+
+def _add(opened: _Open, node: Node, problems: Problems) -> None:
+    key = opened.key
+    match opened.node.value:
+        case list() as items:
+            items.append(node)
+        case dict() if key is None:
+            if isinstance(node.value, list | dict):
+                problems.end("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
+            if node.text in opened.node.entries:
+                problems.say("FSM513", node.line, f"key {node.text!r} stands twice in one mapping", "keep one of them")
+            opened.key = node
+        case dict() as entries if key is not None:
+            entries[key.text] = node
+            opened.node.keys[key.text] = key.line
+            opened.key = None

@@ -1,0 +1,170 @@
+"""A recording judged by machines: each observation goes to the monitor of its kind of entity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from fsm.errors import InputError, Problem, nearest
+from fsm.library import is_system, load, load_system
+from fsm.monitor import Monitor
+from fsm.recordings import Kind, open_recording
+from fsm.recordings.combined import open_together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fsm.machine import Machine
+    from fsm.recordings import Batch, Recording
+    from fsm.verdict import Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What is to be said of one recording, machine by machine.
+
+    ``notes`` count lines that were foreign, damaged or beside the point;
+    ``version`` is that of the containerd that wrote it, where it says so.
+    """
+
+    name: str
+    kind: Kind
+    judgements: tuple[Judgement, ...]
+    notes: Mapping[str, int]
+    version: str
+
+
+def judge(
+    name: str,
+    *,
+    calls: str = "",
+    models: Sequence[str] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    advanced: Callable[[int], None] = lambda _: None,
+) -> Judged:
+    """The verdicts on the recording in the file *name*, ``-`` for standard input.
+
+    If it is of NRI events, the file ``calls`` may hold what was called in the
+    same run.  ``models`` are names of shipped machines or paths of model
+    files, or of systems, which stand for the machines of their parts; without
+    them the kind of recording decides.  ``profile`` applies to every machine
+    that has one of that name.  With ``fresh`` no entity existed before the
+    recording began.  Reads as a stream.
+
+    Raises :class:`InputError` for a file that cannot be read, a model that is
+    not well formed, or a profile that no machine has.
+    """
+    recording = open_together(name, calls, advanced) if calls else open_recording(name, advanced)
+    machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
+    _check_profile(machines, profile, name)
+    _check_unseen(machines, recording)
+    monitors = [
+        Monitor(
+            machine,
+            file=name,
+            profile=profile if profile in machine.profiles else None,
+            seen=_shown(machine, recording),
+            fresh=fresh or recording.fresh,
+            outputs=recording.outputs,
+        )
+        for machine in machines
+    ]
+    routes = _Routes(monitors=tuple(monitors))
+    for batch in recording.batches:
+        routes.feed(batch)
+    return Judged(
+        name=name,
+        kind=recording.kind,
+        judgements=tuple(monitor.judgement() for monitor in monitors),
+        notes=dict(recording.notes),
+        version=recording.version(),
+    )
+
+
+def _machines(name: str) -> list[Machine]:
+    """The machine called *name*, or those of the parts of the system."""
+    if not is_system(name):
+        return [load(name)]
+    parts = (part.machine for part in load_system(name).parts.values())
+    return list({machine.name: machine for machine in parts}.values())
+
+
+def _defaults(recording: Recording) -> list[Machine]:
+    if recording.machines:
+        try:
+            return [machine for each in recording.machines for machine in _machines(each)]
+        except InputError as error:
+            raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
+    problem = Problem(
+        path=recording.name,
+        line=0,
+        code="FSM202",
+        what="does not say which machine it is a trace of",
+        hint='say --model NAME, or start it with a line {"trace": 1, "machine": "NAME"}',
+    )
+    raise InputError([problem])
+
+
+def _in_header(problem: Problem, file: str) -> Problem:
+    """*problem*, told of the trace that names a model which is not there."""
+    if problem.line:
+        return problem
+    return replace(problem, path=file, line=1, what=f"machine '{problem.path}' {problem.what}")
+
+
+def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
+    if profile is None or any(profile in machine.profiles for machine in machines):
+        return
+    known = dict.fromkeys(name for machine in machines for name in machine.profiles)
+    of = " and ".join(machine.name for machine in machines)
+    hint = nearest(profile, known, of="profiles")
+    raise InputError([Problem(path=file, line=0, code="FSM203", what=f"no profile '{profile}' of {of}", hint=hint)])
+
+
+def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
+    kinds = {event.name: event.kind for machine in machines for event in machine.events.values()}
+    signals = [name for name, kind in kinds.items() if kind != "call"]
+    problems = []
+    for name in recording.hidden:
+        if name not in signals:
+            what = "is a call, whose reply is seen" if name in kinds else "is no signal"
+            of = " and ".join(machine.name for machine in machines)
+            problems.append(
+                Problem(
+                    path=recording.name,
+                    line=1,
+                    code="FSM205",
+                    what=f"unseen '{name}' {what} of {of}",
+                    hint=nearest(name, signals, of="signals"),
+                )
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _shown(machine: Machine, recording: Recording) -> frozenset[str] | None:
+    if recording.hidden:
+        return frozenset(machine.events) - frozenset(recording.hidden)
+    return recording.shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Routes:
+    """Which monitor judges what."""
+
+    monitors: tuple[Monitor, ...]
+
+    def feed(self, batch: Batch) -> None:
+        """Pass *batch* on, split by kind of entity where there is more than one kind."""
+        if not batch.observations:
+            return
+        kinds = set(map(attrgetter("of"), batch.observations))
+        for monitor in self.monitors:
+            entity = monitor.machine.entity
+            if kinds <= {entity, ""}:
+                monitor.feed(batch.observations, batch.lines)
+                continue
+            mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
+            monitor.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

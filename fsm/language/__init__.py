@@ -1,0 +1,1 @@
+"""The TOML languages of models, systems and properties: their vocabulary, reading, building and writing."""

@@ -1,0 +1,235 @@
+"""What one event, or one override of it, does in which state."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
+
+from fsm.language.machine_file import WrittenOutcome
+from fsm.machine import Cannot, Cell, Clause, Ignores, Moves, Outcome, Refuses, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fsm.language.build.problems import Problems
+    from fsm.language.machine_file import Cells, Written
+    from fsm.machine import Kind
+
+REST: Final = "*"
+"""Every state that is not mentioned otherwise."""
+
+STAYS: Final = ""
+"""The target of an outcome that stays, until its state is known."""
+
+Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent"]
+Place: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mention:
+    """A state, or ``*``, in one of the groups of cells."""
+
+    group: Group
+    state: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The cells of event *name* as they are *written* at the path *at*.
+
+    ``clause_of`` gives the clause that the cell of a state rests on.
+    """
+
+    problems: Problems[Written]
+    name: str
+    kind: Kind
+    written: Cells
+    clause_of: Callable[[str], Clause]
+    at: Place
+
+    def cells(self) -> dict[str, Cell]:
+        """The cells by state, ``*`` expanded; those for unknown states are left out."""
+        states = self._states()
+        mentions = self._mentions()
+        named = {mention.state for mention in mentions}
+        rest = [state for state in states if state not in named]
+        self._check_once(mentions)
+        cells: dict[str, Cell] = {}
+        for mention in mentions:
+            if mention.state != REST and mention.state not in states:
+                self.problems.unknown("FSM102", "unknown state", mention.state, states, *mention.place)
+                continue
+            if mention.state == REST and not rest:
+                what = f"'*' of event '{self.name}' stands for no state"
+                self.problems.say("FSM113", what, "leave it out", *mention.place)
+            self._check_kind(mention)
+            make = self._maker(mention)
+            for state in rest if mention.state == REST else (mention.state,):
+                cells[state] = make(state)
+        return cells
+
+    def ends(self) -> dict[str, Moves]:
+        """How a call that has begun ends, by the state that it is in meanwhile."""
+        states = self._states()
+        ends: dict[str, Moves] = {}
+        if self.written.ends and self.kind != "call":
+            what = f"{self.kind} '{self.name}' cannot have 'ends'"
+            self.problems.say("FSM106", what, "only calls are asked, take time and reply", *self.at, "ends")
+            return ends
+        for state, written in self.written.ends.items():
+            place = (*self.at, "ends", state)
+            if state not in states:
+                self.problems.unknown("FSM102", "unknown state", state, states, *place)
+                continue
+            ways = self._outcomes(written, place)
+            outcomes = _settled(ways, state)
+            ends[state] = Moves(outcomes=outcomes, clause=self.clause_of(state), line=self._line(place))
+        return ends
+
+    def _states(self) -> Mapping[str, object]:
+        return self.problems.model.written.states
+
+    def _line(self, place: Place) -> int:
+        return self.problems.model.lines.find(*place)
+
+    def _mentions(self) -> list[_Mention]:
+        written = self.written
+        groups: tuple[tuple[Group, Mapping[str, object] | list[str]], ...] = (
+            ("moves", written.moves),
+            ("ignores", written.ignores),
+            ("refuses", written.refuses),
+            ("cannot", written.cannot),
+            ("silent", written.silent),
+        )
+        return [
+            _Mention(group=group, state=state, place=(*self.at, group, state if isinstance(states, Mapping) else index))
+            for group, states in groups
+            for index, state in enumerate(states)
+        ]
+
+    def _check_once(self, mentions: Iterable[_Mention]) -> None:
+        by_state: defaultdict[str, list[_Mention]] = defaultdict(list)
+        for mention in mentions:
+            by_state[mention.state].append(mention)
+        for state, several in by_state.items():
+            if len(several) > 1:
+                groups = " and ".join(mention.group for mention in several)
+                what = f"event '{self.name}' has {len(several)} cells for '{state}': {groups}"
+                self.problems.say("FSM105", what, "keep the one that is meant", *several[-1].place)
+
+    def _check_kind(self, mention: _Mention) -> None:
+        match mention.group, self.kind:
+            case "refuses", "signal" | "hidden":
+                way_out = "nobody is refused: use cannot, ignores or silent"
+            case "cannot", "call":
+                way_out = "anyone may call: use refuses or silent"
+            case _:
+                return
+        what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
+        self.problems.say("FSM106", what, way_out, *mention.place)
+
+    def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
+        """What makes the cell of *mention* for a state."""
+        line = self._line(mention.place)
+        clause_of = self.clause_of
+        match mention.group:
+            case "moves":
+                ways = self._outcomes(self.written.moves[mention.state], mention.place)
+                return lambda state: Moves(outcomes=_settled(ways, state), clause=clause_of(state), line=line)
+            case "ignores":
+                return lambda state: Ignores(clause=clause_of(state), line=line)
+            case "refuses":
+                codes = _listed(self.written.refuses[mention.state])
+                if not codes:
+                    what = f"event '{self.name}' refuses '{mention.state}' with no reply"
+                    self.problems.say("FSM112", what, "name an error, or use silent", *mention.place)
+                return lambda state: Refuses(codes=codes, clause=clause_of(state), line=line)
+            case "cannot":
+                return lambda state: Cannot(clause=clause_of(state), line=line)
+            case "silent":
+                return lambda state: Silent(clause=clause_of(state), line=line)
+            case _:
+                assert_never(mention.group)
+
+    # -- outcomes ---------------------------------------------------------
+
+    def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Place) -> tuple[Outcome, ...]:
+        match written:
+            case str():
+                return (self._outcome(WrittenOutcome.model_validate({"to": written}), at),)
+            case WrittenOutcome():
+                return (self._outcome(written, at),)
+        if not written:
+            what = f"event '{self.name}' has no outcome in '{at[-1]}'"
+            self.problems.say("FSM112", what, "name at least one, or use another kind of cell", *at)
+        self._check_names(written, at)
+        return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
+
+    def _check_names(self, written: Sequence[WrittenOutcome], at: Place) -> None:
+        times = Counter(each.name for each in written)
+        for index, each in enumerate(written):
+            if len(written) > 1 and (each.name is None or times[each.name] > 1):
+                what = "no name" if each.name is None else f"the name of another, '{each.name}'"
+                what = f"alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
+                self.problems.say("FSM112", what, 'alternatives need distinct names: name = "…"', *at, index)
+
+    def _outcome(self, each: WrittenOutcome, at: Place) -> Outcome:
+        target = self._target(each, at)
+        replies = _listed(each.reply)
+        begins = self.kind == "call" and each.begins is not None and each.to is None
+        if not replies:
+            hint = "name one, or leave reply out for ok"
+            self.problems.say("FSM112", f"outcome of '{self.name}' has no reply", hint, *at, "reply")
+        self._check_words(each, at)
+        return Outcome(
+            name=each.name or (f"begins-{target}" if begins else "done"),
+            to=target,
+            reply=replies if self.kind == "call" and not begins else (),
+            emits=tuple(each.emits),
+            begins=begins,
+            about=each.about,
+            aliases=tuple(each.aliases),
+        )
+
+    def _target(self, each: WrittenOutcome, at: Place) -> str:
+        """The state that *each* leads to; empty where it stays, or does not say."""
+        states = self._states()
+        given = {
+            word: value
+            for word, value in (("to", each.to), ("begins", each.begins), ("stays", "true" if each.stays else ""))
+            if value
+        }
+        if len(given) != 1:
+            listed = " and ".join(f"{word} = {value!r}" for word, value in given.items())
+            what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"
+            self.problems.say("FSM109", what, "give the one state it leads to, or stays = true", *at)
+        for word, verb, state in (("to", "moves to", each.to), ("begins", "begins in", each.begins)):
+            if len(given) == 1 and state is not None and state not in states:
+                self.problems.unknown("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
+        return each.to or each.begins or STAYS
+
+    def _check_words(self, each: WrittenOutcome, at: Place) -> None:
+        """Only calls reply and begin; one that has only begun neither replies nor emits."""
+        words = [word for word in ("reply", "begins", "emits") if word in each.model_fields_set]
+        if self.kind != "call":
+            for word in words:
+                if word != "emits":
+                    what = f"{self.kind} '{self.name}' cannot have '{word}'"
+                    self.problems.say("FSM106", what, "only calls are asked, take time and reply", *at, word)
+        elif "begins" in words:
+            for word in words:
+                if word != "begins":
+                    what = f"outcome of '{self.name}' begins, and has '{word}' already"
+                    self.problems.say("FSM110", what, "say so where it ends", *at, word)
+
+
+def _settled(ways: tuple[Outcome, ...], state: str) -> tuple[Outcome, ...]:
+    """*ways* in *state*: those that stay lead to it."""
+    return tuple(replace(way, to=state) if way.to == STAYS else way for way in ways)
+
+
+def _listed(written: str | Sequence[str]) -> tuple[str, ...]:
+    return (written,) if isinstance(written, str) else tuple(written)

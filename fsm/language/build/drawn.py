@@ -1,0 +1,91 @@
+"""What a model says of drawings of it: other names, and what they leave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.machine import Moves, Omission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fsm.language.build.problems import Problems
+    from fsm.language.machine_file import Written, WrittenOmission
+    from fsm.machine import Event, Machine, Outcome, State
+
+
+def check_aliases(problems: Problems[Written], machine: Machine) -> None:
+    """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
+    events: dict[str, str] = {}
+    for event in machine.events.values():
+        events |= {event.name: event.name, event.rpc or event.name: event.name}
+    for event in machine.events.values():
+        for index, alias in enumerate(event.aliases):
+            if events.setdefault(alias, event.name) != event.name:
+                what = f"alias '{alias}' of event '{event.name}' is a name of event '{events[alias]}'"
+                problems.say("FSM121", what, "one name is one event", "event", event.name, "aliases", index)
+    for owner, way, line, alias in _outcome_aliases(machine):
+        if events.setdefault(alias, owner) != owner:
+            what = f"alias '{alias}' of outcome '{way}' of '{owner}' is a name of event '{events[alias]}'"
+            problems.say_at(line, "FSM121", what, "one name is one event")
+    _check_state_aliases(problems, machine)
+
+
+def _check_state_aliases(problems: Problems[Written], machine: Machine) -> None:
+    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
+    for state in machine.states.values():
+        for index, alias in enumerate(state.aliases):
+            if shown.setdefault(alias, state).shows != state.shows:
+                what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
+                hint = "one name is one state, or several that show the same"
+                problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
+
+
+def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
+    """Of every outcome its event, its name, its line, and each of its aliases."""
+    for event in machine.events.values():
+        for cell in (*event.cells.values(), *event.ends.values()):
+            for way in cell.outcomes if isinstance(cell, Moves) else ():
+                yield from ((event.name, way.name, cell.line, alias) for alias in way.aliases)
+
+
+def omissions(problems: Problems[Written], machine: Machine) -> Mapping[str, Omission] | None:
+    """What drawings leave out of each event; ``None`` where the model does not say."""
+    written = problems.model.written.drawing
+    if written is None:
+        return None
+    found = {}
+    for name, each in written.omits.items():
+        event = machine.events.get(name)
+        if event is None:
+            problems.unknown("FSM123", "drawings omit unknown event", name, machine.events, "drawing", "omits", name)
+        else:
+            found[name] = _omission(problems, machine, event, each)
+    return found
+
+
+def _omission(problems: Problems[Written], machine: Machine, event: Event, written: WrittenOmission) -> Omission:
+    at = ("drawing", "omits", event.name)
+    ways = list(_ways(event))
+    named = {way.name for way in ways}
+    for index, state in enumerate(written.states):
+        if state != "*" and state not in machine.states:
+            what = f"drawings omit '{event.name}' from unknown state"
+            problems.unknown("FSM123", what, state, machine.states, *at, "states", index)
+    for index, outcome in enumerate(written.outcomes):
+        if outcome not in named:
+            what = f"drawings omit of '{event.name}' unknown outcome"
+            problems.unknown("FSM123", what, outcome, named, *at, "outcomes", index)
+    if not ways or not (written.states or written.outcomes):
+        what = f"drawings omit nothing of '{event.name}'"
+        hint = "name states or outcomes" if ways else "it moves nothing, so nothing of it would be drawn"
+        problems.say("FSM123", what, hint, *at)
+    states = machine.states if "*" in written.states else written.states
+    return Omission(states=frozenset(states), outcomes=frozenset(written.outcomes))
+
+
+def _ways(event: Event) -> Iterator[Outcome]:
+    """Every outcome by which *event* acts."""
+    for cell in (*event.cells.values(), *event.ends.values()):
+        if isinstance(cell, Moves):
+            yield from cell.outcomes

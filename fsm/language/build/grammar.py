@@ -1,0 +1,145 @@
+"""What conditions of machines and of systems have in common: ``not``, ``and``, ``or``, ``then`` and parentheses."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine.conditions import All, Not, Said, Some
+
+if TYPE_CHECKING:
+    from fsm.machine.conditions import Condition, Sequence
+
+DEEPEST: Final = 50
+"""Parentheses and ``not`` within one another."""
+
+_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
+
+
+class ConditionError(Exception):
+    """Text that is no condition: what was found, and the way out."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        self.what = what
+        self.hint = hint
+        super().__init__(f"{what}: {hint}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Grammar(ABC):
+    """Reads *text*; what its words mean is for those to say who know what they are about."""
+
+    text: str
+    words: list[tuple[str, int]] = field(default_factory=list)
+    next: int = 0
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        self.words = _tokens(self.text)
+
+    def sequence(self) -> Sequence:
+        """All of the text: conditions, which ``then`` separates."""
+        found = [self.said()]
+        while self.take("then"):
+            found.append(self.said())
+        self.end()
+        return tuple(found)
+
+    def condition(self) -> Said:
+        """All of the text: one condition."""
+        found = self.sequence()
+        if len(found) > 1:
+            raise ConditionError(f"{self.text!r} speaks of several instants", "leave 'then' out here")
+        return found[0]
+
+    def peek(self) -> str:
+        """The next word; empty at the end."""
+        return self.words[self.next][0] if self.next < len(self.words) else ""
+
+    def take(self, word: str) -> bool:
+        """Whether *word* is next; if so it is passed."""
+        if self.peek() != word:
+            return False
+        self.next += 1
+        return True
+
+    def end(self) -> None:
+        """The text has come to its end."""
+        if self.peek():
+            raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
+
+    def said(self) -> Said:
+        """A condition, with its text."""
+        start = self.words[self.next - 1][1] if self.next else 0
+        means = self._some()
+        return Said(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
+
+    def _some(self) -> Condition:
+        parts = [self._all()]
+        while self.take("or"):
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else Some(of=tuple(parts))
+
+    def _all(self) -> Condition:
+        parts = [self._not()]
+        while self.take("and"):
+            parts.append(self._not())
+        return parts[0] if len(parts) == 1 else All(of=tuple(parts))
+
+    def _not(self) -> Condition:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ConditionError(f"{self.text!r} nests too deep", "say it in several properties")
+        try:
+            if self.take("not"):
+                return Not(of=self._not())
+            if self.take("("):
+                inner = self._some()
+                if not self.take(")"):
+                    raise ConditionError(f"{self.text!r} lacks a ')'", "close what was opened")
+                return inner
+            return self.atom()
+        finally:
+            self.depth -= 1
+
+    @abstractmethod
+    def atom(self) -> Condition:
+        """What the next words say."""
+
+    def word(self, expected: str) -> str:
+        """The next word, which is to be *expected*."""
+        word = self.peek()
+        if not word:
+            raise ConditionError(f"{self.text!r} ends where {expected} should be", "say what is meant, or leave it out")
+        self.next += 1
+        return word
+
+    def emitted(self) -> list[str]:
+        """The outputs behind ``emits only``."""
+        found = [self.word("an output")]
+        while self.take(","):
+            found.append(self.word("an output"))
+        return found
+
+    def reply(self) -> str:
+        """The reply behind ``replies``."""
+        word = self.word("a reply")
+        if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
+            raise ConditionError(f"'{word}' is no reply", "replies: ok, error, or a code such as NOT_FOUND")
+        return word
+
+
+def _tokens(text: str) -> list[tuple[str, int]]:
+    """The words of *text*, each with the offset behind it."""
+    found = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            odd = text[at:].lstrip()[0]
+            raise ConditionError(f"{text!r} has {odd!r} in it", "use names, parentheses, and, or, not, then")
+        at = match.end()
+        found.append((match[1] or match[2], at))
+    return found

@@ -1,0 +1,224 @@
+"""From a property file as written to a specification that is well formed, or every reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, overload
+
+from fsm.errors import InputError
+from fsm.language.build.cells import REST
+from fsm.language.build.claims import Claiming
+from fsm.language.build.machine_conditions import outputs, sequence
+from fsm.language.build.problems import Problems
+from fsm.language.build.system_claims import of_system
+from fsm.machine.conditions import All, In, Said
+from fsm.product.system import System
+from fsm.property.claims import (
+    ANY_PROFILE,
+    NO_PROFILE,
+    Counts,
+    Failure,
+    Fair,
+    Follows,
+    Idempotent,
+    JointSpecification,
+    MatchesDiagram,
+    Property,
+    Reachable,
+    Refines,
+    Specification,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
+    from fsm.language.read import File
+    from fsm.machine import Machine
+    from fsm.machine.conditions import Sequence
+    from fsm.property.claims import Claim
+
+_ENDS: Final = ".ends"
+
+
+@overload
+def specify(file: File[Stated], find: Callable[[str], Machine], *, copy: int = 0) -> Specification: ...
+
+
+@overload
+def specify(
+    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
+) -> Specification | JointSpecification: ...
+
+
+def specify(
+    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
+) -> Specification | JointSpecification:
+    """What *file* states; *find* gives the machines and systems that it names.
+
+    Of a system, what is claimed of each copy of a part is claimed of the one
+    of the number *copy*, the first or another: they are alike but for the
+    order in which a joint event takes them.
+
+    Raises :class:`InputError` with every mistake of meaning in the file.
+    """
+    problems = Problems(model=file)
+    written = file.written
+    machine = _machine(problems, find)
+    if not written.property:
+        problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
+    properties = []
+    for name, each in written.property.items():
+        claim = _claiming(problems, machine, find, name, each, copy).claim()
+        if claim is not None:
+            properties.append(_property(problems, machine, name, each, claim))
+    for profile in written.under:
+        if profile not in machine.profiles:
+            problems.unknown("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
+    problems.refuse()
+    expect = {NO_PROFILE: _counts(written.expect)} if written.expect else {}
+    expect |= {name: _counts(each) for name, each in written.under.items()}
+    if isinstance(machine, System):
+        return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
+    return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
+
+
+def _claiming(
+    problems: Problems[Stated],
+    machine: Machine | System,
+    find: Callable[[str], Machine | System],
+    name: str,
+    written: WrittenProperty,
+    copy: int,
+) -> Claiming:
+    """What makes the claim of the property *name*."""
+    if isinstance(machine, System):
+        return of_system(problems, machine, find, name, written, copy)
+    if written.for_ is not None:
+        problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
+    return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written)
+
+
+def _machine(problems: Problems[Stated], find: Callable[[str], Machine | System]) -> Machine | System:
+    """The machine or system that the file is about."""
+    name = problems.model.written.machine
+    try:
+        return find(name)
+    except InputError as error:
+        if any(each.path != name for each in error.problems):
+            raise  # it is there, and not well formed
+        first = error.problems[0]
+        problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
+        problems.refuse()
+        raise
+
+
+def _counts(written: WrittenCounts) -> Counts:
+    return Counts(states=written.states, transitions=written.transitions, depth=written.depth)
+
+
+def _property(
+    problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty, claim: Claim
+) -> Property:
+    for profile in written.fails:
+        if profile not in {ANY_PROFILE, NO_PROFILE, *machine.profiles}:
+            known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
+            problems.unknown("FSM305", "unknown profile", profile, known, "property", name, "fails", profile)
+    return Property(
+        name=name,
+        says=written.says,
+        level=written.level,
+        source=written.source,
+        link=written.link,
+        claim=claim,
+        catches=tuple(written.catches),
+        fails={
+            profile: Failure(about=each.about, length=each.length, link=each.link)
+            for profile, each in written.fails.items()
+        },
+        line=problems.model.lines.find("property", name),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfMachine(Claiming):
+    """Of a machine."""
+
+    machine: Machine
+
+    def makers(self) -> Mapping[str, Callable[[], Claim]]:
+        """What makes a claim of each kind."""
+        return {
+            "idempotent": self._idempotent,
+            "always": self.always,
+            "never": self.never,
+            "reachable": self._reachable,
+            "leads-to": self.leads_to,
+            "follows": self._follows,
+            "refines": lambda: Refines(
+                other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
+            ),
+            "matches-diagram": self._matches_diagram,
+        }
+
+    def sequence(self, text: str) -> Sequence:
+        """The conditions in *text*."""
+        return sequence(text, self.machine)
+
+    def _idempotent(self) -> Idempotent:
+        name = str(self.written.idempotent)
+        event = self.machine.events.get(name)
+        if event is None:
+            at = ("property", self.name, "idempotent")
+            self.problems.unknown("FSM303", "unknown event", name, self.machine.events, *at)
+        elif event.kind != "call":
+            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated by somebody", "idempotent")
+        return Idempotent(event=name, once=self.optional(self.written.once, "once"))
+
+    def _reachable(self) -> Reachable:
+        sequences = self.sequences(self.written.reachable, "reachable")
+        states: list[str] = []
+        for index, state in enumerate(self.written.from_each):
+            if state != REST and state not in self.machine.states:
+                at = ("property", self.name, "from-each", index)
+                self.problems.unknown("FSM303", "unknown state", state, self.machine.states, *at)
+            states += list(self.machine.states) if state == REST else [state]
+        if not states:
+            return Reachable(sequences=sequences)
+        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
+
+    def _matches_diagram(self) -> MatchesDiagram:
+        return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
+
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+        """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
+        whole, _, outcome = text.partition("/")
+        name = whole.removesuffix(_ENDS)
+        event = self.machine.events.get(name)
+        if event is None:
+            self.problems.unknown("FSM303", "unknown event", name, self.machine.events, "property", self.name, at)
+            return (Fair(event=name),)
+        ends = whole.endswith(_ENDS)
+        rows = event.ends if ends else event.cells
+        if not rows:
+            self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+        known = dict.fromkeys(way.name for cell in rows.values() for way in getattr(cell, "outcomes", ()))
+        if outcome and outcome not in known:
+            self.problems.unknown("FSM303", "unknown outcome", outcome, known, "property", self.name, at)
+        return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
+
+    def _follows(self) -> Follows:
+        other = self.other(str(self.written.follows), "follows")
+        known = {event.name for event in other.events.values()} | {event.rpc for event in other.events.values()}
+        if not known.intersection(outputs(self.machine)):
+            what = f"none of the outputs of '{self.machine.name}' is an event of '{other.name}'"
+            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
+        return Follows(other=other)
+
+
+def _from(state: str, sequence: Sequence) -> Sequence:
+    """*sequence*, its first instant in a step from *state*."""
+    first, *rest = sequence
+    before = In(states=frozenset({state}), before=True)
+    return (Said(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)

@@ -1,0 +1,172 @@
+"""The little language in which properties speak of instants: ``was running and stop replies error``.
+
+======================  =====================================================
+``running``             the state is *running* (after the step); also ``is running``
+``was running``         it was *running* before the step
+``shows RUNNING``       it is a state that shows *RUNNING*; ``showed`` before
+``start``               *start* happens, a call acts or begins; also ``start happens``
+``start replies ok``    a call of *start* has this reply; ``error``: any error
+``emits X``             output *X* is emitted; ``emits nothing``
+``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
+``moves``, ``stays``    the state changes, or does not
+``silent on start``     of *start* in this state the machine says nothing
+``silent on start``     of *start* in this state the machine says nothing
+``not`` ``and`` ``or``  binding in this order; parentheses as usual
+``then``                between conditions: at some later instant
+======================  =====================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.errors import nearest
+from fsm.language.build.grammar import ConditionError, Grammar
+from fsm.machine.conditions import Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.machine.conditions import Condition, Sequence
+
+WORDS: Final = (
+    "is",
+    "was",
+    "shows",
+    "showed",
+    "emits",
+    "only",
+    "happens",
+    "replies",
+    "moves",
+    "stays",
+    "silent",
+    "on",
+    "not",
+    "and",
+    "or",
+    "then",
+)
+"""What a name in a condition cannot be."""
+
+NOTHING: Final = "nothing"
+
+
+def sequence(text: str, machine: Machine) -> Sequence:
+    """The conditions in *text*, which ``then`` separates, about *machine*.
+
+    Raises :class:`ConditionError`.
+
+    >>> from fsm.library import load
+    >>> [each.text for each in sequence("exited then running", load("container-status"))]
+    ['exited', 'running']
+    """
+    return _Grammar(text=text, machine=machine).sequence()
+
+
+def condition(text: str, machine: Machine) -> Said:
+    """The one condition in *text*; raises :class:`ConditionError`."""
+    return _Grammar(text=text, machine=machine).condition()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Grammar(Grammar):
+    """Of a machine."""
+
+    machine: Machine
+
+    def atom(self) -> Condition:
+        """What the next words say."""
+        word = self.word("a condition")
+        match word:
+            case "moves":
+                return Moves()
+            case "stays":
+                return Not(of=Moves())
+            case "is" | "was":
+                return In(states=frozenset({self._state(self.word("a state"))}), before=word == "was")
+            case "shows" | "showed":
+                return In(states=self._showing(self.word("what is shown")), before=word == "showed")
+            case "emits":
+                return self._emits()
+            case "silent":
+                return self._silent()
+            case _ if word in WORDS or word in {")", ","}:
+                raise ConditionError(
+                    f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
+                )
+        return self._named(word)
+
+    def _emits(self) -> Condition:
+        if not self.take("only"):
+            return Emits(output=self._output(self.word("an output")))
+        found = [self._output(word) for word in self.emitted()]
+        return EmitsOnly(outputs=tuple(each for each in found if each))
+
+    def _silent(self) -> Condition:
+        if not self.take("on"):
+            raise ConditionError(f"{self.text!r} lacks 'on' behind 'silent'", "say of which event: silent on …")
+        word = self.word("an event")
+        event = self._event(word)
+        if not event:
+            raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
+        return SilentOn(event=event)
+
+    def _event(self, word: str) -> str:
+        """The name of the event that *word* names, here or on the wire; empty if there is none."""
+        return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
+
+    def _named(self, word: str) -> Condition:
+        """A state or an event."""
+        machine = self.machine
+        event = self._event(word)
+        if event and self.take("replies"):
+            return Replies(event=event, reply=self._reply(event))
+        if event and self.take("happens"):
+            return Happens(event=event)
+        if event and word in machine.states:
+            hint = f"say 'is {word}' of the state, '{word} happens' of the event"
+            raise ConditionError(f"'{word}' is a state and an event", hint)
+        if event:
+            return Happens(event=event)
+        if word in machine.states:
+            return In(states=frozenset({word}))
+        known = (*machine.states, *machine.events)
+        raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="states and events"))
+
+    def _state(self, word: str) -> str:
+        if word not in self.machine.states:
+            raise ConditionError(f"unknown state '{word}'", nearest(word, self.machine.states, of="states"))
+        return word
+
+    def _showing(self, word: str) -> frozenset[str]:
+        found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)
+        if not found:
+            shown = dict.fromkeys(each.shows for each in self.machine.states.values())
+            raise ConditionError(f"no state shows '{word}'", nearest(word, shown, of="shown"))
+        return found
+
+    def _output(self, word: str) -> str:
+        if word == NOTHING:
+            return ""
+        known = outputs(self.machine)
+        if word not in known:
+            raise ConditionError(f"no event emits '{word}'", nearest(word, known, of="outputs"))
+        return word
+
+    def _reply(self, event: str) -> str:
+        if self.machine.events[event].kind != "call":
+            raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
+        return self.reply()
+
+
+def outputs(machine: Machine) -> tuple[str, ...]:
+    """Every output of *machine* or of one of its profiles, in the model's order."""
+    rows = [
+        *((event.cells, event.ends) for event in machine.events.values()),
+        *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
+    ]
+    cells = (cell for both in rows for row in both for cell in row.values())
+    return tuple(
+        dict.fromkeys(output for cell in cells for way in getattr(cell, "outcomes", ()) for output in way.emits)
+    )

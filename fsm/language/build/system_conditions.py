@@ -1,0 +1,184 @@
+"""The little language for systems: the words of :mod:`fsm.language.build.machine_conditions`, of parts instead of states.
+
+========================  ===================================================
+``pod is ready``          the copy that is meant is in this state; ``was``: before the step
+``every pod is ready``    each copy that is meant is; ``some``: at least one; ``no``: none
+``pod is not ready``      it is in another state
+``start``                 *start* happens, to the copy that is meant if there are several
+``start replies ok``      a call of it has this reply; ``error``: any error
+``emits X``               at this instant output *X* is emitted; ``emits nothing``
+``emits only X, Y``       the step emits *X*, then *Y*, and the copies that emit these emit nothing else
+``tells X``               *X* is among all that the step emits
+``not`` ``and`` ``or``    binding in this order; parentheses as usual
+``then``                  between conditions: at some later instant
+========================  ===================================================
+
+Where a copy of a part is spoken of, the copies of other parts that belong to
+it, or it to them, are those that are meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.errors import nearest
+from fsm.language.build.grammar import ConditionError, Grammar
+from fsm.language.build.machine_conditions import NOTHING, outputs
+from fsm.machine.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, Some, Tells
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from fsm.machine import Kind
+    from fsm.machine.conditions import Condition, Said, Sequence
+    from fsm.product.system import Copy, Part, System
+
+WORDS: Final = frozenset(
+    {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
+)
+"""What no part and no joint event is called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a condition may speak of: ``parts`` with the copies that are ``meant``, and joint ``events``.
+
+    Each event has the names that it has for the copies that are meant.
+    """
+
+    parts: Mapping[str, Part]
+    meant: Mapping[str, tuple[Copy, ...]]
+    events: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, Kind]
+
+
+def scope(system: System, copy: Copy | None) -> Scope:
+    """What may be spoken of in *system* where *copy* is meant."""
+    meant = system.meant(copy)
+    those = {each for copies in meant.values() for each in copies}
+    events: dict[str, list[str]] = {}
+    for joint in system.events.values():
+        if joint.of is None or joint.of in those:
+            for name in dict.fromkeys(filter(None, (joint.family, joint.rpc))):
+                events.setdefault(name, []).append(joint.name)
+    return Scope(
+        parts=system.parts,
+        meant=meant,
+        events={name: tuple(each) for name, each in events.items()},
+        kinds={joint.name: joint.kind for joint in system.events.values()},
+    )
+
+
+def sequence(text: str, within: Scope) -> Sequence:
+    """The conditions in *text*, which ``then`` separates; raises :class:`ConditionError`."""
+    return _Grammar(text=text, scope=within).sequence()
+
+
+def condition(text: str, within: Scope) -> Said:
+    """The one condition in *text*; raises :class:`ConditionError`."""
+    return _Grammar(text=text, scope=within).condition()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Grammar(Grammar):
+    """Of a system."""
+
+    scope: Scope
+
+    def atom(self) -> Condition:
+        """What the next words say."""
+        word = self.word("a condition")
+        match word:
+            case "every" | "some" | "no":
+                part = self._part(self.word("a part"))
+                found = self._at(part, every=word == "every")
+                return Not(of=found) if word == "no" else found
+            case "emits" | "tells":
+                return self._emits(word)
+            case _ if word in self.scope.parts:
+                return self._at(self._one(word), every=True)
+            case _ if word in WORDS or word in {")", ",", "("}:
+                raise ConditionError(
+                    f"{self.text!r} has '{word}' where a condition should be", "see docs/system-language.md"
+                )
+        return self._event(word)
+
+    def _part(self, word: str) -> Part:
+        if word not in self.scope.parts:
+            raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.parts, of="parts"))
+        return self.scope.parts[word]
+
+    def _one(self, word: str) -> Part:
+        count = len(self.scope.meant[word])
+        if count != 1:
+            raise ConditionError(f"'{word}' means {count} copies in {self.text!r}", f"say every {word} or some {word}")
+        return self.scope.parts[word]
+
+    def _at(self, part: Part, *, every: bool) -> Condition:
+        verb = self.word("'is' or 'was'")
+        if verb not in {"is", "was"}:
+            raise ConditionError(
+                f"{self.text!r} has '{verb}' behind '{part.name}'", f"say {part.name} is …, or {part.name} was …"
+            )
+        negated = self.take("not")
+        word = self.word("a state")
+        states = part.machine.states
+        if word not in states:
+            raise ConditionError(f"unknown state '{word}' of '{part.name}'", nearest(word, states, of="states"))
+        meant = frozenset(states) - {word} if negated else frozenset({word})
+        copies = tuple(copy.digit for copy in self.scope.meant[part.name])
+        return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
+
+    def _emits_only(self, words: list[str]) -> Condition:
+        """The outputs *words* in this order, and nothing else of the copies that emit them."""
+        found: list[str] = []
+        among: set[str] = set()
+        for word in words:
+            names = self._emitted(word)
+            if len(names) > 1:
+                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "say for which: for = …")
+            found += names
+        for part in self.scope.parts.values():
+            known = outputs(part.machine)
+            if set(words) & set(known):
+                among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
+        return EmitsOnly(outputs=tuple(found), among=frozenset(among))
+
+    def _emits(self, verb: str) -> Condition:
+        if verb == "emits" and self.take("only"):
+            return self._emits_only(self.emitted())
+        word = self.word("an output")
+        if word == NOTHING and verb == "emits":
+            return Emits(output="")
+        names = self._emitted(word)
+        return _any(Emits(output=name) if verb == "emits" else Tells(output=name) for name in names)
+
+    def _emitted(self, word: str) -> list[str]:
+        """What the copies that are meant call the output *word*."""
+        by = {part.name: outputs(part.machine) for part in self.scope.parts.values()}
+        names = [
+            f"{word}{copy.suffix}" for part, known in by.items() if word in known for copy in self.scope.meant[part]
+        ]
+        if not names:
+            known = dict.fromkeys(output for each in by.values() for output in each)
+            raise ConditionError(f"no part emits '{word}'", nearest(word, known, of="outputs"))
+        return names
+
+    def _event(self, word: str) -> Condition:
+        names = self.scope.events.get(word)
+        if names is None:
+            known: Collection[str] = (*self.scope.parts, *self.scope.events)
+            raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
+        if self.take("replies"):
+            if self.scope.kinds[names[0]] != "call":
+                raise ConditionError(f"'{word}' is no call and has no reply", "leave 'replies' out")
+            reply = self.reply()
+            return _any(Replies(event=name, reply=reply) for name in names)
+        self.take("happens")
+        return _any(Happens(event=name) for name in names)
+
+
+def _any(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Some(of=found)

@@ -1,0 +1,181 @@
+"""A model as its author wrote it: the vocabulary of ``models/*.toml``.
+
+These classes are the one definition of the language's words.  The parser
+validates against them, ``fsm schema`` prints them as JSON Schema, and
+:mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a name
+that is mentioned exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003  (pydantic reads annotations at run time)
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+
+from fsm.machine import Kind, Level  # noqa: TC001  (pydantic reads annotations at run time)
+
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+"""Letters, digits, ``_``, ``.`` and ``-``; ours are lower case words joined by hyphens."""
+
+Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error)$")]
+"""An error reply in capitals, such as ``NOT_FOUND``, or ``error`` for any of them."""
+
+Reply: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error|ok)$")]
+"""``ok``, an error reply in capitals, or ``error`` for any error."""
+
+StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*|\*)$")]
+"""A state's name, or ``*`` for every state that the event does not mention."""
+
+
+def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
+    """Which form of a union *value* takes: chosen by its TOML type, so errors name one form only."""
+    match value:
+        case str():
+            return "<text>"
+        case list() | tuple():
+            return "<list>"
+        case _:
+            return "<table>"
+
+
+class Form(BaseModel):
+    """Strict, closed and frozen: an unknown word is a mistake, never ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class WrittenOutcome(Form):
+    """One way in which an event may end in a state."""
+
+    name: Name | None = Field(None, description="What distinguishes it from its alternatives.")
+    about: str = Field("", description="When the environment chooses it.")
+    to: Name | None = Field(None, description="The state it leads to.")
+    stays: bool = Field(default=False, description="It leads nowhere else: the state stays as it is.")
+    begins: Name | None = Field(None, description="The state others meet while the call is in progress.")
+    reply: Annotated[Reply | list[Reply], Field(union_mode="left_to_right")] = Field(
+        "ok", description="The reply, or the replies, that may be given."
+    )
+    emits: list[str] = Field(default=[], description="Outputs, in order.")
+    aliases: list[str] = Field(default=[], description="Labels that drawings have for it.")
+
+
+Outcomes: TypeAlias = Annotated[
+    Annotated[Name, Tag("<text>")]
+    | Annotated[WrittenOutcome, Tag("<table>")]
+    | Annotated[list[WrittenOutcome], Tag("<list>")],
+    Discriminator(
+        form_of,
+        custom_error_type="form",
+        custom_error_message="name a state, or give an outcome { to = … } or a list of them",
+    ),
+]
+"""A target state, one outcome, or a list of named alternatives."""
+
+Refusal: TypeAlias = Annotated[
+    Annotated[Code, Tag("<text>")] | Annotated[list[Code], Tag("<list>")],
+    Discriminator(form_of, custom_error_type="form", custom_error_message="name an error reply, or a list of them"),
+]
+
+
+class Cells(Form):
+    """What an event does in which state: the six groups of cells."""
+
+    moves: Mapping[StateKey, Outcomes] = Field(default={}, description="It acts: next state, reply, outputs.")
+    ignores: list[StateKey] = Field(default=[], description="It replies ok, and nothing changes.")
+    refuses: Mapping[StateKey, Refusal] = Field(default={}, description="It replies an error, and nothing changes.")
+    cannot: list[StateKey] = Field(default=[], description="It does not happen here.")
+    silent: list[StateKey] = Field(default=[], description="The specification says nothing.")
+    ends: Mapping[Name, Outcomes] = Field(
+        default={}, description="How a call that has begun ends, for each state it may be in meanwhile."
+    )
+
+
+class WrittenEvent(Cells):
+    """One event: its kind, its names, its clauses, and its cells."""
+
+    kind: Kind = Field(description="call: somebody asks; signal: it happens; hidden: nobody sees it.")
+    about: str = Field(description="What it is for, in a sentence.")
+    rpc: str | None = Field(None, description="Its name on the wire.")
+    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
+    level: Level | None = Field(None, description="Level of the cells that name no clause.")
+    source: str | None = Field(None, description="Source of the cells that name no clause.")
+    clause: Name | None = Field(None, description="The clause that the cells rest on.")
+    clauses: Mapping[Name, Name] = Field(default={}, description="State to clause, where it is another one.")
+    interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
+
+
+class WrittenClause(Form):
+    """One normative sentence: its wording (ours), its level and its source."""
+
+    says: str
+    level: Level
+    source: str
+    link: str = ""
+
+
+class WrittenOverride(Cells):
+    """Cells of one event in a profile: they replace those of the machine or, deviating, are added to them."""
+
+    event: Name
+    about: str = Field(description="What the profiled implementation does here.")
+    deviates: Name | None = Field(None, description="The clause it breaks; none if it only narrows the choice.")
+    since: str = ""
+    until: str = ""
+    link: str = ""
+
+
+class WrittenProfile(Form):
+    """What a real implementation does otherwise."""
+
+    about: str
+    since: str = ""
+    until: str = ""
+    cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")
+
+
+class WrittenState(Form):
+    """One state and what an observer reads in it."""
+
+    about: str
+    shows: str | None = Field(None, description="What an outside observer reads; the state's name if absent.")
+    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
+
+
+class WrittenOmission(Form):
+    """What drawings leave out of one event."""
+
+    states: list[StateKey] = Field(default=[], description="From these they do not draw it; * from none at all.")
+    outcomes: list[Name] = Field(default=[], description="These ways for it to end they do not draw.")
+
+
+class WrittenDrawing(Form):
+    """What drawings of the machine leave out; all else they are to have."""
+
+    omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
+
+
+class Header(Form):
+    """The machine as a whole."""
+
+    name: Name
+    title: str
+    about: str
+    source: str = Field(description="Where the facts come from: document and version.")
+    initial: Name
+    level: Level = Field("MUST", description="Level of the cells whose event names neither clause nor level.")
+    entity: Name | None = Field(None, description="What it is the life of; the machine's name if absent.")
+    indefinite: list[Code] = Field(
+        default=[], description="Error replies after which the caller cannot know whether the call acted."
+    )
+
+
+class Written(Form):
+    """A whole model file."""
+
+    machine: Header
+    states: Mapping[Name, WrittenState]
+    event: Mapping[Name, WrittenEvent]
+    clause: Mapping[Name, WrittenClause] = {}
+    profile: Mapping[str, WrittenProfile] = {}
+    drawing: WrittenDrawing | None = None

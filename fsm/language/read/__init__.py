@@ -1,0 +1,114 @@
+"""From a TOML file to a model as written, with the line of every word in it.
+
+Reading knows bytes (:mod:`fsm.language.read.toml`), lines (:mod:`fsm.language.read.positions`)
+and the vocabulary of :mod:`fsm.language.machine_file` (:mod:`fsm.language.read.forms`); whether the
+names in a model fit together is for :mod:`fsm.language.build` to say.  All mistakes
+of a file are reported at once.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
+
+from pydantic import ValidationError
+
+from fsm.errors import InputError, Problem
+from fsm.language.machine_file import Form, Written
+from fsm.language.property_file import Stated
+from fsm.language.read.forms import misfits
+from fsm.language.read.positions import Lines, locate
+from fsm.language.read.toml import LARGEST, document
+from fsm.language.schema import Vocabulary, schema
+from fsm.language.system_file import WrittenSystem
+
+F = TypeVar("F", bound=Form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File(Generic[F]):
+    """A file as written, and where each of its words stands."""
+
+    path: str
+    written: F
+    lines: Lines
+
+
+Model: TypeAlias = File[Written]
+
+
+def read(path: str | Path) -> Model:
+    """The model in the file at *path*.
+
+    Raises :class:`InputError` with every mistake of form in the file.
+    """
+    return parse(content(path), path=str(path))
+
+
+def describes_system(path: str | Path) -> bool:
+    """Whether the TOML file at *path* is of a system, and not of a machine."""
+    return "system" in document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
+
+
+def read_properties(path: str | Path) -> File[Stated]:
+    """The properties in the file at *path*.
+
+    Raises :class:`InputError` with every mistake of form in the file.
+    """
+    return parse_properties(content(path), path=str(path))
+
+
+def states_properties(path: str | Path) -> bool:
+    """Whether the TOML file at *path* is of properties, and not a model."""
+    said = document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
+    return "property" in said or isinstance(said.get("machine"), str)
+
+
+def content(path: str | Path) -> bytes:
+    """The bytes of the file at *path*, and no more than one beyond what is read at all.
+
+    Raises :class:`InputError` if it cannot be opened.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        hint = "give the path of a model file, or a name from 'fsm list'"
+        problem = Problem(path=str(path), line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
+        raise InputError([problem]) from error
+
+
+def parse(data: bytes, *, path: str) -> Model:
+    """The model in *data*; *path* is only the name that problems carry.
+
+    >>> parse(b"x = ", path="door.toml")
+    Traceback (most recent call last):
+    fsm.errors.InputError: door.toml:1: is not TOML: invalid value (at end of document) [FSM004]
+        see https://toml.io/en/v1.0.0
+    """
+    return _parse(data, path, Written)
+
+
+def parse_properties(data: bytes, *, path: str) -> File[Stated]:
+    """The properties in *data*; *path* is only the name that problems carry."""
+    return _parse(data, path, Stated)
+
+
+def parse_system(data: bytes, *, path: str) -> File[WrittenSystem]:
+    """The system in *data*; *path* is only the name that problems carry."""
+    return _parse(data, path, WrittenSystem)
+
+
+def _parse(data: bytes, path: str, form: type[F]) -> File[F]:
+    data = data.removeprefix(codecs.BOM_UTF8)
+    content = document(data, path)
+    lines = locate(data)
+    try:
+        written = form.model_validate(content)
+    except ValidationError as error:
+        vocabulary = Vocabulary(root=schema(form))
+        raise InputError(misfits(error.errors(include_url=False), content, path, lines, vocabulary)) from error
+    return File(path=path, written=written, lines=lines)

@@ -1,0 +1,120 @@
+"""What does not fit the vocabulary, in the words of the language instead of pydantic's."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fsm.errors import Problem, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic_core import ErrorDetails
+
+    from fsm.language.read.positions import Keys, Lines
+    from fsm.language.schema import Vocabulary
+
+_LARGE: Final = 2**64
+
+
+def misfits(
+    errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
+) -> tuple[Problem, ...]:
+    """What pydantic found in *document*, one problem a place, by line."""
+    places = [(error, *_where(error, document)) for error in errors]
+    around = {where[:length] for _, where, _ in places for length in range(len(where))}
+    describe = _Describe(path=path, lines=lines, vocabulary=vocabulary)
+    found: dict[tuple[Keys, bool], Problem] = {}
+    for error, where, named in places:
+        # Where text or a list may stand pydantic tries both, and complains of
+        # both: that a list is no text is not what is wrong with one of its entries.
+        if named or where not in around:
+            found.setdefault((where, named), describe.problem(error, where, named=named))
+    return tuple(sorted(found.values(), key=lambda problem: problem.line))
+
+
+def _where(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
+    """Where in *document* the *error* is, and whether it is about the name that stands there.
+
+    pydantic mixes words of its own into the path, such as ``<table>`` for one
+    form of several; only what leads on in the document is a key.
+    """
+    loc = error["loc"]
+    named = error["type"] != "extra_forbidden" and loc[-1] == "[key]" and error["input"] == loc[-2]
+    where: Keys = ()
+    value: Any = document
+    for part in loc[:-1] if named else loc:
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+            where, value = (*where, part), value[part]  # type: ignore[index]  # the part fits, as was just asked
+    return ((*where, loc[-1]) if error["type"] == "missing" else where), named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Describe:
+    """Makes sentences about one file."""
+
+    path: str
+    lines: Lines
+    vocabulary: Vocabulary
+
+    def problem(self, error: ErrorDetails, where: Keys, *, named: bool) -> Problem:
+        table, last = where[:-1], where[-1] if where else ""
+        match error["type"]:
+            case "extra_forbidden":
+                code, what = "FSM010", f"unknown word {last!r} in {_table(table)}"
+                hint = nearest(str(last), self.vocabulary.words(*table), of="words")
+            case "missing":
+                code, what = "FSM011", f"{last!r} is missing from {_table(table)}"
+                hint = f"add: {last} = …" if table else f"add a table: [{last}]"
+            case _ if named:
+                code, what = "FSM012", f"{last!r} in {_table(table)} is not a name"
+                hint = f"use {self.vocabulary.names(*table)}"
+            case _:
+                code, what = "FSM012", f"{_dotted(where)} is {_short(error['input'])}"
+                hint = self._instead(where, error["input"])
+        return Problem(path=self.path, line=self.lines.find(*where), code=code, what=what, hint=hint)
+
+    def _instead(self, where: Keys, value: object) -> str:
+        """The way out where *value* does not fit."""
+        values = self.vocabulary.values(*where)
+        if values and isinstance(value, str):
+            return nearest(value, values, of="values")
+        return f"give {self.vocabulary.expected(*where)}"
+
+
+def _table(where: Keys) -> str:
+    """What to call the table at *where*."""
+    return f"[{_dotted(where)}]" if where else "the file"
+
+
+def _dotted(where: Keys) -> str:
+    """*where* as TOML would write it, entries of lists counted from 0."""
+    text = ""
+    for part in where:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if re.fullmatch(r"[A-Za-z0-9_-]+", part) else f".{json.dumps(part)}"
+    return text.removeprefix(".")
+
+
+def _short(value: object) -> str:
+    """*value*, which TOML gave, in no more than half a line."""
+    match value:
+        case bool():
+            text = str(value).lower()
+        case int():
+            text = str(value) if abs(value) < _LARGE else hex(value)  # str fails beyond 4300 digits
+        case list():
+            text = "a list"
+        case dict():
+            text = "a table"
+        case dt.date() | dt.time():
+            text = value.isoformat()
+        case _:
+            text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004  (a line's worth)

@@ -1,0 +1,175 @@
+"""The vocabulary of model and property files as JSON Schema, for editors and for hints.
+
+The words themselves stand in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; here
+they are put in the form that editors understand, and asked what may stand at
+a given place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from fsm.language.machine_file import Code, Form, Name, Reply, StateKey, Written
+from fsm.language.property_file import Stated
+from fsm.language.system_file import WrittenSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_Node = dict[str, Any]
+
+_PHRASES: Final[Mapping[str, str]] = {
+    get_args(kind)[1].pattern: phrase
+    for kind, phrase in (
+        (Name, "a name of letters, digits, '_', '.' and '-'"),
+        (StateKey, "the name of a state, or '*' for every state that is not mentioned"),
+        (Code, "an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
+        (Reply, "'ok', an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
+    )
+}
+"""What each pattern of the language stands for."""
+
+
+_TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
+    Written: (
+        "model",
+        "An executable specification of a lifecycle: its states, and what each event does in each of them.",
+    ),
+    WrittenSystem: ("system", "Machines that step together: the parts, and what they do at one time."),
+    Stated: ("property", "What must hold of a lifecycle, with the source of each property."),
+}
+
+
+def schema(form: type[Form] = Written) -> dict[str, Any]:
+    """The JSON Schema, draft 2020-12, of a model file, or of a file of another *form*.
+
+    A file may still name states that do not exist, and the like: that is for
+    :func:`fsm.language.build.build` to find.
+
+    >>> schema()["required"]
+    ['machine', 'states', 'event']
+    """
+    name, about = _TITLES[form]
+    written = form.model_json_schema()
+    definitions = {name: _tidy(node) for name, node in written.pop("$defs").items()}
+    body = _tidy(written)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:container-fsm:{name}:1",
+        "title": f"fsm {name}",
+        "description": about,
+        **{key: value for key, value in body.items() if key != "description"},
+        "$defs": definitions,
+    }
+
+
+def _tidy(node: _Node) -> _Node:
+    """*node* without what pydantic says for Python's sake, and closed to names that are none."""
+    tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
+    # TOML has no null: an absent word is simply not written.
+    ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
+    if len(ways) == 1:
+        tidy = {**ways[0], **tidy}
+    elif ways:
+        tidy["oneOf"] = ways
+    if tidy.get("default", ...) is None:
+        del tidy["default"]
+    for key in ("properties", "patternProperties"):
+        if key in tidy:
+            tidy[key] = {name: _tidy(below) for name, below in tidy[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(tidy.get(key), dict):
+            tidy[key] = _tidy(tidy[key])
+    if "patternProperties" in tidy:
+        tidy["additionalProperties"] = False
+    if tidy.get("pattern") in _PHRASES:
+        tidy.setdefault("description", _PHRASES[tidy["pattern"]])
+    return tidy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """What the language allows at a path of keys, such as ``("event", "push", "kind")``."""
+
+    root: Mapping[str, Any] = field(default_factory=schema)
+
+    def words(self, *path: str | int) -> tuple[str, ...]:
+        """The words that a table at *path* may have; none if names of the author's stand there.
+
+        >>> Vocabulary().words("states", "open")
+        ('about', 'shows', 'aliases')
+        """
+        return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
+
+    def values(self, *path: str | int) -> tuple[str, ...]:
+        """The values to choose from at *path*; none if there is no such choice.
+
+        >>> Vocabulary().values("event", "push", "kind")
+        ('call', 'signal', 'hidden')
+        """
+        return tuple(value for form in self._at(path) for value in form.get("enum", ()))
+
+    def expected(self, *path: str | int) -> str:
+        """What is to stand at *path*, as the end of a sentence.
+
+        >>> Vocabulary().expected("machine", "about")
+        'text in quotes'
+        """
+        return self._either(self._at(path))
+
+    def names(self, *path: str | int) -> str:
+        """What names the table at *path* may have, as the end of a sentence."""
+        return ", or ".join(
+            _PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ())
+        )
+
+    def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
+        """Every form that may stand at *path*, references followed."""
+        here = list(self._forms(self.root))
+        for part in path:
+            here = [form for node in here for below in _below(node, part) for form in self._forms(below)]
+        return here
+
+    def _forms(self, node: Mapping[str, Any]) -> Iterator[_Node]:
+        if "$ref" in node:
+            yield from self._forms(self.root["$defs"][node["$ref"].removeprefix("#/$defs/")])
+        elif "oneOf" in node:
+            for each in node["oneOf"]:
+                yield from self._forms(each)
+        else:
+            yield dict(node)
+
+    def _either(self, forms: Iterable[_Node]) -> str:
+        phrases: list[str] = []
+        for form in forms:
+            phrase = self._phrase(form)
+            entry = phrase.removeprefix("a list, each entry ")
+            phrases.append("a list of them" if entry in phrases else phrase)
+        return ", or ".join(phrases)
+
+    def _phrase(self, form: _Node) -> str:
+        match form:
+            case {"enum": values}:
+                return f"one of {', '.join(map(repr, values))}"
+            case {"type": "string"}:
+                return _PHRASES.get(form.get("pattern", ""), "text in quotes")
+            case {"type": "array", "items": items}:
+                return f"a list, each entry {self._either(self._forms(items))}"
+            case {"type": "boolean"}:
+                return "true or false"
+            case _:
+                return "a table"
+
+
+def _below(form: _Node, part: str | int) -> Iterator[_Node]:
+    """What may stand under *part* in *form*, whether or not the name is a good one."""
+    if isinstance(part, int):
+        if "items" in form:
+            yield form["items"]
+    elif part in form.get("properties", {}):
+        yield form["properties"][part]
+    else:
+        yield from form.get("patternProperties", {}).values()
+        if isinstance(form.get("additionalProperties"), dict):
+            yield form["additionalProperties"]

@@ -1,0 +1,105 @@
+"""A system as its author wrote it: the vocabulary of the files in ``models/`` that have a ``[system]``.
+
+A system is several machines that step together.  As :mod:`fsm.language.machine_file` does for
+machines, these classes define the words once; :mod:`fsm.language.build.systems`
+gives them meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003  (pydantic reads annotations at run time)
+from typing import Annotated, TypeAlias
+
+from pydantic import Discriminator, Field, Tag
+
+from fsm.language.machine_file import Form, Name, Reply, WrittenClause, form_of
+from fsm.machine import Kind, Level  # noqa: TC001  (pydantic reads annotations at run time)
+
+
+class SystemHeader(Form):
+    """The system as a whole."""
+
+    name: Name
+    title: str
+    about: str
+    source: str = Field(description="Where the facts come from: document and version.")
+    level: Level = Field("MUST", description="Level of the joint events that name neither clause nor level.")
+
+
+class WrittenPart(Form):
+    """Machines of one kind in the system."""
+
+    machine: str = Field(description="The machine: a name, or the path of its file, beside this one.")
+    about: str = Field("", description="What it stands for here.")
+    count: int = Field(1, ge=1, le=9, description="So many copies of it; with per, for each copy of that part.")
+    per: Name | None = Field(None, description="The part to each copy of which copies of this one belong.")
+    initial: Name | None = Field(None, description="The state it begins in, if it is not the machine's.")
+    without: list[Name] = Field(default=[], description="Outcomes that events of it do not have here.")
+    heard: str | None = Field(None, description="What it emits reaches somebody only while this holds.")
+
+
+Step: TypeAlias = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated["WrittenStep", Tag("<table>")],
+    Discriminator(form_of, custom_error_type="form", custom_error_message="give PART.EVENT, or a table { do = … }"),
+]
+
+
+class WrittenStep(Form):
+    """One event of one part, or of every copy of it; or several steps for each copy in turn."""
+
+    do: str | None = Field(
+        None,
+        description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]]; 'reset [every] PART' takes it back to its beginning.",
+    )
+    each: Name | None = Field(None, description="The part for each copy of which, in turn, the steps are taken.")
+    steps: list[Step] = Field(default=[], description="With each: the steps.")
+    when: str | None = Field(None, description="Left out where this does not hold; with every, asked of each copy.")
+    goes_on: bool = Field(default=False, alias="goes-on", description="An error reply does not end the joint event.")
+
+
+class WrittenWay(Form):
+    """One way in which a joint event may go: its steps, in order."""
+
+    name: Name = Field(description="What distinguishes it from its alternatives.")
+    about: str = Field("", description="When the environment chooses it.")
+    when: str | None = Field(None, description="It can go so only where this holds.")
+    steps: list[Step] = Field(default=[], description="Events of parts, in order; all of them must be possible.")
+    reply: Annotated[Reply | list[Reply], Field(union_mode="left_to_right")] | None = Field(
+        None, description="The reply, if it is not ok, or the error of the step that ended it."
+    )
+
+
+class WrittenJoint(Form):
+    """What several parts do together."""
+
+    kind: Kind = Field(description="call: somebody asks; signal: it happens; hidden: nobody sees it.")
+    about: str = Field(description="What it is for, in a sentence.")
+    of: Name | None = Field(None, description="The part of which each copy has an event of its own.")
+    rpc: str | None = Field(None, description="Its name on the wire.")
+    level: Level | None = None
+    source: str | None = None
+    clause: Name | None = Field(None, description="The clause that it rests on.")
+    when: str | None = Field(None, description="It can happen only where this holds.")
+    steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
+    ways: list[WrittenWay] = Field(default=[], description="The ways in which it may go, if there are several.")
+
+
+class WrittenVariant(Form):
+    """The system otherwise: a version, or with something mended."""
+
+    about: str
+    since: str = ""
+    until: str = ""
+    event: Mapping[Name, WrittenJoint] = Field(
+        default={}, description="Joint events that take the place of those here."
+    )
+
+
+class WrittenSystem(Form):
+    """A whole system file."""
+
+    system: SystemHeader
+    part: Mapping[Name, WrittenPart]
+    event: Mapping[Name, WrittenJoint]
+    clause: Mapping[Name, WrittenClause] = {}
+    profile: Mapping[str, WrittenVariant] = {}

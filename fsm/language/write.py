@@ -1,0 +1,303 @@
+"""A machine as a model file: the shortest that says the same, in the order that people write.
+
+:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine of it, except
+that a machine :func:`~fsm.language.build.under` a profile keeps what the profile
+allows and no longer says that it deviates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+import tomlkit
+
+from fsm.language.names import distinct
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from tomlkit.items import Array, InlineTable, Table
+
+    from fsm.machine import Cell, Clause, Event, Kind, Level, Machine, Outcome, Override, Profile
+
+WIDEST: Final = 110
+"""Columns that a value may take before it becomes a table of its own."""
+
+REST: Final = "*"
+
+_Word: TypeAlias = "str | bool | tuple[str, ...]"
+
+_Way: TypeAlias = tuple[tuple[str, _Word], ...]
+"""The words of one outcome, without those that go without saying."""
+
+_What: TypeAlias = tuple[Any, ...]
+"""The outcomes, or the codes, of a cell."""
+
+_Form: TypeAlias = tuple[str, _What]
+"""What stands for a cell: its group, and its outcomes or its codes."""
+
+
+def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
+    """*machine* as a model file that begins with *comments*, a line each, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> toml(load("nri-pod"), comments=["Pods."]).splitlines()[:3]
+    ['# Pods.', '', '[machine]']
+    """
+    document = tomlkit.document()
+    for line in comments:
+        document.add(tomlkit.comment(line) if line else tomlkit.nl())
+    level = _usual_level(machine)
+    document["machine"] = _header(machine, level)
+    document["states"] = _states(machine)
+    if machine.clauses:
+        document["clause"] = _super(
+            {
+                name: _table(says=each.says, level=each.level, source=each.source, **_given(link=each.link))
+                for name, each in machine.clauses.items()
+            }
+        )
+    document["event"] = _super({name: _event(machine, each, level) for name, each in machine.events.items()})
+    if machine.profiles:
+        profiles = {name: _profile(machine, each) for name, each in machine.profiles.items()}
+        document["profile"] = _super(profiles)
+    if machine.omits is not None:
+        document["drawing"] = _drawing(machine)
+    return tomlkit.dumps(document).rstrip("\n") + "\n"
+
+
+# -- all but the cells -----------------------------------------------------------
+
+
+def _header(machine: Machine, level: Level) -> Table:
+    return _table(
+        name=machine.name,
+        title=machine.title,
+        about=machine.about,
+        source=machine.source,
+        initial=machine.initial,
+        **_given(
+            level="" if level == "MUST" else level,
+            entity="" if machine.entity == machine.name else machine.entity,
+            indefinite=list(machine.indefinite),
+        ),
+    )
+
+
+def _states(machine: Machine) -> Table:
+    table = tomlkit.table()
+    for name, state in machine.states.items():
+        shows = "" if state.shows == name else state.shows
+        table[name] = _inline({"about": state.about, **_given(shows=shows, aliases=list(state.aliases))})
+    return table
+
+
+def _event(machine: Machine, event: Event, level: Level) -> Table:
+    rests = {state: cell.clause for state, cell in (*event.ends.items(), *event.cells.items())}
+    implied = next((clause for clause in rests.values() if not _named(machine, clause)), None)
+    named = Counter(clause.name for clause in rests.values() if _named(machine, clause))
+    usual = "" if implied or not named else named.most_common(1)[0][0]
+    others = {
+        state: rests[state].name
+        for state in machine.states
+        if _named(machine, rests[state]) and rests[state].name != usual
+    }
+    table = _table(kind=event.kind, **_given(rpc=event.rpc), about=event.about)
+    told = _given(
+        aliases=list(event.aliases),
+        interrupts=event.interrupts,
+        level=implied.level if implied and implied.level != level else "",
+        source=implied.source if implied and implied.source != machine.source else "",
+        clause=usual,
+        clauses=others,
+    )
+    _filled(table, {**told, "clauses": _inline(others)} if others else told)
+    _cells(table, event.kind, event.cells, event.ends, machine.states)
+    return table
+
+
+def _profile(machine: Machine, profile: Profile) -> Table:
+    table = _table(about=profile.about, **_given(since=profile.since, until=profile.until))
+    if profile.overrides:
+        table["cell"] = _super({each.name: _override(machine, each) for each in profile.overrides})
+    return table
+
+
+def _override(machine: Machine, override: Override) -> Table:
+    table = _table(event=override.event, about=override.about)
+    if override.deviation is not None:
+        broken = override.deviation
+        _filled(table, _given(deviates=broken.clause.name, since=broken.since, until=broken.until, link=broken.link))
+    _cells(table, machine.events[override.event].kind, override.cells, override.ends, machine.states)
+    return table
+
+
+def _drawing(machine: Machine) -> Table:
+    omits = tomlkit.table()
+    for event, each in (machine.omits or {}).items():
+        states = [REST] if each.states == machine.states.keys() else sorted(each.states)
+        omits[event] = _inline(_given(states=states, outcomes=sorted(each.outcomes)))
+    table = tomlkit.table(is_super_table=True)
+    table["omits"] = omits
+    return table
+
+
+def _named(machine: Machine, clause: Clause) -> bool:
+    return machine.clauses.get(clause.name) == clause
+
+
+def _usual_level(machine: Machine) -> Level:
+    """The level of most events that name no clause."""
+    levels: Counter[Level] = Counter()
+    for event in machine.events.values():
+        levels.update({cell.clause.level for cell in event.cells.values() if not _named(machine, cell.clause)})
+    return levels.most_common(1)[0][0] if levels else "MUST"
+
+
+# -- cells -----------------------------------------------------------------------
+
+
+def _cells(
+    table: Table, kind: Kind, cells: Mapping[str, Cell], ends: Mapping[str, Moves], states: Collection[str]
+) -> None:
+    """Put *cells* and *ends* into *table*; if the cells are those of all *states*, ``*`` stands for most of them."""
+    forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
+    usual = _usual(forms) if cells.keys() == set(states) else None
+    groups: dict[str, dict[str, _What]] = {}
+    for state, ways in forms.items():
+        group, what = ways[0]
+        if usual not in ways:
+            groups.setdefault(group, {})[state] = what
+    if usual is not None:
+        groups.setdefault(usual[0], {})[REST] = usual[1]
+    for group in ("moves", "ignores", "refuses", "cannot", "silent"):
+        if group in groups:
+            table[group] = _group(group, groups[group])
+    if ends:
+        table["ends"] = _group("moves", {state: _forms(cell, kind, state)[0][1] for state, cell in ends.items()})
+
+
+def _usual(forms: Mapping[str, tuple[_Form, ...]]) -> _Form | None:
+    """What several states have in common, and what saves most if it is written once."""
+    times = Counter(form for ways in forms.values() for form in ways)
+    found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
+    return found if found and times[found] > 1 else None
+
+
+def _forms(cell: Cell, kind: Kind, state: str) -> tuple[_Form, ...]:
+    """What may be written for *cell* at *state*: an outcome that leads back to it may also be said to stay."""
+    match cell:
+        case Moves(outcomes=ways):
+            written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
+            return tuple(dict.fromkeys(written))
+        case Ignores():
+            return (("ignores", ()),)
+        case Refuses(codes=codes):
+            return (("refuses", codes),)
+        case Cannot():
+            return (("cannot", ()),)
+        case Silent():
+            return (("silent", ()),)
+        case _:
+            assert_never(cell)
+
+
+def _ways(ways: tuple[Outcome, ...], kind: Kind, stays: str) -> tuple[_Way, ...]:
+    """The words of each of *ways*; what leads to the state *stays* is said to stay."""
+    names: list[str] = []
+    for way in ways:
+        names.append(distinct(way.name, names, also=".-"))
+    return tuple(_way(way, name, kind, stays, alone=len(ways) == 1) for way, name in zip(ways, names, strict=True))
+
+
+def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Way:
+    usual = f"begins-{way.to}" if way.begins else "done"
+    where: tuple[str, _Word] = ("to", way.to)
+    if way.begins:
+        where = ("begins", way.to)
+    elif way.to == stays:
+        where = ("stays", True)
+    plain = way.begins or kind != "call" or way.reply == ("ok",)
+    about = way.about or (way.deviation.about if way.deviation else "")
+    told = (
+        ("name", "" if alone and name == usual else name),
+        where,
+        ("reply", () if plain else way.reply),
+        ("emits", way.emits),
+        ("about", about),
+        ("aliases", way.aliases),
+    )
+    return tuple((word, value) for word, value in told if value)
+
+
+def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
+    """A group of cells: on a line if it is short, else a table of its own."""
+    if group in {"ignores", "cannot", "silent"}:
+        return _list(list(what))
+    written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
+    inline = _inline(written)
+    text = inline.as_string()
+    if len(text) <= WIDEST and "\n" not in text:
+        return inline
+    table = tomlkit.table()
+    for state, value in written.items():
+        table[state] = value
+    return table
+
+
+def _codes(codes: _What) -> object:
+    return codes[0] if len(codes) == 1 else _list(codes)
+
+
+def _outcomes(ways: _What) -> object:
+    """One outcome, by its state if there is no more to say of it, or a list."""
+    written = [
+        _inline({word: _codes(value) if word == "reply" else _value(value) for word, value in way}) for way in ways
+    ]
+    if len(written) > 1:
+        several = tomlkit.array()
+        several.extend(written)
+        return several.multiline(True)  # noqa: FBT003  (tomlkit has no other way)
+    return written[0]["to"] if list(written[0]) == ["to"] else written[0]
+
+
+# -- tomlkit ---------------------------------------------------------------------
+
+
+def _value(value: object) -> object:
+    return _list(value) if isinstance(value, list | tuple) else value
+
+
+def _list(values: Iterable[object]) -> Array:
+    array = tomlkit.array()
+    array.extend(values)
+    return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
+
+
+def _inline(told: Mapping[str, object]) -> InlineTable:
+    table = tomlkit.inline_table()
+    for word, value in told.items():
+        table[word] = _value(value)
+    return table
+
+
+def _table(**told: object) -> Table:
+    return _filled(tomlkit.table(), told)
+
+
+def _filled(table: Table, told: Mapping[str, object]) -> Table:
+    for word, value in told.items():
+        table[word] = _value(value)
+    return table
+
+
+def _super(tables: Mapping[str, Table]) -> Table:
+    """Tables by name, without a header of their own; where there are none the header is all there is."""
+    return _filled(tomlkit.table(is_super_table=bool(tables)), tables)
+
+
+def _given(**told: object) -> dict[str, object]:
+    """What there is something to say of."""
+    return {word: value for word, value in told.items() if value}

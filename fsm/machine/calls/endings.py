@@ -1,0 +1,76 @@
+"""How calls may end, whether they take time or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.machine import Moves, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.machine import Cell, Event, Machine
+    from fsm.machine.table import Table, Way
+
+
+def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
+    """Every way in which an event of *row* that acts in *state* may end, its ends included; ``None``: any.
+
+    With *displaced* also those to which others may move a call that has begun.
+    """
+    ways = table.step(state, row)
+    if ways is None or not any(way.begins for way in ways):
+        return ways
+    event = table.rows[row].event
+    begun = {way.to for way in ways if way.begins}
+    more = begun
+    while more := {to.to for each in begun for to in table.step(each, table.end[row]) or () if to.begins} - begun:
+        begun |= more
+    if displaced:
+        begun |= {table.states.index(name) for name in found_in(table.machine, event)}
+        if any(table.states[each] not in event.ends for each in begun):
+            return None
+    ends = [way for each in sorted(begun) for way in table.step(each, table.end[row]) or ()]
+    return tuple(way for way in (*ways, *ends) if not way.begins)
+
+
+def begun_in(event: Event) -> dict[str, int]:
+    """The states in which a call of *event* begins, each with the line that says so."""
+    found: dict[str, int] = {}
+    for cell in (*event.cells.values(), *event.ends.values()):
+        for way in cell.outcomes if isinstance(cell, Moves) else ():
+            if way.begins:
+                found.setdefault(way.to, cell.line)
+    return found
+
+
+def found_in(machine: Machine, event: Event) -> set[str]:
+    """The states in which a call of *event* that has begun may find itself: where it begins, or others move it."""
+    begun = begun_in(event)
+    alone = _reached(machine, event, begun, twice=False)
+    # Where a second call can begin meanwhile, its end moves the first one as well.
+    twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
+    return _reached(machine, event, begun, twice=True) if twice else alone
+
+
+def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
+    """All that events other than the end of one call of *event* lead to from where it has *begun*."""
+    found = {state for state in begun if state in machine.states}
+    todo = [*found]
+    while todo:
+        state = todo.pop()
+        for cell, other in _beside(machine, event, state, twice=twice):
+            ways = outcomes(cell, state, other.kind)
+            leads = set(machine.states) if ways is None else {way.to for way in ways if way.to in machine.states}
+            todo += leads - found
+            found |= leads
+    return found
+
+
+def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
+    """What may happen in *state* that leaves a call of *event* in progress."""
+    for other in machine.events.values():
+        if not other.interrupts:
+            yield other.cells[state], other
+            if state in other.ends and (other is not event or twice):
+                yield other.ends[state], other

@@ -1,0 +1,163 @@
+"""Everything a machine can reach: its graph, shortest paths, components, and what is never used.
+
+Silent cells lead nowhere here: of what follows them the specification says
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fsm.machine.table import Stepped, Table, Way
+
+
+class Transition(Struct, frozen=True, kw_only=True):
+    """One outcome of one row (an event, or the ends of one) from a reachable state."""
+
+    source: int
+    row: int
+    way: Way
+
+    @property
+    def target(self) -> int:
+        """The state it leads to."""
+        return self.way.to
+
+
+T = TypeVar("T", bound="Stepped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph(Generic[T]):
+    """What can be reached from the initial state, breadth first in the model's order.
+
+    ``depth`` maps every reachable state to its distance; ``shortest`` to the
+    last transition of a shortest path to it, the initial state excepted.
+    """
+
+    table: T
+    depth: Mapping[int, int]
+    shortest: Mapping[int, Transition]
+    transitions: tuple[Transition, ...]
+
+    def unreachable(self) -> tuple[str, ...]:
+        """States that no path leads to, in the model's order."""
+        return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
+
+    def path(self, state: str) -> tuple[str, ...]:
+        """A shortest run of events to *state*, ``event/outcome`` each.
+
+        Raises ``ValueError`` for a state that is unreachable.
+        """
+        number = self.table.states.index(state) if state in self.table.states else -1
+        if number not in self.depth:
+            raise ValueError(f"state {state!r} is not reachable")
+        steps: list[str] = []
+        while (step := self.shortest.get(number)) is not None:
+            steps.append(f"{self.table.rows[step.row].name}/{step.way.name}")
+            number = step.source
+        return tuple(reversed(steps))
+
+    def components(self) -> tuple[tuple[str, ...], ...]:
+        """Strongly connected components, those that lead to others first; states in the model's order."""
+        following: dict[int, list[int]] = {state: [] for state in self.depth}
+        for step in self.transitions:
+            following[step.source].append(step.target)
+        found = components(following)
+        return tuple(tuple(self.table.states[state] for state in sorted(each)) for each in reversed(found))
+
+
+def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
+    """(event, state) of cells that are never met, since the state is unreachable."""
+    table = graph.table
+    return tuple((table.rows[row].name, table.states[state]) for row, state in table.met() if state not in graph.depth)
+
+
+def steps(table: Stepped, state: int) -> Iterator[Transition]:
+    """Every step from *state*, in the model's order.
+
+    One call is followed at a time: it goes on from where it begins, and not
+    from where others could have moved it meanwhile.
+    """
+    for row in range(len(table.rows)):
+        if table.rows[row].ends and (row, state) not in table.begun:
+            continue
+        for way in table.step(state, row) or ():
+            yield Transition(source=state, row=row, way=way)
+
+
+def explore(table: T) -> Graph[T]:
+    """All that *table* can reach from its initial state.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> graph = explore(tabulate(load("container-status")))
+    >>> graph.path("exited")
+    ('create/created', 'start/begins', 'restart/exited')
+    """
+    depth = {table.initial: 0}
+    shortest: dict[int, Transition] = {}
+    transitions: list[Transition] = []
+    queue = deque([table.initial])
+    while queue:
+        state = queue.popleft()
+        for step in steps(table, state):
+            transitions.append(step)
+            if step.target not in depth:
+                depth[step.target] = depth[state] + 1
+                shortest[step.target] = step
+                queue.append(step.target)
+    return Graph(table=table, depth=depth, shortest=shortest, transitions=tuple(transitions))
+
+
+def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Strongly connected components, each after all that it leads to (Tarjan, 1972), without recursion."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    open_: set[int] = set()
+    found: list[list[int]] = []
+    for root in following:
+        if root in index:
+            continue
+        work: list[tuple[int, Iterable[int]]] = [_entered(root, following, index, low, stack, open_)]
+        while work:
+            node, rest = work[-1]
+            child = next((each for each in rest if each not in index or each in open_), None)
+            if child is not None and child not in index:
+                work.append(_entered(child, following, index, low, stack, open_))
+                continue
+            if child is not None:
+                low[node] = min(low[node], index[child])
+                continue
+            work.pop()
+            if work:
+                parent = work[-1][0]
+                low[parent] = min(low[parent], low[node])
+            if low[node] == index[node]:
+                cut = stack.index(node)
+                found.append(stack[cut:])
+                open_.difference_update(stack[cut:])
+                del stack[cut:]
+    return found
+
+
+def _entered(
+    node: int,
+    following: Mapping[int, Sequence[int]],
+    index: dict[int, int],
+    low: dict[int, int],
+    stack: list[int],
+    open_: set[int],
+) -> tuple[int, Iterable[int]]:
+    index[node] = low[node] = len(index)
+    stack.append(node)
+    open_.add(node)
+    return node, iter(following[node])

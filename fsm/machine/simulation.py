@@ -1,0 +1,154 @@
+"""Traces that a machine could have made, chosen at random from a seed.
+
+Every event that may happen is tried with equal chance, the refused and
+ignored ones too; where calls take time, or are asked to overlap, requests and
+replies of several calls interleave.  The same seed gives the same trace.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine.table import Table, Way
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """A call in progress: begun, or ended and about to reply."""
+
+    row: int
+    begun: bool = False
+    ended: Way | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Life:
+    state: int
+    calls: list[_Call] = field(default_factory=list)
+
+
+def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap: int = 1) -> Iterator[Observation]:
+    """At least *length* observations of *entities* lives of *table*, and the replies still owed.
+
+    Up to *overlap* calls on one entity are in progress at a time.  Silent
+    cells are not entered: nothing is specified of what follows.  There are
+    fewer observations if every life comes to where nothing else can be seen.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> table = tabulate(load("cri-pod"))
+    >>> trace = list(simulate(table, seed=1, length=50))
+    >>> [trace == list(simulate(table, seed=seed, length=50)) for seed in (1, 2)]
+    [True, False]
+    """
+    chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
+    lives = [_Life(state=table.initial) for _ in range(entities)]
+    telling = _telling(table)
+    made = 0
+    while made < length:
+        going = [number for number, life in enumerate(lives) if life.calls or life.state in telling]
+        if not going:
+            break
+        number = chance.choice(going)
+        for seen in _happens(table, lives[number], chance, overlap):
+            yield _named(table, seen, number)
+            made += 1
+    for number, life in enumerate(lives):
+        while life.calls:
+            for seen in _advances(table, life, life.calls[0], chance):
+                yield _named(table, seen, number)
+
+
+def _telling(table: Table) -> set[int]:
+    """The states from which something that is seen can follow: a call, a signal, or hidden events and then one."""
+    found: set[int] = set()
+    hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
+    seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
+    more = {state for state in range(len(table.states)) if any(table.step(state, row) for row in seen)}
+    while more:
+        found |= more
+        more = {
+            state
+            for state in range(len(table.states))
+            if state not in found and any(way.to in found for row in hidden for way in table.step(state, row) or ())
+        }
+    return found
+
+
+def _named(table: Table, seen: Observation, number: int) -> Observation:
+    """*seen*, with the entity it is about."""
+    return Observation(
+        entity=f"{table.machine.entity}-{number + 1}",
+        of=table.machine.entity,
+        event=seen.event,
+        phase=seen.phase,
+        reply=seen.reply,
+        shows=seen.shows,
+        emits=seen.emits,
+    )
+
+
+def _happens(table: Table, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
+    """One step of *life*: a new event, or the next instant of a call in progress."""
+    going = [*life.calls]
+    new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
+    if len(going) >= overlap:
+        new = [row for row in new if table.rows[row].event.kind != "call"]
+    if going and (not new or chance.random() < 0.5):  # noqa: PLR2004  (as often as not)
+        yield from _advances(table, life, chance.choice(going), chance)
+    elif new:
+        row = chance.choice(new)
+        event = table.rows[row].event
+        if event.kind == "call":
+            life.calls.append(_Call(row=row))
+            yield Observation(event=event.name, phase="request")
+        else:
+            way = chance.choice(table.step(life.state, row) or ())
+            life.state = way.to
+            if event.kind == "signal":
+                yield Observation(event=event.name, shows=table.shows[way.to], emits=way.emits)
+            if event.interrupts:
+                # Whoever sees the interruption knows that no reply will come; where
+                # nobody does, the callers notice it one by one.
+                for call in life.calls if event.kind == "hidden" else ():
+                    yield Observation(event=table.rows[call.row].event.name, phase="lost")
+                life.calls.clear()
+
+
+def _advances(table: Table, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
+    """The next instant of *call*: it begins, goes on, ends, or replies."""
+    event = table.rows[call.row].event
+    if call.ended is not None:
+        life.calls.remove(call)
+        yield Observation(
+            event=event.name,
+            phase="reply",
+            reply=_reply(call.ended, chance),
+            shows=table.shows[life.state],
+            emits=call.ended.emits,
+        )
+        return
+    ways = table.step(life.state, table.end[call.row] if call.begun else call.row)
+    if not ways:
+        # Silent, or displaced by another event: nothing is specified of this call.
+        life.calls.remove(call)
+        yield Observation(event=event.name, phase="lost")
+        return
+    way = chance.choice(ways)
+    life.state = way.to
+    if way.begins:
+        call.begun = True
+    else:
+        call.ended = way
+
+
+def _reply(way: Way, chance: random.Random) -> str:
+    reply = chance.choice(way.reply)
+    return "UNKNOWN" if reply == "error" else reply

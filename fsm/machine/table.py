@@ -1,0 +1,214 @@
+"""The one semantics: a machine as a dense table of integers.
+
+Explorer, simulator, monitor and tests all ask :meth:`Table.step`.  A call
+that takes time has two rows: the event's own, in which it begins, and one for
+its *ends*, in which it leaves the state that others could meet meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from fsm.machine import fits, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from fsm.machine import Cell, Deviation, Event, Machine
+    from fsm.machine.conditions import At
+
+
+class Done(Struct, gc=False, frozen=True):
+    """What one copy of a part did in a step of a system, and whose number it has there.
+
+    Of a copy that went back to its beginning ``event`` is empty.
+    """
+
+    copy: str
+    digit: int
+    event: str
+    ends: bool
+    outcome: str
+    source: str
+    target: str
+    emits: tuple[str, ...] = ()
+    reply: tuple[str, ...] = ()
+
+
+class Way(Struct, gc=False, frozen=True, kw_only=True):
+    """One outcome, by number: ``to`` indexes the table's states.  Of a system ``done`` is what its parts did."""
+
+    index: int
+    name: str
+    to: int
+    reply: tuple[str, ...]
+    emits: tuple[str, ...]
+    begins: bool
+    deviation: Deviation | None
+    done: tuple[Done, ...] = ()
+
+    def replies(self, reply: str) -> bool:
+        """Whether *reply* fits, ``error`` standing for every error."""
+        return fits(reply, self.reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An event, or the ends of one that takes time."""
+
+    index: int
+    event: Event
+    ends: bool
+
+    @property
+    def name(self) -> str:
+        """The event's name; for its ends, with ``…`` before it.
+
+        ``…start`` reads "and start goes on to its end".
+        """
+        return f"…{self.event.name}" if self.ends else self.event.name
+
+
+class Stepped(Protocol):
+    """What can be explored: a machine's table, or the table of a system, whose states are made when they are met.
+
+    In ``begun`` stands the row of ends with each state in which its call
+    begins.
+    """
+
+    @property
+    def states(self) -> Sequence[str]:
+        """The names of the states, by number."""
+
+    @property
+    def initial(self) -> int:
+        """The state in which every run begins."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The events, and the ends of those that take time."""
+
+    @property
+    def row(self) -> Mapping[str, int]:
+        """The row of each event, by its name."""
+
+    @property
+    def end(self) -> Mapping[int, int]:
+        """The row of ends of a row."""
+
+    @property
+    def begun(self) -> Collection[tuple[int, int]]:
+        """Rows of ends, each with a state in which its call begins."""
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        """Every way in which *row* may go in *state*; ``None`` where nothing is said of it."""
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """Whether *condition* holds in a state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """States and rows by number, and what happens where they meet.
+
+    ``ways`` lists every way of every cell by its index, ``origin`` the row
+    and state it belongs to; ``end`` maps a row to that of its ends.  In
+    ``begun`` stands the row of ends with each state in which its call begins;
+    elsewhere a call is in progress only if something else has moved it there.
+    """
+
+    machine: Machine
+    states: tuple[str, ...]
+    shows: tuple[str, ...]
+    initial: int
+    rows: tuple[Row, ...]
+    row: Mapping[str, int]
+    end: Mapping[int, int]
+    ways: tuple[Way, ...]
+    origin: tuple[tuple[int, int], ...]
+    cells: tuple[tuple[Way, ...] | None, ...]
+    begun: frozenset[tuple[int, int]]
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        """Every way in which *row* may go in *state*.
+
+        Empty where it cannot happen, ``None`` where the specification is
+        silent.  In the order of the model.
+        """
+        return self.cells[row * len(self.states) + state]
+
+    def cell(self, state: int, row: int) -> Cell | None:
+        """The cell as the model has it; ``None`` for an end where the call cannot be."""
+        event = self.rows[row].event
+        name = self.states[state]
+        return event.ends.get(name) if self.rows[row].ends else event.cells[name]
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """A machine has no parts: raises ``TypeError``."""
+        raise TypeError(f"{condition} is about a system, not about {self.machine.name}")
+
+    def met(self) -> Iterator[tuple[int, int]]:
+        """Every (row, state) that has a cell, in the order of the model."""
+        for row in self.rows:
+            for state in range(len(self.states)):
+                if self.cell(state, row.index) is not None:
+                    yield row.index, state
+
+
+def tabulate(machine: Machine) -> Table:
+    """*machine* as a table; its states and events keep their order.
+
+    >>> from fsm.library import load
+    >>> table = tabulate(load("container-status"))
+    >>> [(way.name, table.states[way.to]) for way in table.step(table.states.index("exited"), table.row["stop"])]
+    [('ignored', 'exited')]
+    """
+    number = {name: index for index, name in enumerate(machine.states)}
+    rows: list[Row] = []
+    ways: list[Way] = []
+    origin: list[tuple[int, int]] = []
+    cells: list[tuple[Way, ...] | None] = []
+    for event in machine.events.values():
+        for ends in (False, True) if event.ends else (False,):
+            rows.append(Row(index=len(rows), event=event, ends=ends))
+            for state in machine.states:
+                cell = event.ends.get(state) if ends else event.cells[state]
+                found = () if cell is None else outcomes(cell, state, event.kind)
+                if found is None:
+                    cells.append(None)
+                    continue
+                here = tuple(
+                    Way(
+                        index=len(ways) + offset,
+                        name=way.name,
+                        to=number[way.to],
+                        reply=way.reply,
+                        emits=way.emits,
+                        begins=way.begins,
+                        deviation=way.deviation,
+                    )
+                    for offset, way in enumerate(found)
+                )
+                ways.extend(here)
+                origin.extend((rows[-1].index, number[state]) for _ in here)
+                cells.append(here)
+    return Table(
+        machine=machine,
+        states=tuple(machine.states),
+        shows=tuple(state.shows for state in machine.states.values()),
+        initial=number[machine.initial],
+        rows=tuple(rows),
+        row={row.event.name: row.index for row in rows if not row.ends},
+        end={row.index - 1: row.index for row in rows if row.ends},
+        ways=tuple(ways),
+        origin=tuple(origin),
+        cells=tuple(cells),
+        begun=frozenset(
+            (row if rows[row].ends else row + 1, way.to)
+            for way, (row, _) in zip(ways, origin, strict=True)
+            if way.begins
+        ),
+    )

@@ -1,0 +1,349 @@
+"""Whether a trace is a behaviour of a machine: one belief an entity, moved by each observation.
+
+The monitor keeps, for every entity that is alive, what may be true of it
+(:mod:`fsm.machine.calls`); those at rest, back in the initial state
+or known by name only, are remembered apart, the last :data:`REMEMBERED` of them.  Memory is
+bounded by the entities alive, not by the length of the trace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fsm.machine.calls import TooManyError, tried
+from fsm.machine.calls.configuration import bits
+from fsm.monitor.beliefs import Beliefs, Step
+from fsm.monitor.cache import shared
+from fsm.monitor.diagnosis import Scene
+from fsm.monitor.grouping import Folder, Open
+from fsm.trace import Line, key
+from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.machine import Machine
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.monitor.beliefs import Belief
+    from fsm.trace import Key, Observation
+    from fsm.verdict import Verdict
+
+REMEMBERED: Final = 65_536
+"""Entities at rest that are remembered; older ones are as if never seen."""
+
+
+@dataclass(slots=True, eq=False)
+class _Life:
+    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is."""
+
+    belief: Belief
+    last: Observation | None = None
+    led: Observation | None = None
+
+
+class Monitor:
+    """Judges the observations of one machine's entities.
+
+    ``profile`` names a profile of the machine.  ``seen`` names the signals
+    that the trace shows; the others may happen at any time; ``None`` means
+    that it shows all.  With ``fresh`` every entity is in the initial state
+    when first seen; without it a trace may begin in mid-life, and a call that
+    was in progress then is known from its reply on, not before.  ``outputs``
+    says that the trace shows outputs alone, and neither calls nor replies.
+
+    >>> from fsm.library import load
+    >>> from fsm.trace import Observation
+    >>> monitor = Monitor(load("cri-container"), fresh=True)
+    >>> monitor.feed([Observation(entity="c1", event="stop", reply="NOT_FOUND")], range(1, 2))
+    >>> monitor.judgement().verdict.findings[0].first[0].clause.level
+    'MUST'
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        file: str = "",
+        profile: str | None = None,
+        seen: frozenset[str] | None = None,
+        fresh: bool = False,
+        outputs: bool = False,
+    ) -> None:
+        self._shared = shared(machine, profile, seen, outputs=outputs)
+        self._dynamics = self._shared.dynamics
+        self.machine = self._shared.machine
+        self.file = file
+        self._beliefs = Beliefs(self._shared.beginning)
+        self._everything = self._belief(self._shared.everything, rests=not fresh)
+        self._stranger = self._belief(self._shared.beginning) if fresh else self._everything
+        self._alive: dict[str, _Life] = {}
+        self._resting: OrderedDict[str, Belief] = OrderedDict()
+        self._open: dict[str, Open] = {}
+        self._folder = Folder()
+        self._notes: Counter[str] = Counter()
+        self._entities = 0
+        self._beside = 0
+        self._observations = 0
+
+    def _belief(self, possibilities: Possibilities, *, rests: bool = False) -> Belief:
+        """The belief in *possibilities* that have been so from the beginning."""
+        return self._beliefs.belief(possibilities, bits(possibilities), rests=rests)
+
+    def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
+        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
+        alive, opened = self._alive, self._open
+        self._observations += len(observations)
+        for index, seen in enumerate(observations):
+            life = alive.get(seen.entity)
+            if life is not None:
+                # What fsm.trace.key gives, written out: this line runs for every observation.
+                step = life.belief.next.get(
+                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
+                )
+                if step is not None and step.plain and not (opened and seen.entity in opened):
+                    step.taken += 1
+                    life.belief = step.to
+                    if seen.phase != "request":
+                        life.last = seen
+                    if step.leads:
+                        life.led = seen
+                    continue
+            self._slowly(seen, lines[index])
+
+    def judgement(self) -> Judgement:
+        """The verdict on all that was fed so far; the trace is taken to end here."""
+        for entity in tuple(self._open):
+            self._close(entity)
+        self._beliefs.count()
+        table, covered = self._dynamics.table, self._beliefs.covered
+        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.met()}
+        return Judgement(
+            machine=self.machine,
+            verdict=self._verdict(),
+            tolerated=self._folder.tolerated(),
+            covered=Covered(machine=self.machine.name, cells=cells),
+            entities=self._entities,
+            observations=self._observations,
+            notes=dict(self._notes),
+        )
+
+    def _verdict(self) -> Verdict:
+        gave_up = self._notes["too many possibilities"] > 0
+        untold = "too many calls overlap to try every order of them" if gave_up else ""
+        findings = self._folder.findings()
+        if findings:
+            return Fails(findings=findings, untold=untold)
+        if self._observations and not self._entities and not self._notes["unknown event"]:
+            return Unknown(why=f"the trace tells of no {self.machine.entity}")
+        if self._observations == self._beside:
+            return Unknown(why="nothing in the trace concerns this machine")
+        return Unknown(why=untold) if untold else Holds()
+
+    # -- one observation, with all that can happen -------------------------
+
+    def _slowly(self, seen: Observation, line: int | Line) -> None:
+        self._beside += not seen.entity or seen.phase == "gap"
+        if seen.phase == "gap":
+            self._gap(seen.entity)
+        elif seen.event and self._dynamics.row(seen.event) < 0:
+            self._beside += bool(seen.entity)
+            self._notes["unknown event"] += 1
+        elif seen.entity:
+            self._take(seen, line)
+        else:
+            for entity in tuple(self._alive):
+                self._take(msgspec.structs.replace(seen, entity=entity), line)
+            self._happened_to_strangers(seen)
+
+    def _gap(self, entity: str) -> None:
+        """Nothing is known any more of *entity*, or of anybody, those included that were not seen yet."""
+        for each in (entity,) if entity else tuple(self._alive):
+            self._close(each)
+        if not entity:
+            self._stranger = self._everything
+            self._everything.rests = True
+            self._resting = OrderedDict.fromkeys((*self._resting, *self._alive), self._everything)
+            self._alive.clear()
+            self._shorten()
+            self._forget()
+        elif entity in self._alive or entity in self._resting or self._stranger is not self._everything:
+            self._entities += entity not in self._alive and entity not in self._resting
+            self._alive.pop(entity, None)
+            self._resting.pop(entity, None)
+            self._keep(entity, _Life(belief=self._everything))
+
+    def _happened_to_strangers(self, seen: Observation) -> None:
+        """What was *seen* of everybody may have moved those at rest, and those not seen yet if they were there."""
+        moved = self._dynamics.after(self._shared.beginning, key(seen))
+        if moved <= self._shared.beginning:
+            return
+        self._resting.clear()
+        known = self._stranger.possibilities
+        possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.possibilities
+        if possible != known:
+            since = self._stranger.since | bits(possible)
+            self._stranger = self._beliefs.belief(possible, since, rests=True)
+            self._forget()
+
+    def _take(self, seen: Observation, line: int | Line) -> None:
+        entity = seen.entity
+        file, number = line if isinstance(line, Line) else (self.file, line)
+        life = self._alive.get(entity)
+        if life is None:
+            resting = self._resting.pop(entity, None)
+            self._entities += resting is None
+            life = _Life(belief=resting or self._stranger)
+        if entity in self._open and seen.phase != "request":
+            self._close(entity, seen)
+        before = life.belief
+        step = before.next.get(key(seen)) or self._step(before, seen, life)
+        step.taken += 1
+        if step.note:
+            self._notes[step.note] += 1
+        for names in step.tolerated:
+            deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
+            self._folder.tolerate(
+                Tolerated(
+                    machine=self.machine.name,
+                    deviation=deviation,
+                    others=tuple(others),
+                    observation=seen,
+                    file=file,
+                    line=number,
+                )
+            )
+        if step.explained is not None:
+            self._close(entity)
+            self._open[entity] = Open(
+                observation=seen, file=file, line=number, before=before.possibilities, explained=step.explained
+            )
+        life.belief = step.to
+        if seen.phase != "request":
+            life.last = seen
+        if step.leads:
+            life.led = seen
+        self._keep(entity, life)
+        if self._beliefs.full():
+            self._forget()
+
+    def _keep(self, entity: str, life: _Life) -> None:
+        """Remember *entity* with all that is known of it, and no more."""
+        if entity in self._open or not life.belief.rests:
+            self._alive[entity] = life
+            return
+        self._alive.pop(entity, None)
+        self._resting[entity] = life.belief
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Remember the last of those at rest only."""
+        while len(self._resting) > REMEMBERED:
+            self._resting.popitem(last=False)
+
+    def _forget(self) -> None:
+        """Forget the beliefs that nobody holds."""
+        alive = (life.belief for life in self._alive.values())
+        self._beliefs.forget([*alive, self._everything, self._stranger, *self._resting.values()])
+
+    def _close(self, entity: str, following: Observation | None = None) -> None:
+        """Report the open violation of *entity*, now that it is known what followed."""
+        opened = self._open.pop(entity, None)
+        if opened is not None:
+            self._folder.fold(opened.closed(self._dynamics, following))
+
+    # -- where an observation leads ----------------------------------------
+
+    def _step(self, before: Belief, seen: Observation, life: _Life) -> Step:
+        """The step from *before*; remembered there unless it is a violation."""
+        said = key(seen)
+        try:
+            step = self._found(before, said)
+        except TooManyError:
+            step = Step(to=self._everything, note="too many possibilities")
+        if step is None:
+            again = life.last is not None and bool(seen.event) and life.last.event == seen.event
+            return self._violated(before, said, life.led, again=again)
+        self._beliefs.remember(before, said, step)
+        return step
+
+    def _begun(self, before: Belief, said: Key) -> tuple[Possibilities, str]:
+        """What is possible when *said* is seen, and a note if it lacks something.
+
+        Where the request of a reply is missing we do not know what else is:
+        the entity may be in any state in which this can be replied.
+        """
+        if not self._dynamics.unasked(before.possibilities, said):
+            return before.possibilities, ""
+        return self._shared.asked(self._dynamics.row(said[0])), "reply without request"
+
+    def _found(self, before: Belief, said: Key) -> Step | None:
+        """The step, or ``None`` if nothing explains what was said."""
+        start, note = self._begun(before, said)
+        kept = self._shared.observed(start, said, before.since)
+        if not kept.possibilities:
+            return None
+        tolerated, possibilities = _certain(kept.possibilities)
+        since = bits(possibilities)
+        if note:
+            since = self._everything.since
+        elif self._created(kept.cells, since):
+            since |= kept.passed & ~(1 << self._dynamics.table.initial)
+        else:
+            since |= before.since | kept.passed
+        to = self._beliefs.belief(possibilities, since)
+        note = note or ("unspecified" if kept.unspecified and said[1] != "maybe" else "")
+        plain = not note and not tolerated and not to.rests
+        return Step(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
+
+    def _leads(self, said: Key) -> bool:
+        """Whether *said* is of what may move an entity, or shows where it is; a request is neither yet."""
+        event, phase, _, shows, met, _, _ = said
+        return phase != "request" and bool(not event or shows or met or self._dynamics.moves(self._dynamics.row(event)))
+
+    def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
+        """Whether the entity has certainly just left the initial state."""
+        initial = self._dynamics.table.initial
+        return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
+
+    def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> Step:
+        scene = Scene(
+            dynamics=self._dynamics,
+            before=self._begun(before, said)[0],
+            since=before.since,
+            seen=said,
+            led=key(led) if led else None,
+            again=again,
+            others=self._shared.others,
+        )
+        explained = self._shared.explain(scene)
+        to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
+        return Step(to=to, leads=self._leads(said), explained=explained)
+
+
+def _certain(possibilities: Possibilities) -> tuple[tuple[tuple[str, ...], ...], Possibilities]:
+    """The deviations that were certainly met, and what is possible then.
+
+    Each is a group of which one was met: a deviation on which everything
+    possible rests, or several where everything rests on one or another.
+    """
+    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in possibilities))
+    certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
+    left = _without(possibilities, everywhere)
+    if all(each.deviations for each in left):
+        anywhere = frozenset(name for each in left for name in each.deviations)
+        certain.append(tuple(sorted(anywhere)))
+        left = _without(left, anywhere)
+    return tuple(certain), left
+
+
+def _without(possibilities: Possibilities, names: frozenset[str]) -> Possibilities:
+    """*possibilities*, resting on none of the deviations *names* any more."""
+    if not names:
+        return possibilities
+    return frozenset(
+        each._replace(deviations=tuple(name for name in each.deviations if name not in names)) for each in possibilities
+    )

@@ -1,0 +1,109 @@
+"""Beliefs, each once, and where each observation leads from them.
+
+Most observations of a trace lead from beliefs that many entities had before:
+then judging one is a look-up.  What nobody needs any more is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine.calls.configuration import LOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.monitor.diagnosis import Explained
+    from fsm.trace import Key
+
+INTERNED: Final = 200_000
+"""Possibilities and steps, in all, that are remembered beyond those that are needed."""
+
+
+@dataclass(slots=True, eq=False)
+class Belief:
+    """Interned possibilities, and where each observation leads from here.
+
+    ``since`` is the set, as bits, of the states that the entity may have been
+    in since it was created: what a call may have met whose request nobody
+    recorded.  An entity *rests* of which as much is known as of a stranger,
+    or that is in the initial state with nobody waiting for a reply.
+    """
+
+    possibilities: Possibilities
+    since: int
+    rests: bool = False
+    next: dict[Key, Step] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """Where an observation leads, the cells that explain it, how often it was taken.
+
+    A ``plain`` step has nothing to report and leaves the entity alive; one
+    that ``leads`` is of what may move entities, or shows where they are.  Of
+    each of the ``tolerated`` groups of deviations one was certainly met.
+    """
+
+    to: Belief
+    plain: bool = False
+    leads: bool = False
+    cells: frozenset[tuple[int, int]] = frozenset()
+    explained: Explained | None = None
+    tolerated: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+    taken: int = 0
+
+
+class Beliefs:
+    """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state."""
+
+    def __init__(self, initial: Possibilities) -> None:
+        self.covered: Counter[tuple[int, int]] = Counter()
+        self._initial = initial
+        self._known: dict[tuple[Possibilities, int], Belief] = {}
+        self._size = 0
+        self._room = INTERNED
+
+    def belief(self, possibilities: Possibilities, since: int, *, rests: bool = False) -> Belief:
+        """The one belief in *possibilities* that were so *since*; it *rests* also where that is not to be seen."""
+        known = self._known.get((possibilities, since))
+        if known is None:
+            known = self._known[possibilities, since] = Belief(possibilities, since, self._rests(possibilities))
+            self._size += len(possibilities)
+        known.rests = known.rests or rests
+        return known
+
+    def remember(self, before: Belief, said: Key, step: Step) -> None:
+        """*said* leads from *before* by *step*."""
+        before.next[said] = step
+        self._size += 1
+
+    def full(self) -> bool:
+        """Whether there is more than needs to be remembered."""
+        return self._size > self._room
+
+    def forget(self, held: Iterable[Belief]) -> None:
+        """Forget all but the beliefs *held*, and where any of them leads."""
+        self.count()
+        for belief in self._known.values():
+            belief.next.clear()
+        self._known = {(belief.possibilities, belief.since): belief for belief in held}
+        self._size = sum(len(possibilities) for possibilities, _ in self._known)
+        self._room = self._size + INTERNED
+
+    def count(self) -> None:
+        """Add what was met so far to ``covered``."""
+        for belief in self._known.values():
+            for step in belief.next.values():
+                for cell in step.cells:
+                    self.covered[cell] += step.taken
+                step.taken = 0
+
+    def _rests(self, possibilities: Possibilities) -> bool:
+        return self._initial.issuperset(
+            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST)) for each in possibilities
+        )

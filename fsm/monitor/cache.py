@@ -1,0 +1,141 @@
+"""What all monitors of one machine share: how its beliefs move, and what was found out of that.
+
+Whoever judges many recordings by one machine meets the same beliefs again.
+Where an observation leads, and why it is a violation, depends on nothing
+else, so it is remembered, within bounds, for as long as the machine is in
+use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from fsm.language.build import under
+from fsm.machine.calls import Dynamics
+from fsm.machine.table import tabulate
+from fsm.monitor.diagnosis import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fsm.machine import Deviation, Event, Machine
+    from fsm.machine.calls import Kept
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.table import Table
+    from fsm.monitor.diagnosis import Explained, Scene
+    from fsm.trace import Key
+
+MACHINES: Final = 32
+"""Machines, each with what a trace shows of it, of which anything is remembered."""
+
+KEPT: Final = 100_000
+"""Possibilities, in all, that are remembered of one of them, before and after each observation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shared:
+    """A machine under a profile, how beliefs about it move, and what is known of that.
+
+    ``others`` are the tables of its other profiles, ``beginning`` and
+    ``everything`` what is possible of one in the initial state and of one of
+    whom nothing is known.
+    """
+
+    machine: Machine
+    dynamics: Dynamics
+    others: tuple[Table, ...]
+    deviations: Mapping[str, Deviation]
+    beginning: Possibilities
+    everything: Possibilities
+    _kept: dict[tuple[Possibilities, Key, int], Kept] = field(default_factory=dict)
+    _explained: dict[tuple[object, ...], Explained] = field(default_factory=dict)
+    _asked: dict[int, Possibilities] = field(default_factory=dict)
+    _size: Counter[str] = field(default_factory=Counter)
+
+    def observed(self, before: Possibilities, seen: Key, since: int) -> Kept:
+        """What :meth:`Dynamics.observed` finds, remembered."""
+        at = (before, seen, since)
+        found = self._kept.get(at)
+        if found is None:
+            found = self.dynamics.observed(before, seen, since)
+            self._make_room(before, found.possibilities)
+            self._kept[at] = found
+        return found
+
+    def asked(self, row: int) -> Possibilities:
+        """What is possible of one of whom nothing is known but that a call of *row* is in progress."""
+        found = self._asked.get(row)
+        if found is None:
+            found = self._asked[row] = self.dynamics.asked(self.everything, row)
+        return found
+
+    def explain(self, scene: Scene) -> Explained:
+        """What :func:`explain` finds of a *scene* of this machine, remembered."""
+        led = (scene.led[0], scene.led[3], scene.led[4]) if scene.led else None
+        at = (scene.before, scene.since, scene.seen, led, scene.again)
+        found = self._explained.get(at)
+        if found is None:
+            found = explain(scene)
+            self._make_room(scene.before, found.after, *(left for _, left in found.edits))
+            self._explained[at] = found
+        return found
+
+    def _make_room(self, *more: Possibilities) -> None:
+        """Forget all that was found out so far, rather than remember too much."""
+        self._size["kept"] += 1 + sum(map(len, more))
+        if self._size["kept"] > KEPT:
+            self._kept.clear()
+            self._explained.clear()
+            self._size.clear()
+
+
+def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
+    """What the monitors of *machine* share, told apart by its *profile* and by what a trace shows of it."""
+    return _shared(_Itself(machine), profile, seen, outputs)
+
+
+class _Itself:
+    """A machine as the one that it is: comparing it with another takes longer than it saves."""
+
+    __slots__ = ("machine",)
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.machine is self.machine
+
+    def __hash__(self) -> int:
+        return id(self.machine)
+
+
+@lru_cache(maxsize=MACHINES)
+def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, outputs: bool) -> Shared:  # noqa: FBT001  (a key)
+    machine = itself.machine
+    profiled = under(machine, profile) if profile else machine
+    table = tabulate(profiled)
+    names = dict(table.row)
+    names |= {event.rpc: table.row[event.name] for event in profiled.events.values() if event.rpc}
+    unseen = tuple(row.index for row in table.rows if not row.ends and not _shown(row.event, seen, outputs=outputs))
+    dynamics = Dynamics(table=table, unseen=unseen, outputs=outputs, names=names)
+    return Shared(
+        machine=profiled,
+        dynamics=dynamics,
+        others=tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile),
+        deviations={way.deviation.name: way.deviation for way in table.ways if way.deviation is not None},
+        beginning=dynamics.beginning(),
+        everything=dynamics.everything(),
+    )
+
+
+def _shown(event: Event, seen: frozenset[str] | None, *, outputs: bool) -> bool:
+    match event.kind:
+        case "hidden":
+            return False
+        case "signal":
+            return seen is None or event.name in seen
+        case _:
+            return not outputs

@@ -1,0 +1,382 @@
+"""Why an observation is a violation: what was possible, what would have been legal, the edits that mend it.
+
+Called once for each distinct violation of a belief; the answers are data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fsm.machine import LEVELS, Clause, fits
+from fsm.machine.calls import tried
+from fsm.machine.calls.configuration import ASKED, Possibilities, Possibility, bits, numbers
+from fsm.machine.calls.endings import finals
+from fsm.verdict import Cause, Edit, Permitted, Repair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.machine import Deviation
+    from fsm.machine.calls import Dynamics
+    from fsm.machine.table import Table, Way
+    from fsm.trace import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """All that can be said of a violation without knowing who and when.
+
+    ``after`` are the possibilities that a legal trace one edit away leaves:
+    from there the monitor goes on.
+    """
+
+    cause: Cause
+    said: str
+    before: tuple[str, ...]
+    permitted: tuple[Permitted, ...]
+    clause: Clause
+    edits: tuple[tuple[Edit, Possibilities], ...]
+    resembles: tuple[Deviation, ...]
+    after: Possibilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A belief, what was seen, and what last moved the entity before that or showed where it is.
+
+    ``since`` are the states, as bits, in which an unrecorded call may have
+    acted; ``again`` says that the last that was seen to end was of the same
+    event.
+    """
+
+    dynamics: Dynamics
+    before: Possibilities
+    seen: Key
+    led: Key | None
+    others: tuple[Table, ...]
+    since: int = 0
+    again: bool = False
+
+    @property
+    def row(self) -> int:
+        """The row of the event that was seen; -1 for a sight or an output alone."""
+        return self.dynamics.row(self.seen[0])
+
+    def left(self, seen: Key) -> Possibilities:
+        """What is left if *seen* was seen instead."""
+        return tried(lambda: self.dynamics.observed(self.before, seen, self.since).possibilities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fault:
+    """What of an observation is not legal: in which respect, what it says, whether of the state that a call met."""
+
+    cause: Cause
+    said: str
+    met: bool = False
+
+
+def explain(scene: Scene) -> Explained:
+    """What is wrong with ``scene.seen`` after ``scene.before``.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> from fsm.machine.calls import Dynamics
+    >>> table = tabulate(load("cri-container"))
+    >>> dynamics = Dynamics(table=table, unseen=(), names=dict(table.row))
+    >>> seen = ("stop", "", "NOT_FOUND", "", "", "", None)
+    >>> found = explain(Scene(dynamics=dynamics, before=dynamics.beginning(), seen=seen, led=None, others=()))
+    >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
+    (('absent',), ('ok',), 'MUST', 'ok')
+    """
+    table = scene.dynamics.table
+    fault = _fault(scene)
+    states = _states(scene, fault)
+    edits = _edits(scene, fault, states)
+    whatever = _whatever(scene, fault)
+    after = frozenset().union(*(left for _, left in edits))
+    if fault.cause is Cause.STATE and fault.met:
+        after |= whatever  # the call may be mistaken in what it met, or we in what is possible
+    after = after or whatever
+    return Explained(
+        cause=fault.cause,
+        said=fault.said,
+        before=tuple(table.states[state] for state in states),
+        permitted=tuple(Permitted(state=table.states[state], what=_permitted(scene, fault, state)) for state in states),
+        clause=_weakest(_clauses(scene, fault, states)) or _implied(table),
+        edits=tuple(edits),
+        resembles=_resembling(scene, fault, states),
+        after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
+    )
+
+
+def _fault(scene: Scene) -> _Fault:
+    """The part of the observation without which it is legal: what was shown, met or emitted; else the event itself.
+
+    Where the entity may be in the state that was met, it is what was replied there.
+    """
+    event, phase, reply, shows, met, output, emits = scene.seen
+    if output:
+        return _Fault(cause=Cause.OUTPUT, said=output)
+    if not event:
+        return _Fault(cause=Cause.STATE, said=shows)
+    call = scene.dynamics.calls(scene.row)
+    parts: list[tuple[_Fault, Key]] = []
+    if shows:
+        parts.append((_Fault(cause=Cause.STATE, said=shows), (event, phase, reply, "", met, "", emits)))
+    elsewhere = met and not _showing(scene, met)
+    if elsewhere:
+        parts.append((_Fault(cause=Cause.STATE, said=met, met=True), (event, phase, reply, shows, "", "", emits)))
+    if emits is not None:
+        said = " ".join(emits)
+        parts.append((_Fault(cause=Cause.OUTPUT, said=said, met=call), (event, phase, reply, shows, met, "", None)))
+    for fault, rest in parts:
+        if scene.left(rest):
+            return fault
+    if parts and scene.left((event, phase, reply, "", "" if elsewhere else met, "", None)):
+        return parts[0][0]
+    return _Fault(cause=Cause.REPLY, said=reply, met=True) if call else _Fault(cause=Cause.EVENT, said=event)
+
+
+def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
+    """The states in which it may have acted, or in which something else would have been seen.
+
+    Where another output than the one that was seen would have been next, the
+    entity is elsewhere only by what nobody saw.
+    """
+    if fault.met:
+        return tuple(sorted(_showing(scene, scene.seen[4]) or _acted(scene)))
+    quiet = [each for each in scene.before if not each.queue]
+    return tuple(sorted({each.state for each in quiet or scene.before}))
+
+
+def _showing(scene: Scene, met: str) -> set[int]:
+    """The states in which the event may have acted that show *met*, if that is a state."""
+    shows = scene.dynamics.table.shows
+    return {state for state in _acted(scene) if shows[state] == met or met not in shows}
+
+
+def _acted(scene: Scene) -> set[int]:
+    """The states in which the event that was seen may have acted."""
+    now = {each.state for each in scene.before}
+    match scene.seen[1]:
+        case "answered":
+            return {*numbers(scene.since or bits(scene.before))}
+        case "reply":
+            calls = (call for each in scene.before for call in each.pending)
+            return {
+                state for call in calls if call.row == scene.row and call.stage >= ASKED for state in numbers(call.met)
+            } or now
+        case _:
+            return now
+
+
+# -- what would have been legal ------------------------------------------------
+
+
+def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
+    table = scene.dynamics.table
+    match fault.cause:
+        case Cause.STATE:
+            found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
+        case Cause.EVENT:
+            rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
+            found = [row.name for row in rows if table.step(state, row.index) != ()]
+        case Cause.OUTPUT if scene.row < 0:
+            found = [way.emits[0] for row in table.rows for way in table.step(state, row.index) or () if way.emits]
+        case Cause.OUTPUT:
+            found = [" ".join(way.emits) for way in finals(table, state, scene.row) or () if _may_reply(scene, way)]
+        case _:
+            found = [reply for way in finals(table, state, scene.row) or () for reply in way.reply]
+    return tuple(dict.fromkeys(found))
+
+
+def _may_reply(scene: Scene, way: Way) -> bool:
+    return not way.reply or scene.dynamics.indefinite(scene.seen[2]) or way.replies(scene.seen[2])
+
+
+def _sights(scene: Scene, state: int) -> Iterator[str]:
+    """What may be shown after the event, or just so, if the entity is in *state* before."""
+    event, phase, reply, _, met, output, emits = scene.seen
+    here = frozenset(each for each in scene.before if each.state == state)
+    if event:
+        here = replace(scene, before=here).left((event, phase, reply, "", met, output, emits)) or here
+    return (scene.dynamics.table.shows[each] for each in sorted({each.state for each in here}))
+
+
+# -- what it breaks ------------------------------------------------------------
+
+
+def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[Clause]:
+    table = scene.dynamics.table
+    match fault.cause:
+        case Cause.STATE:
+            cells = _broken_by_sight(scene, fault, states)
+        case Cause.OUTPUT if scene.row < 0:
+            # Whichever event it was, an output that no cell of the state has breaks
+            # the strongest of the cells that might have had it.
+            makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.said)]
+            by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
+            return [clause for clauses in by_state if (clause := _strongest(clauses))]
+        case _:
+            cells = [(state, scene.row) for state in states]
+    return [cell.clause for state, row in cells if (cell := table.cell(state, row))]
+
+
+def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The cells that say otherwise than what was shown or met: of what moves the entity there.
+
+    That is the call that was refused for it, or the event that it was shown
+    after; else the last one before, which led to where the entity is; else
+    what may happen unseen to an entity that was last seen so, and shows that
+    elsewhere; else whatever does.
+    """
+    table = scene.dynamics.table
+    if fault.met and scene.seen[2] not in {"", "ok"}:
+        return [(state, scene.row) for state in states]
+    if scene.row >= 0 and not fault.met:
+        ends = [
+            (state, [way for way in finals(table, state, scene.row) or () if _may_reply(scene, way)])
+            for state in _acted(scene)
+        ]
+        if all(any(way.to != state for way in ways) for state, ways in ends if ways):
+            return [(state, scene.row) for state, ways in ends if ways]
+    led = scene.dynamics.row(scene.led[0]) if scene.led else -1
+    if led >= 0 and (origins := [state for state in _origins(table, states, led) if state not in states]):
+        return [(state, led) for state in origins]
+    shown = [state for state in states if scene.led and table.shows[state] in {scene.led[3], scene.led[4]}]
+    makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.said)]
+    unseen = [row for row in makers if row in scene.dynamics.unseen]
+    return [(state, row) for state in shown or states for row in unseen or makers]
+
+
+def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
+    """The states from which an event of *row* leads to one of *states*."""
+    everywhere = range(len(table.states))
+    return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
+
+
+def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
+    """Whether an event of *row* may emit *output*, or moves entities and may leave one that *shows* that."""
+    ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
+    if output:
+        return any(output in way.emits for _, way in ways)
+    return any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
+
+
+def _weakest(clauses: Iterable[Clause]) -> Clause | None:
+    return min(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
+
+
+def _strongest(clauses: Iterable[Clause]) -> Clause | None:
+    return max(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
+
+
+def _implied(table: Table) -> Clause:
+    """What is broken when no cell can be named: what is seen follows from the machine at all."""
+    machine = table.machine
+    weakest = _weakest(cell.clause for event in machine.events.values() for cell in event.cells.values())
+    level = weakest.level if weakest else "observed"
+    return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
+
+
+# -- what mends it -------------------------------------------------------------
+
+
+def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[Edit, Possibilities]]:
+    """Every single edit that makes the observation legal, smallest first, and what each leaves."""
+    found = [*_other_replies(scene, states), *_missing(scene)]
+    extra = _without(scene, fault)
+    if extra:
+        repeated = scene.again and fault.cause is not Cause.STATE
+        found.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
+    order = list(Repair)
+    return sorted(found, key=lambda each: order.index(each[0].repair))
+
+
+def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Possibilities]]:
+    """Replies instead of the one that was seen; what it says of a state in which the call cannot have been goes with it."""
+    event, phase, said, shows, met, output, emits = scene.seen
+    if not scene.dynamics.calls(scene.row) or phase not in {"", "reply", "answered"}:
+        return
+    met = met if said == "ok" or _showing(scene, met) else ""
+    ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
+    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(said, (reply,))):
+        left = scene.left((event, phase, reply, shows, met, output, emits))
+        if left:
+            yield Edit(repair=Repair.REPLY, instead=reply), left
+
+
+def _missing(scene: Scene) -> Iterator[tuple[Edit, Possibilities]]:
+    """Events of which one, put before the observation, makes it legal: by what is specified, not by silence."""
+    dynamics = replace(scene.dynamics, silence=False)
+    for row in dynamics.table.rows:
+        if row.ends or row.index in dynamics.unseen or row.index == scene.row:
+            continue
+        once: Key = (row.event.name, "request" if row.event.kind == "call" else "maybe", "", "", "", "", None)
+        then = replace(scene, dynamics=dynamics).left(once)
+        then_since = scene.since and scene.since | bits(then)
+        left = replace(scene, dynamics=dynamics, before=then, since=then_since).left(scene.seen)
+        ended = frozenset(
+            each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
+        )
+        if closed := tried(partial(dynamics.closed, ended)):
+            yield Edit(repair=Repair.MISSING, instead=row.event.name), closed
+
+
+def _without(scene: Scene, fault: _Fault) -> Possibilities:
+    """The possibilities if the observation had not been made; what was shown is not taken for nothing."""
+    if scene.seen[1] != "reply":
+        return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
+    kept = set()
+    for each in scene.before:
+        for index, call in enumerate(each.pending):
+            if call.row == scene.row:
+                kept.add(each._replace(pending=each.pending[:index] + each.pending[index + 1 :]))
+                break
+    return frozenset(kept)
+
+
+def _whatever(scene: Scene, fault: _Fault) -> Possibilities:
+    """Every state that what was shown allows."""
+    shows = fault.said if fault.cause is Cause.STATE else scene.seen[3]
+    table = scene.dynamics.table
+    states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
+    return frozenset(Possibility(state) for state in states or range(len(table.states)))
+
+
+# -- what is known of it -------------------------------------------------------
+
+
+def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
+    """Declared deviations, of any profile, that allow what was seen."""
+    table = scene.dynamics.table
+    where = {scene.row: states} if scene.row >= 0 else {}
+    if fault.cause is Cause.STATE:
+        where |= dict.fromkeys(scene.dynamics.unseen, states)
+        led = scene.dynamics.row(scene.led[0]) if scene.led else -1
+        where |= {led: tuple(_origins(table, states, led))} if led >= 0 else {}
+    elif fault.cause is Cause.OUTPUT and scene.row < 0:
+        where = {row.index: states for row in table.rows if not row.ends}
+    found: dict[tuple[str, str], Deviation] = {}
+    for other in scene.others:
+        for row, those in where.items():
+            for state in those:
+                for way in finals(other, state, other.row[table.rows[row].event.name]) or ():
+                    if way.deviation is not None and _allows(scene, fault, way):
+                        found.setdefault((way.deviation.profile, way.deviation.name), way.deviation)
+    return tuple(found.values())
+
+
+def _allows(scene: Scene, fault: _Fault, way: Way) -> bool:
+    match fault.cause:
+        case Cause.REPLY:
+            return way.replies(fault.said)
+        case Cause.STATE:
+            return scene.dynamics.table.shows[way.to] == fault.said
+        case Cause.OUTPUT:
+            return fault.said in {*way.emits, " ".join(way.emits)}
+        case _:
+            return True

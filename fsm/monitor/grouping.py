@@ -1,0 +1,112 @@
+"""Violations with one cause, told once: the first few whole, the others counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from fsm.trace import key
+from fsm.verdict import Deviated, Edit, Finding, Repair, Violation
+
+if TYPE_CHECKING:
+    from fsm.machine.calls import Dynamics
+    from fsm.machine.calls.configuration import Possibilities
+    from fsm.monitor.diagnosis import Explained
+    from fsm.trace import Observation
+    from fsm.verdict import Tolerated
+
+WHOLE: Final = 3
+"""Violations of one cause that are kept whole."""
+
+CAUSES: Final = 1_000
+"""Causes that are told apart; the others are counted by level."""
+
+NAMED: Final = 1_000
+"""Entities of one cause that are told apart."""
+
+_Group: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A violation that waits for the next observation of its entity, which may tell the edits apart."""
+
+    observation: Observation
+    file: str
+    line: int
+    before: Possibilities
+    explained: Explained
+
+    def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
+        """The violation, its edits weighed by what followed."""
+        edits = list(self.explained.edits)
+        if following is not None:
+            after = key(following)
+            edits.sort(key=lambda each: not dynamics.allows(each[1], after))
+            said = key(self.observation)
+            if following.event != self.observation.event and dynamics.allows(self.before, after):
+                swapped = dynamics.after(self.before, after)
+                if swapped and dynamics.allows(swapped, said):
+                    name = following.event or following.shows or following.output
+                    edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
+        return Violation(
+            machine=dynamics.table.machine.name,
+            cause=self.explained.cause,
+            observation=self.observation,
+            file=self.file,
+            line=self.line,
+            before=self.explained.before,
+            permitted=self.explained.permitted,
+            clause=self.explained.clause,
+            edits=tuple(edit for edit, _ in edits),
+            said=self.explained.said,
+            resembles=self.explained.resembles,
+        )
+
+
+class Folder:
+    """Collects violations and tolerated deviations by cause; memory does not grow with their number."""
+
+    def __init__(self) -> None:
+        self._groups: dict[_Group, list[Violation]] = {}
+        self._counts: dict[_Group, int] = {}
+        self._entities: dict[_Group, set[str]] = {}
+        self._others: set[_Group] = set()
+        self._tolerated: dict[tuple[str, ...], Deviated] = {}
+
+    def fold(self, violation: Violation) -> None:
+        """Take one more *violation*."""
+        seen = violation.observation
+        group: _Group = (violation.cause, seen.event, violation.said, violation.clause, violation.edits[:1])
+        if group not in self._groups and len(self._groups) - len(self._others) >= CAUSES:
+            group = ("others", violation.clause.level)
+            self._others.add(group)
+        whole = self._groups.setdefault(group, [])
+        if len(whole) < WHOLE:
+            whole.append(violation)
+        self._counts[group] = self._counts.get(group, 0) + 1
+        entities = self._entities.setdefault(group, set())
+        if len(entities) < NAMED:
+            entities.add(seen.entity)
+
+    def tolerate(self, met: Tolerated) -> None:
+        """Take one more deviation that the profile declares."""
+        names = (met.deviation.name, *(each.name for each in met.others))
+        known = self._tolerated.get(names)
+        self._tolerated[names] = Deviated(first=known.first if known else met, count=known.count + 1 if known else 1)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Every cause, in the order of first appearance."""
+        return tuple(
+            Finding(
+                first=tuple(whole),
+                count=self._counts[group],
+                entities=len(self._entities[group]),
+                others=group in self._others,
+            )
+            for group, whole in self._groups.items()
+        )
+
+    def tolerated(self) -> tuple[Deviated, ...]:
+        """Every tolerated deviation, in the order of first appearance."""
+        return tuple(self._tolerated.values())

@@ -1,0 +1,188 @@
+"""Machines that differ from one in a single cell.
+
+It is changed as somebody could have got it wrong: another target, another
+kind of cell, a reply, an output, an alternative less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from fsm.language.build.ends import endless, in_progress
+from fsm.machine import ANY_ERROR, Cannot, Ignores, Moves, Outcome, Refuses, Silent, outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine import Cell, Event, Kind, Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """*machine* with the cell of ``event``, or of its ``ends``, in ``state`` changed as the name says."""
+
+    name: str
+    event: str
+    state: str
+    ends: bool
+    line: int
+    machine: Machine
+
+
+def mutants(machine: Machine) -> Iterator[Mutant]:
+    """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
+
+    Each is well formed, and its cell means something else than the machine's.
+    Two mistakes may come to the same.
+
+    >>> from fsm.library import load
+    >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
+    ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
+    """
+    outputs = dict.fromkeys(
+        output for event in machine.events.values() for cell in _cells(event) for output in _emitted(cell)
+    )
+    for event in machine.events.values():
+        for ends, row in ((False, event.cells), (True, event.ends)):
+            for state, cell in row.items():
+                making = _Making(machine=machine, event=event, state=state, ends=ends, outputs=tuple(outputs))
+                own = _meaning(cell, state, event.kind)
+                met = {cell}
+                for name, changed in making.changes(cell):
+                    if changed in met or _meaning(changed, state, event.kind) == own:
+                        continue
+                    met.add(changed)
+                    mutant = making.mutant(name, changed)
+                    if mutant is not None:
+                        yield mutant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """Makes the mutants of one cell."""
+
+    machine: Machine
+    event: Event
+    state: str
+    ends: bool
+    outputs: tuple[str, ...]
+
+    def mutant(self, name: str, cell: Cell) -> Mutant | None:
+        """The machine with *cell* in this place; ``None`` if a call would never end in it.
+
+        Ends that no call comes to any more go with the cell that led there.
+        """
+        event = self.event
+        if isinstance(cell, Moves) and self.ends:
+            line = event.ends[self.state].line
+            changed = replace(event, ends={**event.ends, self.state: cell})
+        else:
+            line = event.cells[self.state].line
+            changed = replace(event, cells={**event.cells, self.state: cell})
+        machine = _met(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
+        if any(endless(each) for each in machine.events.values()):
+            return None
+        return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=line, machine=machine)
+
+    def changes(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
+        """Names and cells, the same cell perhaps under several names."""
+        yield from self._kinds(cell)
+        match cell:
+            case Moves(outcomes=ways):
+                for index, way in enumerate(ways):
+                    for change, changed in self._ways(way):
+                        others = (*ways[:index], changed, *ways[index + 1 :])
+                        yield self._name(change, way if len(ways) > 1 else None), replace(cell, outcomes=others)
+                    if len(ways) > 1:
+                        yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
+            case Ignores() | Refuses():
+                still = self._still(cell)
+                for change, changed in self._ways(still):
+                    yield self._name(change), Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
+            case Cannot() | Silent():
+                for state in self.machine.states:
+                    if state != self.state:
+                        moved = replace(self._still(cell), name="moved", to=state)
+                        yield self._name(f"to {state}"), Moves(outcomes=(moved,), clause=cell.clause, line=cell.line)
+            case _:
+                assert_never(cell)
+
+    def _kinds(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
+        """The cell as one of another kind; ends are moves and nothing else."""
+        if self.ends:
+            return
+        call = self.event.kind == "call"
+        if not isinstance(cell, Ignores):
+            yield self._name("ignored"), Ignores(clause=cell.clause, line=cell.line)
+        if call and not isinstance(cell, Refuses):
+            yield self._name("refused"), Refuses(codes=(ANY_ERROR,), clause=cell.clause, line=cell.line)
+        if not call and not isinstance(cell, Cannot):
+            yield self._name("cannot"), Cannot(clause=cell.clause, line=cell.line)
+        if not isinstance(cell, Silent):
+            yield self._name("silent"), Silent(clause=cell.clause, line=cell.line)
+
+    def _still(self, cell: Cell) -> Outcome:
+        """The outcome of a cell that changes nothing."""
+        reply = cell.codes if isinstance(cell, Refuses) else ("ok",) if self.event.kind == "call" else ()
+        return Outcome(name="still", to=self.state, reply=reply)
+
+    def _ways(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
+        """One outcome with one thing changed: where it leads, what it replies, what it emits."""
+        verb = "begins" if way.begins else "to"
+        for state in self.event.ends if way.begins else self.machine.states:
+            if state != way.to:
+                yield f"{verb} {state}", replace(way, to=state)
+        if way.begins:
+            return
+        yield from self._replies(way)
+        for index, output in enumerate(way.emits):
+            rest = (*way.emits[:index], *way.emits[index + 1 :])
+            yield f"drops {output}", replace(way, emits=rest)
+            if index and output != way.emits[index - 1]:
+                swapped = (*way.emits[: index - 1], output, way.emits[index - 1], *way.emits[index + 1 :])
+                yield f"swaps {way.emits[index - 1]} and {output}", replace(way, emits=swapped)
+        for output in self.outputs:
+            verb = "repeats" if output in way.emits else "adds"
+            yield f"{verb} {output}", replace(way, emits=(*way.emits, output))
+
+    def _replies(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
+        if not way.reply:
+            return
+        if way.reply != ("ok",):
+            yield "replies ok", replace(way, reply=("ok",))
+        if way.reply != (ANY_ERROR,):
+            yield "replies error", replace(way, reply=(ANY_ERROR,))
+        if len(way.reply) > 1:
+            for each in way.reply:
+                if each not in {"ok", ANY_ERROR}:
+                    yield f"replies {each}", replace(way, reply=(each,))
+
+    def _name(self, change: str, way: Outcome | None = None) -> str:
+        outcome = f"/{way.name}" if way is not None else ""
+        return f"{self.event.name}{outcome}{' ends' if self.ends else ''} in {self.state}: {change}"
+
+
+def _meaning(cell: Cell, state: str, kind: Kind) -> object:
+    """What *cell* comes to in *state*, whatever its outcomes are called."""
+    ways = outcomes(cell, state, kind)
+    return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
+
+
+def _met(machine: Machine) -> Machine:
+    """*machine* without the ends that no call can come to."""
+    for event in machine.events.values():
+        if event.ends:
+            found = in_progress(machine, event)
+            if not event.ends.keys() <= found:
+                ends = {state: end for state, end in event.ends.items() if state in found}
+                return _met(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
+    return machine
+
+
+def _cells(event: Event) -> tuple[Cell, ...]:
+    return (*event.cells.values(), *event.ends.values())
+
+
+def _emitted(cell: Cell) -> tuple[str, ...]:
+    return tuple(output for way in cell.outcomes for output in way.emits) if isinstance(cell, Moves) else ()

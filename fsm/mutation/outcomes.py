@@ -1,0 +1,90 @@
+"""What becomes of the mutants of a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from fsm.checker import check
+from fsm.checker.instants import Stepping
+from fsm.equivalence import bisimilar
+from fsm.language.build import under
+from fsm.machine.table import tabulate
+from fsm.mutation.cell_mutants import Mutant, mutants
+from fsm.mutation.system_mutants import JointMutant
+from fsm.property.claims import Follows, MatchesDiagram, Refines
+from fsm.property.evidence import Proved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.machine import Machine
+    from fsm.property.claims import Property
+    from fsm.property.evidence import Checked
+
+
+M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate(Generic[M_co]):
+    """What became of a mutant: the properties that it breaks, or that nobody can tell it from the original."""
+
+    mutant: M_co
+    killers: tuple[str, ...] = ()
+    equivalent: bool = False
+
+    @property
+    def survives(self) -> bool:
+        """Whether it differs, and no property says so."""
+        return not self.killers and not self.equivalent
+
+
+def fates(
+    machine: Machine,
+    properties: Sequence[Property],
+    *,
+    profile: str | None = None,
+    whole: bool = True,
+    advanced: Callable[[], None] = lambda: None,
+) -> Iterator[Fate[Mutant]]:
+    """What becomes of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
+
+    Without *whole* one killer is enough: others are not looked for.
+    Properties that compare the machine with another take long, and are asked
+    only about mutants that all others let pass.
+    """
+    quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
+    slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
+    profiled = under(machine, profile) if profile else machine
+    table = tabulate(profiled)
+    stepping = Stepping(table)
+    for mutant in mutants(profiled):
+        changed = tabulate(mutant.machine)
+        # Where calls begin elsewhere, steps have changed in other states too.
+        alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
+        steps = Stepping(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
+        killers = _killers(quick, steps, profile, whole=whole)
+        equivalent = not killers and bisimilar(table, changed)
+        if not killers and not equivalent:
+            killers = _killers(slow, steps, profile, whole=whole)
+        if killers and not whole:  # the next one is much like it
+            quick.sort(key=lambda each: each.name != killers[0])
+        yield Fate(mutant=mutant, killers=killers, equivalent=equivalent)
+        advanced()
+
+
+def _killers(properties: Sequence[Property], steps: Stepping, profile: str | None, *, whole: bool) -> tuple[str, ...]:
+    """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
+    found: list[str] = []
+    for each in properties:
+        if not as_stated(check(each, steps, profile=profile)):
+            found.append(each.name)
+            if not whole:
+                break
+    return tuple(found)
+
+
+def as_stated(checked: Checked) -> bool:
+    """Whether the property is proved, or fails as is known."""
+    return not checked.surprising if checked.expected else isinstance(checked.conclusion, Proved)

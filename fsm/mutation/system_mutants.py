@@ -1,0 +1,255 @@
+"""Systems that differ from one in a single thing that a joint event does.
+
+A mutant is made of the system as it was written, so whatever is written once
+is changed for every copy: a step is dropped, taken twice, or before the one
+ahead of it; a condition is dropped or turned round; a way is dropped; what
+ends a joint event does not, or the other way round; a step may go in one way
+less, or one more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from fsm.language.build.systems import rebuilt
+from fsm.language.system_file import WrittenStep, WrittenWay
+from fsm.machine import ANY_ERROR, outcomes
+from fsm.machine.conditions import Not
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fsm.language.build.cells import Place
+    from fsm.language.read import File
+    from fsm.language.system_file import WrittenJoint, WrittenSystem
+    from fsm.product.system import System
+
+_RESET: Final = "reset "
+_Steps = tuple[str | WrittenStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointMutant:
+    """*system* with one thing changed in the joint event or part ``event``, and there in ``way``, as the name says.
+
+    ``change`` does the same to the system with other numbers of copies.
+    """
+
+    name: str
+    event: str
+    way: str
+    line: int
+    system: System
+    change: Callable[[System], System]
+
+
+def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
+    """Every mutant of *system*, which *file* describes and which is as *profile* has it.
+
+    In the order of the file, each with a name of its own, and each well
+    formed.  No two of one joint event come to the same steps.
+    """
+    written = file.written
+    varied = written.profile[profile].event if profile else {}
+    for name, joint in {**written.event, **varied}.items():
+        at: Place = ("profile", str(profile), "event", name) if name in varied else ("event", name)
+        making = _Making(system=system, file=file, profile=profile, name=name, written=joint, at=at)
+        met = {making.joints(system)}
+        for mutant in making.mutants():
+            made = making.joints(mutant.system)
+            if made not in met:
+                met.add(made)
+                yield mutant
+    yield from _heard(system, file)
+
+
+def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
+    """Parts that are heard always, or when they are not."""
+    for name, part in system.parts.items():
+        if part.heard is not None:
+            for change, heard in (("dropped", None), ("turned round", Not(of=part.heard))):
+
+                def changed(of: System, name: str = name, heard: Not | None = heard) -> System:
+                    return replace(of, parts={**of.parts, name: replace(of.parts[name], heard=_like(heard, of, name))})
+
+                yield JointMutant(
+                    name=f"{name}: heard {change}",
+                    event=name,
+                    way="",
+                    line=file.lines.find("part", name, "heard"),
+                    system=changed(system),
+                    change=changed,
+                )
+
+
+def _like(heard: Not | None, of: System, name: str) -> Not | None:
+    """*heard*, of the copies that *of* has."""
+    own = of.parts[name].heard
+    return None if heard is None or own is None else Not(of=own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """Makes the mutants of the joint event *name*, which is *written* at the path *at*."""
+
+    system: System
+    file: File[WrittenSystem]
+    profile: str | None
+    name: str
+    written: WrittenJoint
+    at: Place
+
+    def joints(self, system: System) -> tuple[object, ...]:
+        """What the joint event comes to in *system*, for each copy."""
+        return tuple(
+            (each.when, tuple((way.name, way.when, way.steps, way.reply) for way in each.ways))
+            for each in system.events.values()
+            if each.family == self.name
+        )
+
+    def mutants(self) -> Iterator[JointMutant]:
+        """Of the joint event, then of each of its ways; some may come to the same."""
+        yield from self._asked(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
+        if self.written.steps:
+            only = WrittenWay.model_validate({"name": "done", "steps": self.written.steps})
+            yield from self._way(only, self._with, "", self.at)
+        for number, way in enumerate(self.written.ways):
+            before, after = self.written.ways[:number], self.written.ways[number + 1 :]
+
+            def among(
+                ways: list[WrittenWay], before: list[WrittenWay] = before, after: list[WrittenWay] = after
+            ) -> WrittenJoint:
+                return self._with([*before, *ways, *after])
+
+            yield from self._way(way, among, f"/{way.name}", (*self.at, "ways", number))
+
+    def _with(self, ways: list[WrittenWay]) -> WrittenJoint:
+        return self.written.model_copy(update={"steps": [], "ways": ways})
+
+    def _asked(
+        self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Place | None = None
+    ) -> Iterator[JointMutant]:
+        """Where it can happen, or go that way, asked no more, or the other way round."""
+        if when is not None:
+            line = (*(at or self.at), "when")
+            yield self._mutant(way, "when dropped", made(None), line)
+            yield self._mutant(way, "when turned round", made(f"not ({when})"), line)
+
+    def _way(
+        self, way: WrittenWay, among: Callable[[list[WrittenWay]], WrittenJoint], name: str, at: Place
+    ) -> Iterator[JointMutant]:
+        """*way* changed; *among* puts what takes its place among the others."""
+
+        def instead(**changes: object) -> WrittenJoint:
+            return among([way.model_copy(update=changes)])
+
+        if len(self.written.ways) > 1:
+            yield self._mutant(name, "dropped", among([]), at)
+        yield from self._asked(way.when, lambda when: instead(when=when), name, at)
+        if self.written.kind == "call":
+            reply = ANY_ERROR if way.reply in {None, "ok"} else None
+            yield self._mutant(name, f"replies {reply or 'ok'}", instead(reply=reply), at)
+        changing = _Changing(system=self.system, call=self.written.kind == "call", called=_called(tuple(way.steps)))
+        for change, steps, place in changing.changes(tuple(way.steps), ()):
+            yield self._mutant(name, change, instead(steps=list(steps)), (*at, "steps", *place))
+
+    def _mutant(self, way: str, change: str, written: WrittenJoint, at: Place) -> JointMutant:
+        def changed(of: System) -> System:
+            return rebuilt(of, self.file, self.name, written, self.profile)
+
+        return JointMutant(
+            name=f"{self.name}{way}: {change}",
+            event=self.name,
+            way=way.removeprefix("/"),
+            line=self.file.lines.find(*at),
+            system=changed(self.system),
+            change=changed,
+        )
+
+
+def _called(steps: _Steps, place: Place = ()) -> dict[Place, str]:
+    """What each of *steps* is called: what it does, and which it is of those that do so."""
+    found: dict[Place, str] = {}
+    for number, each in enumerate(steps):
+        step = _read(each)
+        if step.each is None:
+            found[*place, number] = str(step.do).partition("/")[0].strip()
+        else:
+            found[*place, number] = f"each {step.each}"
+            found |= _called(tuple(step.steps), (*place, number, "steps"))
+    if place:
+        return found
+    met: dict[str, int] = {}
+    for at, name in found.items():
+        met[name] = met.get(name, 0) + 1
+        if met[name] > 1:
+            found[at] = f"{name} ({met[name]})"
+    return found
+
+
+def _read(step: str | WrittenStep) -> WrittenStep:
+    return WrittenStep.model_validate({"do": step}) if isinstance(step, str) else step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Changing:
+    """Changes the steps of one way, each of which is *called* something."""
+
+    system: System
+    call: bool
+    called: Mapping[Place, str]
+
+    def changes(self, steps: _Steps, place: Place) -> Iterator[tuple[str, _Steps, Place]]:
+        """What is changed, the steps then, and which of those that stand at *place* it was."""
+        for number, each in enumerate(steps):
+            step, here = _read(each), (*place, number)
+            called = self.called[here]
+            if number:
+                swapped = (*steps[: number - 1], each, steps[number - 1], *steps[number + 1 :])
+                yield f"swaps {self.called[*place, number - 1]} and {called}", swapped, here
+            if step.each is None:
+                for change, instead in self._step(step, called):
+                    yield change, (*steps[:number], *instead, *steps[number + 1 :]), here
+                continue
+            for change, inner, there in self.changes(tuple(step.steps), (*here, "steps")):
+                block = (step.model_copy(update={"steps": list(inner)}),) if inner else ()
+                yield change, (*steps[:number], *block, *steps[number + 1 :]), there
+
+    def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
+        """What is changed in *step*, and what takes its place."""
+        do = str(step.do).strip()
+        yield f"drops {called}", ()
+        if not do.startswith(_RESET):
+            yield f"repeats {called}", (step, step)
+        if step.when is not None:
+            for change, when in (("dropped", None), ("turned round", f"not ({step.when})")):
+                yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
+        if do.startswith(_RESET):
+            return
+        known = self._outcomes(do)
+        head, _, listed = do.partition("/")
+        said = [each.strip() for each in listed.split(",")] if listed else list(known)
+        if self.call and any(known[each] for each in said if each in known):
+            verb = "does not go on" if step.goes_on else "goes on"
+            yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
+        for outcome in said if len(said) > 1 else ():
+            rest = ",".join(each for each in said if each != outcome)
+            yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
+        for outcome in known:
+            if outcome not in said:
+                more = ",".join((*said, outcome))
+                yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
+
+    def _outcomes(self, do: str) -> dict[str, bool]:
+        """The outcomes that the event of the step *do* may have, and whether each may be an error."""
+        name, event, *ends = do.partition("/")[0].split()[-1].split(".")
+        part = self.system.parts[name]
+        found: dict[str, bool] = {}
+        machine = part.machine.events[event]
+        for state, cell in (machine.ends if ends else machine.cells).items():
+            for way in outcomes(cell, state, machine.kind) or ():
+                if way.name not in part.without:
+                    fails = bool(way.reply) and "ok" not in way.reply
+                    found[way.name] = found.get(way.name, False) or fails
+        return found

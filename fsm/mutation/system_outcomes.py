@@ -1,0 +1,159 @@
+"""What becomes of the mutants of a system.
+
+A system of many copies has many states, and most mistakes are noticed with
+one copy of each part: so a mutant is looked at there first.  What nobody has
+noticed there is looked at in the system itself, in the largest cone that the
+properties need: it may take the same steps in every state, or steps that
+nobody can tell from them; if not, every property is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fsm.checker import check
+from fsm.checker.cones import Cones, families
+from fsm.equivalence.of_systems import alike, same_steps
+from fsm.machine.graph import explore
+from fsm.mutation.outcomes import Fate, as_stated
+from fsm.mutation.system_mutants import joint_mutants
+from fsm.product import Composed, cone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fsm.language.read import File
+    from fsm.language.system_file import WrittenSystem
+    from fsm.machine.graph import Graph
+    from fsm.mutation.system_mutants import JointMutant
+    from fsm.product.system import System
+    from fsm.property.claims import JointSpecification, Property
+
+
+def joint_fates(
+    specification: JointSpecification,
+    file: File[WrittenSystem],
+    *,
+    smaller: JointSpecification | None = None,
+    profile: str | None = None,
+    whole: bool = True,
+    chosen: Callable[[JointMutant], bool] = lambda _: True,
+    advanced: Callable[[], None] = lambda: None,
+) -> Iterator[Fate[JointMutant]]:
+    """What becomes of each mutant that is *chosen* of the system as *profile* has it; *advanced* is called after each.
+
+    *file* describes the system; *smaller* is the same with fewer copies.
+    Without *whole* one killer is enough: others are not looked for.  What does
+    not come out as stated of the system that is asked first kills nothing there.
+    """
+    full = _Scope(specification=specification, profile=profile)
+    small = _Scope(specification=smaller, profile=profile) if smaller else full
+    asked = small.sound
+    for mutant in joint_mutants(full.system, file, profile):
+        if chosen(mutant):
+            likely = sorted(asked, key=lambda name: mutant.event not in small.spoken[name])
+            fate = _fate(mutant, full, small, likely, whole=whole)
+            if fate.killers:  # the next one is much like it
+                asked.sort(key=lambda name: name != fate.killers[0])
+            yield fate
+            advanced()
+
+
+def _fate(mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *, whole: bool) -> Fate[JointMutant]:
+    first = _Changed(scope=small, system=mutant.change(small.system))
+    killers = () if first.same(named=True) else first.killers(asked, whole=whole)
+    if killers:
+        return Fate(mutant=mutant, killers=killers)
+    then = first if full is small else _Changed(scope=full, system=mutant.system)
+    if then.same(named=False) or (first.alike and then.alike):
+        return Fate(mutant=mutant, equivalent=True)
+    return Fate(mutant=mutant, killers=() if then is first else then.killers(list(full.stated), whole=whole))
+
+
+@dataclass(slots=False, kw_only=True)
+class _Scope:
+    """The system with some number of copies, and what is stated of it."""
+
+    specification: JointSpecification
+    profile: str | None
+
+    @cached_property
+    def system(self) -> System:
+        """The system as the profile has it."""
+        system = self.specification.machine
+        return system.profiles[self.profile].system if self.profile else system
+
+    @cached_property
+    def stated(self) -> dict[str, Property]:
+        """The properties by name."""
+        return {each.name: each for each in self.specification.properties}
+
+    @cached_property
+    def largest(self) -> frozenset[int]:
+        """The largest cone that the properties need."""
+        return Cones(system=self.system).largest(each.claim for each in self.specification.properties)
+
+    @cached_property
+    def sound(self) -> list[str]:
+        """The properties that come out as stated."""
+        unchanged = _Changed(scope=self, system=self.system)
+        return [name for name in self.stated if not unchanged.notices(name)]
+
+    @cached_property
+    def spoken(self) -> dict[str, frozenset[str]]:
+        """The joint events that each property speaks of."""
+        return {name: families(self.system, each.claim) for name, each in self.stated.items()}
+
+    @cached_property
+    def graph(self) -> Graph[Composed]:
+        """All that can be reached in that cone."""
+        return explore(Composed(self.system, cone=self.largest))
+
+
+@dataclass(slots=False, kw_only=True)
+class _Changed:
+    """The *system* that a mutant is."""
+
+    scope: _Scope
+    system: System
+    cones: Cones = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cones = Cones(system=self.system)
+
+    def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
+        """Those that notice it of the properties *asked*, in the order of the file; unless *whole*, the first asked."""
+        found: set[str] = set()
+        for name in asked:
+            if self.notices(name):
+                found.add(name)
+                if not whole:
+                    break
+        return tuple(name for name in self.scope.stated if name in found)
+
+    def notices(self, name: str) -> bool:
+        """Whether the property *name* does not come out as is stated."""
+        return not as_stated(check(self.scope.stated[name], self.cones, profile=self.scope.profile))
+
+    @cached_property
+    def cone(self) -> frozenset[int]:
+        """What the properties need of the system, as it should be and as it is."""
+        return cone(self.system, self.scope.largest)
+
+    @cached_property
+    def meant(self) -> Graph[Composed]:
+        """All that can be reached there, if it is as it should be."""
+        if self.cone == self.scope.largest:
+            return self.scope.graph
+        return explore(Composed(self.scope.system, cone=self.cone))
+
+    def same(self, *, named: bool) -> bool:
+        """Whether it takes the same steps in every state, with *named* in ways of the same names."""
+        return same_steps(self.meant, Composed(self.system, cone=self.cone), named=named)
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether nobody can tell it from the system."""
+        return alike(self.meant, explore(Composed(self.system, cone=self.cone)))

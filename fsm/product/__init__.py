@@ -1,0 +1,367 @@
+"""Machines that step together, as one table whose states are made when they are met.
+
+The state of a system is one state of each copy of each part.  A joint event
+goes one of its ways: its steps are taken in order, each by
+:meth:`fsm.machine.table.Table.step` of its own machine, and the whole is one step.  A
+way in which a step cannot be taken cannot be gone.
+
+Of its copies only those in a cone (:mod:`fsm.product.influence`) need be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, overload
+
+from msgspec import structs
+
+from fsm.machine import Event
+from fsm.machine.conditions import All, At, Not, Some
+from fsm.machine.table import Done, Row, Table, Way
+from fsm.product.influence import cone, offered, read, tables_of
+
+__all__ = ["BEGINNING", "Composed", "cone", "read"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from fsm.machine.conditions import Condition
+    from fsm.product.system import Joint, JointWay, PartStep, System
+
+Locals: TypeAlias = tuple[int, ...]
+"""The state of each copy, by its digit; of those that are left out, the initial one."""
+
+BEGINNING: Final = "the beginning"
+"""The name of the state in which each copy is in its initial one."""
+
+
+class _Outcome(NamedTuple):
+    """Where the copies concerned are after a way, and what was done."""
+
+    locals: Locals
+    name: str
+    reply: tuple[str, ...]
+    emits: tuple[str, ...]
+    done: tuple[Done, ...]
+
+
+_Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
+"""The state that a step leads to, the error that ends the joint event, what is done if it is heard, and if not."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Move:
+    """A step of a way, with what it needs to be taken.
+
+    It ``ends`` its joint event with an error that it replies, if it may.
+    """
+
+    step: PartStep
+    at: int
+    table: Table
+    row: int
+    initial: int
+    without: frozenset[str]
+    when: Callable[[Locals], bool] | None
+    heard: Callable[[Locals], bool] | None
+    ends: bool
+    _known: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
+
+    def options(self, local: int) -> tuple[_Option, ...]:
+        """How the step may go in the state *local*."""
+        found = self._known.get(local)
+        if found is None:
+            found = self._known[local] = tuple(self._options(local))
+        return found
+
+    def _options(self, local: int) -> Iterator[_Option]:
+        if self.row < 0:
+            done = self._done(local, self.initial, None)
+            yield self.initial, (), done, done
+            return
+        for way in offered(self.table, local, self.row, self.step, self.without):
+            error = way.reply if self.ends and way.reply and "ok" not in way.reply else ()
+            told = self._done(local, way.to, way)
+            yield way.to, error, told, structs.replace(told, emits=())
+
+    def _done(self, source: int, to: int, way: Way | None) -> Done:
+        states, copy = self.table.states, self.step.copy
+        return Done(
+            copy=copy.name,
+            digit=copy.digit,
+            event=self.step.event,
+            ends=self.step.ends,
+            outcome=way.name if way else "",
+            source=states[source],
+            target=states[to],
+            emits=tuple(f"{output}{copy.suffix}" for output in way.emits) if way else (),
+            reply=way.reply if way else (),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Path:
+    way: JointWay
+    when: Callable[[Locals], bool] | None
+    moves: tuple[_Move, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Event:
+    """A joint event, the digits that it concerns, and what it does for each of their states that was met."""
+
+    joint: Joint
+    when: Callable[[Locals], bool] | None
+    paths: tuple[_Path, ...]
+    digits: tuple[int, ...]
+    known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
+
+
+class Composed:
+    """*system* as a table; of its copies only those in *cone*, if that is given.
+
+    >>> from fsm.library import load_system
+    >>> from fsm.machine.graph import explore
+    >>> table = Composed(load_system("node"), cone=frozenset({0}))
+    >>> len(explore(table).depth) > 1
+    True
+    """
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        cone: Collection[int] | None = None,
+        asked: Collection[str] = (),
+    ) -> None:
+        copies = system.copies
+        self.system = system
+        self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
+        self._tables = tables_of(system)
+        events = [
+            each
+            for each in map(self._event, system.events.values())
+            if each.joint.name in asked or any(path.moves for path in each.paths)
+        ]
+        self._events = tuple(events)
+        self.rows = tuple(Row(index=index, event=_row(each.joint), ends=False) for index, each in enumerate(events))
+        self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
+        self.end: Mapping[int, int] = {}
+        self.begun: frozenset[tuple[int, int]] = frozenset()
+        beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
+        self._locals: list[Locals] = [beginning]
+        self._numbers: dict[Locals, int] = {beginning: 0}
+        self.initial = 0
+        self.states: Sequence[str] = _Named(self._locals, self.name)
+
+    def step(self, state: int, row: int) -> tuple[Way, ...]:
+        """Every way in which the joint event *row* may go in *state*."""
+        event = self._events[row]
+        before = self._locals[state]
+        key = tuple(before[digit] for digit in event.digits)
+        found = event.known.get(key)
+        if found is None:
+            found = event.known[key] = tuple(self._different(event, before))
+        return tuple(self._joined(event, before, each) for each in found)
+
+    def locals(self, state: int) -> Locals:
+        """The state of each copy in *state*."""
+        return self._locals[state]
+
+    def concerns(self, event: str) -> tuple[int, ...]:
+        """The digits of the copies on whose states it depends what the joint *event* does."""
+        return self._events[self.row[event]].digits
+
+    def shows(self, state: int) -> tuple[str, ...]:
+        """What each copy shows in *state*."""
+        here = self._locals[state]
+        return tuple(self._tables[copy.part].shows[here[copy.digit]] for copy in self.system.copies)
+
+    def name(self, locals_: Locals) -> str:
+        """The states of the copies in words, those that are in their initial one left out."""
+        said = [
+            f"{copy.name} {self._tables[copy.part].states[locals_[copy.digit]]}"
+            for copy in self.system.copies
+            if copy.digit in self.cone and locals_[copy.digit] != self._locals[0][copy.digit]
+        ]
+        return ", ".join(said) or BEGINNING
+
+    # -- joint events ------------------------------------------------------
+
+    def _different(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
+        """The outcomes in *before* that differ in more than in what parts call it."""
+        met = set()
+        for each in self._outcomes(event, before):
+            key = (each.locals, each.name, each.reply, each.emits)
+            if key not in met:
+                met.add(key)
+                yield each
+
+    def _joined(self, event: _Event, before: Locals, outcome: _Outcome) -> Way:
+        after = list(before)
+        for digit, local in zip(event.digits, outcome.locals, strict=True):
+            after[digit] = local
+        return Way(
+            index=-1,
+            name=outcome.name,
+            to=self.number(tuple(after)),
+            reply=outcome.reply,
+            emits=outcome.emits,
+            begins=False,
+            deviation=None,
+            done=outcome.done,
+        )
+
+    def number(self, locals_: Locals) -> int:
+        """The state in which the copies are in *locals_*."""
+        number = self._numbers.get(locals_)
+        if number is None:
+            number = self._numbers[locals_] = len(self._locals)
+            self._locals.append(locals_)
+        return number
+
+    def _event(self, joint: Joint) -> _Event:
+        paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
+        asks = [joint.when, *(path.way.when for path in paths)]
+        asks += [each for path in paths for move in path.moves for each in (move.step.when, self._hears(move))]
+        digits = {move.at for path in paths for move in path.moves}
+        digits |= {digit for condition in asks for digit in read(condition)} & self.cone
+        return _Event(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
+
+    def _hears(self, move: _Move) -> Condition | None:
+        return self.system.parts[move.step.copy.part].heard
+
+    def _path(self, way: JointWay, *, call: bool) -> _Path:
+        moves = []
+        for step in way.steps:
+            copy = step.copy
+            if copy.digit not in self.cone:
+                continue
+            table, part = self._tables[copy.part], self.system.parts[copy.part]
+            row = (table.end[table.row[step.event]] if step.ends else table.row[step.event]) if step.event else -1
+            moves.append(
+                _Move(
+                    step=step,
+                    at=copy.digit,
+                    table=table,
+                    row=row,
+                    initial=table.states.index(part.initial),
+                    without=part.without,
+                    when=self._test(step.when),
+                    heard=self._test(part.heard),
+                    ends=call and not step.goes_on,
+                )
+            )
+        return _Path(way=way, when=self._test(way.when), moves=tuple(moves))
+
+    def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
+        """Whether *condition* holds; where it asks for what is left out, nobody asks for it."""
+        if condition is None or not read(condition) <= self.cone:
+            return None
+        return self._holds(condition)
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """Whether *condition* holds in a state, given by its number."""
+        holds, locals_ = self._at(condition), self._locals
+        return lambda state: holds(locals_[state])
+
+    def _holds(self, condition: Condition) -> Callable[[Locals], bool]:
+        """Whether *condition*, which is about states only, holds."""
+        match condition:
+            case Not(of=inner):
+                negated = self._holds(inner)
+                return lambda here: not negated(here)
+            case All(of=parts):
+                every = [self._holds(part) for part in parts]
+                return lambda here: all(part(here) for part in every)
+            case Some(of=parts):
+                some = [self._holds(part) for part in parts]
+                return lambda here: any(part(here) for part in some)
+            case At():
+                return self._at(condition)
+            case _:
+                raise TypeError(f"{condition} is not about the states of parts")
+
+    def _at(self, condition: At) -> Callable[[Locals], bool]:
+        """Whether *condition*, of the state after a step, holds."""
+        states = self._tables[condition.part].states
+        those = frozenset(states.index(state) for state in condition.states)
+        copies = condition.copies
+        if len(copies) == 1:
+            [only] = copies
+            return lambda here: here[only] in those
+        if condition.every:
+            return lambda here: all(here[copy] in those for copy in copies)
+        return lambda here: any(here[copy] in those for copy in copies)
+
+    def _outcomes(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
+        if event.when is not None and not event.when(before):
+            return
+        call = event.joint.kind == "call"
+        for path in event.paths:
+            if path.when is not None and not path.when(before):
+                continue
+            for here, done, failed in _runs(path.moves, before):
+                reply = failed or path.way.reply or ("ok",)
+                yield _Outcome(
+                    locals=tuple(here[digit] for digit in event.digits),
+                    name=path.way.name,
+                    reply=reply if call else (),
+                    emits=tuple(output for each in done for output in each.emits),
+                    done=done,
+                )
+
+
+_Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
+"""Where a run of steps leads, what was done, and the error that ended it."""
+
+
+def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
+    """Every run of *moves*, in order, from *before*."""
+    going: list[_Run] = [(before, (), ())]
+    ended: list[_Run] = []
+    for move in moves:
+        following: list[_Run] = []
+        for run in going:
+            here, done, _ = run
+            if move.when is not None and not move.when(here):
+                following.append(run)
+                continue
+            heard = move.heard is None or move.heard(here)
+            at = move.at
+            for to, error, told, untold in move.options(here[at]):
+                after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])
+                (ended if error else following).append((after, (*done, told if heard else untold), error))
+        going = following
+    return [*going, *ended]
+
+
+class _Named(Sequence[str]):
+    """The names of states that are known so far."""
+
+    def __init__(self, known: list[Locals], name: Callable[[Locals], str]) -> None:
+        self._known = known
+        self._name = name
+        self._names: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        found = self._names.get(index)
+        if found is None:
+            found = self._names[index] = self._name(self._known[index])
+        return found
+
+
+def _row(joint: Joint) -> Event:
+    return Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)

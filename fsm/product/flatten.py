@@ -1,0 +1,100 @@
+"""A small system as one machine, so that whatever takes a machine takes it too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fsm.errors import InputError, Problem
+from fsm.machine import Cannot, Machine, Moves, Outcome, State
+from fsm.product import BEGINNING, Composed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fsm.machine import Cell
+    from fsm.machine.table import Done, Way
+    from fsm.product.system import Joint, System
+
+MOST: Final = 2_000
+"""States beyond which one machine is of no use to anybody."""
+
+
+def flatten(system: System, *, most: int = MOST) -> Machine:
+    """*system* as one machine: its states are those that can be reached, and each shows where all parts are.
+
+    A joint event that can go in several ways has an outcome for each; where
+    only what parts do tells them apart, they are called after that too.
+
+    Raises :class:`InputError` where there are more than *most* states.
+
+    >>> from fsm.library import load_system
+    >>> flat = flatten(load_system("plugin-sync"))
+    >>> flat.initial, flat.states[flat.initial].shows == shown(load_system("plugin-sync"), {})
+    ('the beginning', True)
+    """
+    table = Composed(system)
+    cells: list[dict[str, Cell]] = [{} for _ in table.rows]
+    state = 0
+    while state < len(table.states):  # which grows as states are met
+        for row in table.rows:
+            joint = system.events[row.event.name]
+            cells[row.index][table.states[state]] = _cell(joint, table, table.step(state, row.index))
+        state += 1
+        if len(table.states) > most:
+            what = f"has more than {most} states, too many for one machine"
+            hint = "ask for one of its parts, each of which is a machine"
+            raise InputError([Problem(path=system.path or system.name, line=0, code="FSM602", what=what, hint=hint)])
+    names = [table.states[each] for each in range(state)]
+    return Machine(
+        name=system.name,
+        title=system.title,
+        about=system.about,
+        source=system.source,
+        initial=names[table.initial],
+        entity="system",
+        states={name: State(name=name, about=name, shows=name) for name in names},
+        events={row.event.name: replace(row.event, cells=cells[row.index]) for row in table.rows},
+        clauses=system.clauses,
+        path=system.path,
+    )
+
+
+def shown(system: System, states: Mapping[str, str]) -> str:
+    """What a flattened *system* shows where each copy, by its name, is in one of *states*, or else in its initial one."""
+    said = [
+        f"{copy.name} {states[copy.name]}"
+        for copy in system.copies
+        if states.get(copy.name, system.parts[copy.part].initial) != system.parts[copy.part].initial
+    ]
+    return ", ".join(said) or BEGINNING
+
+
+def _cell(joint: Joint, table: Composed, ways: tuple[Way, ...]) -> Cell:
+    if not ways:
+        return Cannot(clause=joint.clause)
+    return Moves(
+        outcomes=tuple(
+            Outcome(name=name, to=table.states[way.to], reply=way.reply, emits=way.emits)
+            for name, way in zip(_names(ways), ways, strict=True)
+        ),
+        clause=joint.clause,
+    )
+
+
+def _names(ways: tuple[Way, ...]) -> Iterator[str]:
+    """A name for each of *ways*: its own, and where others are called so too what only it does."""
+    called = Counter(way.name for way in ways)
+    for way in ways:
+        alike = [other for other in ways if other.name == way.name]
+        if called[way.name] == 1:
+            yield way.name
+            continue
+        common = set.intersection(*({_did(done) for done in other.done} for other in alike))
+        own = [_did(done) for done in way.done if _did(done) not in common]
+        yield f"{way.name}: {', '.join(own) or 'no more'}"
+
+
+def _did(done: Done) -> str:
+    return f"{done.copy} {done.outcome or done.event or 'begins anew'}"

@@ -1,0 +1,303 @@
+"""What each kind of property remembers of a run: the checker's own automata, moved step by step.
+
+The checker searches a machine beside such an automaton; a watch moves it
+along the one run that there was.  What a run was like so far is a few
+numbers, or :class:`Broken` once the property is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from fsm.checker import alike
+from fsm.checker.idempotence import Node, twice
+from fsm.checker.instants import holds, own
+from fsm.checker.liveness import Waiting
+from fsm.checker.refinement import believing, listener
+from fsm.checker.safety import DONE, breaches, through
+from fsm.machine.calls import TooManyError
+from fsm.machine.conditions import All, Not, Some
+from fsm.machine.table import tabulate
+from fsm.property.claims import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fsm.checker.instants import Instant, Step, Stepping
+    from fsm.machine.conditions import Condition, Said
+    from fsm.property.claims import Claim
+
+Progress: TypeAlias = tuple[int, ...]
+"""How far a run is in breaking a property; only its memory knows what the numbers are."""
+
+GIVEN_UP: Progress = (-2,)
+"""Nothing can be told of this run any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """The run does not have the property; ``which`` of its sequences it went through."""
+
+    which: int = 0
+
+
+class Memory(Protocol):
+    """What a property remembers."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it speaks of steps of which the machine says nothing, too."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sequences that :class:`Broken` numbers."""
+
+    @property
+    def start(self) -> Progress | Broken:
+        """After the first instant."""
+
+    @property
+    def anew(self) -> Progress:
+        """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
+
+    def after(self, progress: Progress, step: Step, shows: str) -> Progress | Broken:
+        """After *step* too, at whose end somebody read what it *shows*, if anything."""
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+
+
+def memory(claim: Claim, stepping: Stepping, profile: str | None) -> Memory:
+    """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
+    match claim:
+        case Always() | Never() | Reachable():
+            return Passing(claim, stepping)
+        case Idempotent():
+            return Repeating(claim, stepping)
+        case LeadsTo():
+            return Owing(claim, stepping)
+        case Follows():
+            return Following(claim, stepping, profile)
+        case Refines():
+            return Resembling(claim, stepping, profile)
+        case MatchesDiagram():
+            message = "a drawing is compared with a machine; an implementation draws nothing"
+            raise ValueError(message)
+
+
+def parts(claim: Claim) -> tuple[Claim, ...]:
+    """Claims of one sequence each that together make *claim*."""
+    match claim:
+        case Always(conditions=conditions):
+            return tuple(replace(claim, conditions=(each,)) for each in conditions)
+        case Never(sequences=sequences) | Reachable(sequences=sequences):
+            return tuple(replace(claim, sequences=(each,)) for each in sequences)
+        case _:
+            return (claim,)
+
+
+class Passing:
+    """How many conditions of each sequence have held; for what is reachable, having held all of them is no harm."""
+
+    everywhere = False
+
+    def __init__(self, claim: Always | Never | Reachable, stepping: Stepping) -> None:
+        sequences = breaches(claim) if isinstance(claim, Always) else claim.sequences
+        until = claim.until if isinstance(claim, Never) else None
+        self._breaks = not isinstance(claim, Reachable)
+        self._automata = tuple(through(each, until, stepping) for each in sequences)
+        self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
+        self.texts = tuple(" then ".join(said.text for said in each) for each in sequences)
+
+    def _trigger(
+        self, claim: Always | Never | Reachable, last: Said, stepping: Stepping
+    ) -> Callable[[Instant], bool] | None:
+        """What an instant must be like to be worth a look; ``None`` if any is."""
+        trigger: Condition | None = None
+        if isinstance(claim, Always):
+            trigger = claim.when.means if claim.when else None
+        elif isinstance(last.means, All):
+            trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
+        return holds(trigger, stepping.table) if trigger else None
+
+    @property
+    def start(self) -> Progress | Broken:
+        """After the first instant."""
+        return self._advanced(self.anew, [self._automata[0].steps.beginning])
+
+    @property
+    def anew(self) -> Progress:
+        """Where nothing is known of what was before."""
+        return (0,) * len(self._automata)
+
+    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+        """After *step* too."""
+        return self._advanced(progress, step.instants)
+
+    def _advanced(self, progress: Progress, instants: Iterable[Instant]) -> Progress | Broken:
+        instants = tuple(instants)
+        held = tuple(
+            now if now == DONE else automaton.advance(now, instants)
+            for now, automaton in zip(progress, self._automata, strict=True)
+        )
+        return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+        for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
+            if not self._breaks:
+                if held != DONE and automaton.advance(held, step.instants) == DONE:
+                    return True
+            elif held == len(automaton.conditions) - 1 and (asked is None or any(map(asked, step.instants))):
+                return True
+        return False
+
+
+class Repeating:
+    """The calls of which the next step may be the second."""
+
+    everywhere = False
+    anew: Progress = ()
+    start: Progress = ()
+
+    def __init__(self, claim: Idempotent, stepping: Stepping) -> None:
+        self._automaton = twice(claim, stepping)
+        self.texts = (f"{claim.event} then {claim.event}",)
+
+    def _nodes(self, progress: Progress) -> list[Node]:
+        parts = [progress[index : index + len(Node._fields)] for index in range(0, len(progress), len(Node._fields))]
+        return [Node(state, calls, bool(going), between) for state, calls, going, between in parts]
+
+    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+        """After *step* too."""
+        found: set[Node] = set()
+        for node in (Node(step.instants[0].source), *self._nodes(progress)):
+            for edge in self._automaton.taken(node, step):
+                if edge.found:
+                    return Broken()
+                if edge.to.going or edge.to.calls:
+                    found.add(edge.to)
+        return tuple(int(part) for node in sorted(found) for part in node)
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+        return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
+
+
+class Owing:
+    """Whether the target is due.  No run without an end is ever seen, so nothing breaks here."""
+
+    everywhere = False
+    anew: Progress = (0,)
+
+    def __init__(self, claim: LeadsTo, stepping: Stepping) -> None:
+        self.waiting = Waiting(claim, stepping)
+        self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
+
+    @property
+    def start(self) -> Progress:
+        """After the first instant."""
+        return (int(self.waiting.due(due=False, instants=[self.waiting.steps.beginning])),)
+
+    def after(self, progress: Progress, step: Step, _shows: str) -> Progress:
+        """After *step* too."""
+        return (int(self.waiting.due(due=bool(progress[0]), instants=step.instants)),)
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+        return any(self.after(progress, step, "")) or any(progress)
+
+
+class Following:
+    """The belief about the other machine, which hears outputs as its events."""
+
+    everywhere = False
+
+    def __init__(self, claim: Follows, stepping: Stepping, profile: str | None) -> None:
+        self._listener = listener(own(stepping.table), tabulate(alike(claim.other, profile)))
+        self.start: Progress = (self._listener.believing.initial,)
+        self.anew: Progress = (self._listener.believing.everything,)
+        self.texts = (f"is a run of {claim.other.name}",)
+
+    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+        """After *step* too."""
+        if progress == GIVEN_UP:
+            return GIVEN_UP
+        try:
+            belief = self._listener.after(progress[0], step)
+        except TooManyError:
+            return GIVEN_UP
+        return (belief,) if belief >= 0 else Broken()
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+        known = self._listener.believing.dynamics.names
+        return progress != GIVEN_UP and any(event in known for event in self._listener.heard(step))
+
+
+class Resembling:
+    """The belief about a machine that allows all that can be seen, and the rows of the calls in progress."""
+
+    everywhere = True
+    anew = GIVEN_UP
+
+    def __init__(self, claim: Refines, stepping: Stepping, profile: str | None) -> None:
+        self._table = own(stepping.table)
+        self._believing = believing(self._table, tabulate(alike(claim.other, profile)))
+        self._overlap = claim.overlap
+        self.start: Progress = (self._believing.initial,)
+        self.texts = (f"is allowed by {claim.other.name}",)
+
+    def after(self, progress: Progress, step: Step, shows: str) -> Progress | Broken:
+        """After *step* too."""
+        belief, *calls = progress
+        event = self._table.rows[step.row].event
+        if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
+            return GIVEN_UP
+        seen = [Observation(event=self._believing.called(event))] if event.kind == "signal" else []
+        if event.kind == "call":
+            if not self._table.rows[step.row].ends:
+                seen.append(Observation(event=self._believing.called(event), phase="request"))
+                calls.append(step.row)
+            if self._call(step) not in calls or len(calls) > max(1, self._overlap):
+                return GIVEN_UP
+            if not step.way.begins:
+                calls.remove(self._call(step))
+                seen.append(self._ended(step))
+        if event.interrupts:
+            events = [self._table.rows[call].event for call in calls]
+            seen += [Observation(event=self._believing.called(each), phase="lost") for each in events]
+            calls.clear()
+        if shows:
+            seen.append(Observation(shows=shows))
+        return self._believed(belief, seen, calls)
+
+    def _call(self, step: Step) -> int:
+        """The row of the call that *step* belongs to."""
+        return self._table.row[self._table.rows[step.row].event.name]
+
+    def _ended(self, step: Step) -> Observation:
+        """What is seen of a call that ends: of one that was displaced nobody can say what it replies."""
+        row = self._table.rows[step.row]
+        name = self._believing.called(row.event)
+        if row.ends and not self._table.step(step.instants[0].source, row.index):
+            return Observation(event=name, phase="lost")
+        return Observation(event=name, phase="reply", reply=step.taken.reply)
+
+    def _believed(self, belief: int, seen: Iterable[Observation], calls: Iterable[int]) -> Progress | Broken:
+        try:
+            for each in seen:
+                belief = self._believing.after(belief, each)
+                if belief < 0:
+                    return Broken()
+        except TooManyError:
+            return GIVEN_UP
+        return (belief, *sorted(calls))
+
+    def asks(self, progress: Progress, step: Step) -> bool:
+        """Whether *step* puts the property to the test."""
+        event = self._table.rows[step.row].event
+        known = self._believing.dynamics.names
+        return progress != GIVEN_UP and event.kind != "hidden" and self._believing.called(event) in known

@@ -1,0 +1,55 @@
+"""The pytest plugin: model and property files as tests, in a repository that asks for it.
+
+Asking is a table ``[tool.fsm]`` in ``pyproject.toml``, or one of the options.
+Then the files of ``models/*.toml`` and ``properties/*.toml`` are collected
+where pytest looks: ``pytest models properties`` runs them.  Elsewhere nothing
+is collected, and nothing but this module is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fsm.pytest_plugin.settings import SETTINGS, settings, systems
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+FOLDERS: Final = ("models", "properties")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of ``fsm``."""
+    group = parser.getgroup("fsm", "lifecycle specifications (fsm)")
+    group.addoption(
+        "--fsm",
+        action="store_true",
+        help="Collect models/*.toml and properties/*.toml, as a table [tool.fsm] in pyproject.toml also asks.",
+    )
+    group.addoption(
+        "--fsm-system",
+        action="append",
+        default=[],
+        metavar="[MODEL=]SYSTEM",
+        help="What to test: reference, python:MODULE:FACTORY, exec:COMMAND or model:MODEL; of one model, or of all.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find out whether this repository asks for it."""
+    config.stash[SETTINGS] = settings(config)
+    systems(config)  # which refuses what it does not understand
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The tests of a model or property file."""
+    asked = parent.config.stash[SETTINGS]
+    if asked is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
+        return None
+    from fsm.pytest_plugin import collection  # noqa: PLC0415  (nobody else pays for the engines)
+
+    kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
+    found: pytest.Collector = kind.from_parent(parent, path=file_path)
+    return found

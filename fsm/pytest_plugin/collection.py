@@ -1,0 +1,209 @@
+"""What pytest collects of model and property files."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fsm.checker import check, counted
+from fsm.checker.instants import Stepping
+from fsm.conformance.lookup import find
+from fsm.conformance.property_tests import keep
+from fsm.conformance.suite import run
+from fsm.errors import InputError
+from fsm.language.build import under
+from fsm.library import load, specification
+from fsm.machine.table import tabulate
+from fsm.property.claims import NO_PROFILE
+from fsm.property.evidence import Examined
+from fsm.property_monitor import untestable
+from fsm.pytest_plugin.settings import systems
+from fsm.report import Answer, check_report, conformance_report
+from fsm.report.failures import told
+from fsm.report.layout import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine import Machine
+    from fsm.property.claims import Property, Specification
+
+WIDTH = 100
+"""Columns of what is told of a failure."""
+
+
+class _FailedError(Exception):
+    """A test of ours failed, and this is why: words that pytest is to print as they are."""
+
+
+class _Item(pytest.Item):
+    """One question about a file."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  (as pytest has it)
+        """What went wrong: our own words, without a traceback."""
+        if isinstance(excinfo.value, _FailedError | InputError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *args, **kwargs)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Where it stands, and what it is called."""
+        return self.path, None, self.name
+
+
+class ModelFile(pytest.File):
+    """A model: that it is well formed, and that the system that is named for it conforms."""
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine, built."""
+        return load(str(self.path))
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """The questions about this file."""
+        yield WellFormed.from_parent(self, name="well-formed")
+        named = systems(self.config)
+        system = named.get(self.path.stem, named.get("", ""))
+        if system:
+            yield Conforms.from_parent(self, name=f"conforms[{system}]", system=system)
+
+
+class WellFormed(_Item):
+    """The model can be read, and means something."""
+
+    parent: ModelFile
+
+    def runtest(self) -> None:
+        """Build it."""
+        _ = self.parent.machine
+
+
+class Conforms(_Item):
+    """A system takes the test of the model."""
+
+    parent: ModelFile
+
+    def __init__(self, *, system: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*system* is to be tested."""
+        super().__init__(**others)
+        self.system = system
+
+    def runtest(self) -> None:
+        """Test it, and fail with everything that is not legal."""
+        machine = self.parent.machine
+        tested = run(machine, find(self.system, machine), name=self.system)
+        if conformance_report.answer(tested, "observed") is not Answer.HOLDS:
+            raise _FailedError(conformance_report.text(tested, width=WIDTH))
+
+
+class PropertyFile(pytest.File):
+    """The properties of a machine: that each is as stated, and that the machine has the size that is expected."""
+
+    _last: tuple[str | None, Stepping] | None = None
+
+    @cached_property
+    def specification(self) -> Specification:
+        """What is stated."""
+        return specification(str(self.path))
+
+    def stepping(self, profile: str | None) -> Stepping:
+        """The steps of the machine under *profile*; those of the last profile asked for are kept."""
+        if self._last is None or self._last[0] != profile:
+            machine = self.specification.machine
+            self._last = profile, Stepping(tabulate(under(machine, profile) if profile else machine))
+        return self._last[1]
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """The questions about this file; one that fails where it is not well formed."""
+        try:
+            stated = self.specification
+        except InputError:
+            yield Stated.from_parent(self, name="well-formed")
+            return
+        for profile in (None, *stated.machine.profiles):
+            suffix = f"[{profile}]" if profile else ""
+            if (profile or NO_PROFILE) in stated.expect:
+                yield Sized.from_parent(self, name=f"size{suffix}", profile=profile)
+            for each in stated.properties:
+                yield Proved.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
+        named = systems(self.config)
+        system = named.get(stated.machine.name, named.get("", ""))
+        for each in stated.properties if system else ():
+            # What the machine is known not to have is nothing to ask of others.
+            if not untestable(each) and each.expected(None) is None:
+                yield Tested.from_parent(self, name=f"{each.name}[{system}]", stated=each, system=system)
+
+
+class Stated(_Item):
+    """A property file can be read, and means something."""
+
+    parent: PropertyFile
+
+    def runtest(self) -> None:
+        """Read it."""
+        _ = self.parent.specification
+
+
+class _OfProfile(_Item):
+    parent: PropertyFile
+
+    def __init__(self, *, profile: str | None, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        super().__init__(**others)
+        self.profile = profile
+
+    def examined(self, *properties: Property) -> Examined:
+        """The size of the machine, and what is concluded on *properties*."""
+        stepping = self.parent.stepping(self.profile)
+        stated = self.parent.specification
+        return Examined(
+            machine=stated.machine,
+            profile=self.profile,
+            counts=counted(stepping.table),
+            expected=None if properties else stated.expect.get(self.profile or NO_PROFILE),
+            checked=tuple(check(each, stepping, profile=self.profile) for each in properties),
+        )
+
+
+class Sized(_OfProfile):
+    """The machine has as many states and transitions, and is as deep, as is expected."""
+
+    def runtest(self) -> None:
+        """Count them."""
+        examined = self.examined()
+        if examined.resized:
+            raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
+
+
+class Proved(_OfProfile):
+    """A property is proved, or fails as it is known to."""
+
+    def __init__(self, *, stated: Property, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*stated* is to be decided."""
+        super().__init__(**others)
+        self.stated = stated
+
+    def runtest(self) -> None:
+        """Decide it."""
+        examined = self.examined(self.stated)
+        if check_report.answer([examined]) is not Answer.HOLDS:
+            raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
+
+
+class Tested(_Item):
+    """A system has the property, as far as tests show."""
+
+    parent: PropertyFile
+
+    def __init__(self, *, stated: Property, system: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*system* is to be tested for *stated*."""
+        super().__init__(**others)
+        self.stated = stated
+        self.system = system
+
+    def runtest(self) -> None:
+        """Test it."""
+        machine = self.parent.specification.machine
+        kept = keep(machine, self.stated, find(self.system, machine))
+        if kept.failure is not None:
+            raise _FailedError(told(kept.failure, width=WIDTH))

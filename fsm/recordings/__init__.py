@@ -1,0 +1,205 @@
+"""From files to traces: what kind of recording a file is, and its observations.
+
+Four kinds are told apart by their first line that fits one: a containerd log
+in any of its forms, CRI calls seen by a client, NRI events seen by a plugin,
+and the project's own trace format.  Lines that fit nothing are counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from fsm.recordings import containerd_log, cri_calls, json_lines, nri_events
+from fsm.recordings.line_reader import Lines, Piece
+from fsm.recordings.log_entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.trace import Line, Observation
+
+
+class Kind(Enum):
+    """What a file is a recording of."""
+
+    LOG = "containerd log"
+    CALLS = "CRI calls"
+    EVENTS = "NRI events"
+    TOGETHER = "NRI events and calls of one run"
+    TRACE = "trace"
+    NOTHING = "nothing known"
+
+
+class Batch(NamedTuple):
+    """Observations in order, and the line on which each stands."""
+
+    observations: Sequence[Observation]
+    lines: Sequence[int | Line]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """An opened file: its kind, what it shows, and its observations as they are read.
+
+    ``machines`` are those it is judged by unless others are asked for.  It
+    shows the signals ``shown``, ``None`` meaning all, and not those ``hidden``.
+    ``version`` gives, once all is read, the version of containerd that wrote
+    the log.
+    """
+
+    name: str
+    kind: Kind
+    machines: tuple[str, ...]
+    shown: frozenset[str] | None
+    hidden: tuple[str, ...]
+    fresh: bool
+    outputs: bool
+    batches: Iterator[Batch]
+    notes: Counter[str]
+    version: Callable[[], str]
+
+
+class _Sniffed(msgspec.Struct):
+    """The keys that tell recordings apart."""
+
+    trace: int | None = None
+    op: str | None = None
+    ts: int | None = None
+    event: str | None = None
+    entity: str | None = None
+    phase: str | None = None
+
+
+_SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
+
+
+def kind_of(line: bytes) -> Kind:
+    """What *line* is a line of.
+
+    >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
+    <Kind.CALLS: 'CRI calls'>
+    """
+    if entry(line) is not None:  # first of all: containerd's own fields may have any name, "event" and "op" too
+        return Kind.LOG
+    try:
+        found = _SNIFFER.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return Kind.NOTHING
+    if found.trace is not None or found.entity is not None or found.phase is not None:
+        return Kind.TRACE
+    if found.op is not None:
+        return Kind.CALLS
+    if found.event is not None:
+        return Kind.TRACE if found.ts is None else Kind.EVENTS
+    return Kind.NOTHING
+
+
+def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
+    """The recording in the file *name*, ``-`` for standard input.
+
+    ``advanced`` is called with every number of bytes taken from the file.
+    Raises :class:`InputError` if the file cannot be opened.
+    """
+    notes: Counter[str] = Counter()
+    pieces = iter(Lines(name=name, notes=notes, advanced=advanced))
+    head = next(pieces, Piece(first=1, lines=[]))
+    kinds = (kind_of(line) for line in head.lines)
+    kind = next((each for each in kinds if each is not Kind.NOTHING), Kind.NOTHING)
+
+    def rest() -> Iterator[Piece]:
+        yield head
+        yield from pieces
+
+    title = next((found for line in head.lines[:1] if (found := json_lines.header(line))), None)
+    log = containerd_log.Log(notes=notes)
+    match kind:
+        case Kind.CALLS:
+            batches, machines, shown = (
+                _calls(cri_calls.Calls(notes=notes), rest()),
+                ("cri-container", "cri-pod"),
+                cri_calls.SHOWN,
+            )
+        case Kind.EVENTS:
+            batches, machines, shown = (
+                _events(nri_events.Events(notes=notes), rest()),
+                ("plugin-container", "plugin-pod"),
+                nri_events.SHOWN,
+            )
+        case Kind.TRACE:
+            machine = (title.machine,) if title and title.machine else ()
+            trace = json_lines.Trace(notes=notes)
+            return Recording(
+                name=name,
+                kind=kind,
+                machines=machine,
+                shown=None,
+                hidden=title.unseen if title else (),
+                fresh=bool(title and title.fresh),
+                outputs=False,
+                batches=_trace(trace, rest(), skip=title is not None),
+                notes=notes,
+                version=str,
+            )
+        case _:
+            batches, machines, shown = _log(log, rest()), ("container-status", "pod-sandbox"), containerd_log.SHOWN
+    return Recording(
+        name=name,
+        kind=kind,
+        machines=machines,
+        shown=shown,
+        hidden=(),
+        fresh=False,
+        outputs=kind is Kind.EVENTS,
+        batches=batches,
+        notes=notes,
+        version=lambda: log.version,
+    )
+
+
+def _log(log: containerd_log.Log, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found: list[Observation] = []
+        lines: list[int] = []
+        for number, line in enumerate(piece.lines, piece.first):
+            for seen in log.observations(line):
+                found.append(seen)
+                lines.append(number)
+        yield Batch(found, lines)
+
+
+def _calls(recording: cri_calls.Calls, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found = [
+            each
+            for number, line in enumerate(piece.lines, piece.first)
+            if line.strip()
+            for each in recording.observations(line, number)
+        ]
+        yield Batch([seen for _, seen in found], [line for line, _ in found])
+    last = tuple(recording.rest())
+    yield Batch([seen for _, seen in last], [line for line, _ in last])
+
+
+def _events(events: nri_events.Events, pieces: Iterator[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        found = [
+            (number, seen)
+            for number, line in enumerate(piece.lines, piece.first)
+            if line.strip()
+            for seen in events.observations(line)
+        ]
+        yield Batch([seen for _, seen in found], [line for line, _ in found])
+
+
+def _trace(trace: json_lines.Trace, pieces: Iterator[Piece], *, skip: bool) -> Iterator[Batch]:
+    for piece in pieces:
+        lines, first = piece.lines, piece.first
+        if skip and first == 1:
+            lines, first = lines[1:], 2
+        yield Batch(*trace.observations(lines, first))
+    yield Batch(*trace.rest())

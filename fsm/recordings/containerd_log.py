@@ -1,0 +1,251 @@
+"""containerd's own log as a trace: requests, replies, exits, restarts.
+
+A request and its outcome are two lines.  Both are written while the call is
+in progress, so the lines' order bounds the order in which calls acted.  Some
+calls write their request at debug level only; their failures are *answered*
+without a request.  Exits are logged when they are noticed, before the record
+changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from fsm.recordings.error_texts import met, met_nobody, split
+from fsm.recordings.log_entries import Entry, entry
+from fsm.recordings.open_calls import Beginning
+from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
+from fsm.recordings.time_order import WINDOW
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.trace import Phase
+
+RELEVANT: Final = re.compile(
+    rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
+    rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
+    rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
+)
+"""What a line must hold to matter; most do not."""
+
+_CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
+_REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
+_RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
+_RAN: Final = re.compile(r' returns sandbox id "([^"]*)"$')
+_CREATE: Final = re.compile(r'^CreateContainer within sandbox "([^"]*)" for ')
+_CREATED: Final = re.compile(r' returns container id "([^"]*)"$')
+_EXIT: Final = re.compile(
+    r"(?:received (?P<what>(?:sandbox |container |sandbox container )?)exit event|TaskExit event(?P<pod> in podsandbox handler)?)[ {:]*"
+    r"(?:&TaskExit\{)?(?:container_id|sandbox_id|ContainerID):\"?(?P<entity>[0-9a-f]{64})\"?"
+    r"(?:,?\s*(?:id|ID):\"?(?P<process>[^\",\s]*)\"?)?"
+)
+_OOM: Final = re.compile(r"^TaskOOM event (?:&TaskOOM\{)?(?:ContainerID|container_id):\"?([0-9a-f]{64})")
+_SEEN: Final = re.compile(
+    r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
+)
+_SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
+_CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
+_BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
+
+_LOGGED: Final = frozenset(
+    {
+        "StopPodSandbox",
+        "RemovePodSandbox",
+        "StartContainer",
+        "StopContainer",
+        "RemoveContainer",
+        "UpdateContainerResources",
+    }
+)
+"""Calls on an id whose request is written at the same level as their success."""
+
+_UNLOGGED: Final = frozenset(
+    {
+        "ContainerStatus",
+        "PodSandboxStatus",
+        "ReopenContainerLog",
+        "ExecSync",
+        "Exec",
+        "Attach",
+        "PortForward",
+        "ContainerStats",
+        "CheckpointContainer",
+        "UpdatePodSandboxResources",
+    }
+)
+_NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
+_REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
+_FAILED: Final = re.compile(r"^ failed\b")
+
+_DOUBTFUL: Final = 64
+"""Replies before a crash that are doubted: a handler that panics still logs that it returns successfully."""
+
+_LONG: Final = timedelta(microseconds=WINDOW // 1000)
+
+SHOWN: Final = frozenset({"restart"})
+"""The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """Turns the lines of one log into observations."""
+
+    notes: Counter[str] = field(default_factory=Counter)
+    version: str = ""
+    _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
+    _began: datetime | None = None
+    _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _rebooted: bool = False
+    _booting: bool = False
+    _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
+
+    def observations(self, line: bytes) -> Sequence[Observation]:
+        """What *line* says; nothing if it says nothing of a lifecycle."""
+        seen = self._read(line)
+        self._replies.extend(each for each in seen if each.phase == "reply")
+        return seen
+
+    def _read(self, line: bytes) -> Sequence[Observation]:
+        if RELEVANT.search(line) is None:
+            self.notes["lines without a lifecycle event"] += 1
+            return ()
+        found = entry(line)
+        if found is None:
+            return self._framed(line)
+        begun = self._begun(found.at) if self._joiner.beginning else ()
+        seen = self._said(found)
+        if seen is None:
+            self.notes["lines without a lifecycle event"] += 1
+            return begun
+        return [*begun, *seen] if begun else seen
+
+    def _begun(self, at: str) -> Sequence[Observation]:
+        """What is to be forgotten once the log has lasted longer than any call."""
+        now = _time(at)
+        if now is None:
+            return ()
+        self._began = self._began or now
+        past = now - self._began
+        over = past > _LONG and (self._joiner.quiet() or past > 2 * _LONG)
+        return self._joiner.begun() if over else ()
+
+    def _framed(self, line: bytes) -> Sequence[Observation]:
+        """What is not containerd's may still be journald's word on what is missing."""
+        if _SUPPRESSED.search(line):
+            self._asked.clear()
+            self._joiner = Joiner(beginning=Beginning())
+            self._began = None
+            return (Observation(phase="gap"),)
+        if _BOOT.match(line):
+            self._rebooted = True
+            return self._restarted("")
+        if _CRASH.search(line):
+            self.notes["crashes"] += 1
+            doubted = dict.fromkeys((each.entity, each.of) for each in self._replies)
+            return [Observation(entity=entity, of=of, phase="gap") for entity, of in doubted]
+        self.notes["foreign or damaged lines"] += 1
+        return ()
+
+    def _said(self, found: Entry) -> Sequence[Observation] | None:
+        message = found.message
+        if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
+            return self._called(name, call[2], call[3], found)
+        if removed := _REMOVED_POD.match(message):
+            return self._replied("RemovePodSandbox", removed[1], "ok", found)
+        if create := _CREATE.match(message):
+            return self._creating(create, found)
+        if _RUN.match(message):
+            ran = _RAN.search(message)
+            return self._joiner.ran(ran[1], at=found.at) if ran else ()
+        return self._happened(found)
+
+    def _happened(self, found: Entry) -> Sequence[Observation] | None:
+        """Lines about what nobody asked for."""
+        message = found.message
+        if exit_event := _EXIT.search(message):
+            return self._exited(exit_event, found)
+        if oom := _OOM.match(message):
+            return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
+        if sight := _SEEN.match(message):
+            return self._joiner.observations(
+                "ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at
+            )
+        return self._service(found)
+
+    def _service(self, found: Entry) -> Sequence[Observation] | None:
+        """Lines about the daemon as a whole."""
+        if found.message == "starting containerd":
+            self.version = found.version
+            told, self._rebooted, self._booting = self._rebooted, False, True
+            return () if told else self._restarted(found.at)
+        if found.message == "Start recovering state":
+            told, self._rebooted, self._booting = self._rebooted or self._booting, False, False
+            return () if told else self._restarted(found.at)
+        return None
+
+    def _restarted(self, at: str) -> Sequence[Observation]:
+        self._asked.clear()
+        self.notes["restarts"] += 1
+        return self._joiner.restarted(at=at)
+
+    def _called(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
+        if _FAILED.match(rest):
+            return self._replied(name, identity, "", found)
+        if _REPLIED.match(rest):
+            return self._replied(name, identity, "ok", found)
+        self._asked[name, identity] += 1
+        return self._joiner.observations(name, identity, "request", at=found.at)
+
+    def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
+        text = ""
+        if not reply:
+            reply, text = split(found.error) if found.error else ("", "")
+        phase: Phase = "reply"
+        if self._asked[name, identity] > 0:
+            self._asked[name, identity] -= 1
+        elif name in _UNLOGGED:
+            phase = "answered"
+        if self._asked[name, identity] == 0:
+            del self._asked[name, identity]
+        if met_nobody(text):
+            reply = text = ""
+        if phase == "answered" and not reply:
+            return ()
+        where = met(text, pod=name in POD_CALLS)
+        return self._joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)
+
+    def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
+        pod = create[1]
+        created = _CREATED.search(found.message)
+        if created:
+            seen = list(self._replied("CreateContainer", pod, "ok", found))
+            return [*seen, *self._joiner.created(created[1], self._joiner.pod(pod), at=found.at)]
+        if found.message.endswith(" failed"):
+            return self._replied("CreateContainer", pod, "", found)
+        return self._called("CreateContainer", pod, "", found)
+
+    def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
+        entity, process = exit_event["entity"], exit_event["process"]
+        if process and process != entity:
+            return ()  # a process that was run in the container, not its own
+        what = (exit_event["what"] or "").strip()
+        pod = what.startswith("sandbox") or exit_event["pod"] is not None
+        of = POD if pod else CONTAINER if what == "container" else self._joiner.kind(entity)
+        if not of:
+            self.notes["exits of unknown containers or pods"] += 1
+            return ()
+        return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
+
+
+def _time(at: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

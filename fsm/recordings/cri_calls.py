@@ -1,0 +1,138 @@
+"""CRI calls recorded at the client: one JSON line a call, with its interval and its gRPC code.
+
+The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and
+Run the new one), ``pod``, ``start`` and ``end`` in nanoseconds since the
+epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` holds what the
+ContainerStatus call before it showed.
+
+Lines stand in the order of the calls' ends; here each call becomes two
+observations, request and reply, in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fsm.recordings.error_texts import meant, met, met_nobody
+from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
+from fsm.recordings.time_order import Ordering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.trace import Observation, Phase
+
+SHOWN: Final[frozenset[str]] = frozenset()
+"""A client sees no signals."""
+
+LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
+"""Codes after which the runtime may still be at it: the client gave up, or lost the connection."""
+
+_READS: Final = 1_024
+"""Status calls whose interval is remembered for the line that tells what they showed."""
+
+
+class Call(msgspec.Struct, gc=False):
+    """One line of a recording."""
+
+    op: str
+    id: str = ""
+    pod: str = ""
+    start: int | None = None
+    end: int | None = None
+    code: str = ""
+    detail: str = ""
+    state: str = ""
+
+
+class _Point(msgspec.Struct, gc=False):
+    """One end of a call: its request or its reply."""
+
+    call: Call
+    line: int
+    asks: bool
+
+
+_DECODER: Final = msgspec.json.Decoder(Call)
+
+
+@dataclass(slots=True, kw_only=True)
+class Calls:
+    """Turns the lines of one recording into observations, in the order of time."""
+
+    notes: Counter[str] = field(default_factory=Counter)
+    _joiner: Joiner = field(default_factory=Joiner)
+    _points: Ordering[_Point] = field(default_factory=Ordering)
+    _reads: deque[Call] = field(default_factory=lambda: deque(maxlen=_READS))
+    _latest: int = 0
+
+    def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
+        """What is settled once *line* is read, each with the number of its line."""
+        try:
+            call = _DECODER.decode(line)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            self.notes["foreign or damaged lines"] += 1
+            return
+        if met_nobody(call.detail):
+            self.notes["calls that reached nobody"] += 1
+            return
+        if call.op == "status":
+            read = self._read(call)
+            start = call.start if call.start is not None else self._latest
+            call.op, call.code = "ContainerStatus", "OK"
+            call.start, call.end = (read.start, read.end) if read else (start, max(start, self._latest))
+        elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
+            self.notes["calls without a lifecycle"] += 1
+            return
+        elif call.op == "ContainerStatus" and call.code == "OK":
+            self._reads.append(call)
+        start = call.start if call.start is not None else self._latest
+        end = max(start, call.end) if call.end is not None else max(start, self._latest)
+        self._latest = max(self._latest, end)
+        self._points.add(start, _Point(call, number, asks=True))
+        self._points.add(end, _Point(call, number, asks=False))
+        yield from self._settled(self._points.settled())
+
+    def _read(self, shown: Call) -> Call | None:
+        """The status call whose answer *shown* tells; it may have shortened the id."""
+        for read in reversed(self._reads):
+            if read.id and shown.id.startswith(read.id):
+                self._reads.remove(read)
+                return read
+        return None
+
+    def rest(self) -> Iterator[tuple[int, Observation]]:
+        """What is settled once there are no more lines."""
+        yield from self._settled(self._points.rest())
+
+    def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int, Observation]]:
+        for point in points:
+            for seen in self._request(point.call) if point.asks else self._reply(point.call):
+                yield point.line, seen
+
+    def _request(self, call: Call) -> Iterable[Observation]:
+        if call.op == "RunPodSandbox":
+            return ()
+        identity = call.pod if call.op == "CreateContainer" else call.id
+        return self._joiner.observations(call.op, identity, "request", at=call.start)
+
+    def _reply(self, call: Call) -> Iterable[Observation]:
+        ok = call.code == "OK"
+        if call.op == "RunPodSandbox":
+            return self._joiner.ran(call.id, at=call.end) if ok and call.id else ()
+        creates = call.op == "CreateContainer"
+        identity = call.pod if creates else call.id
+        code = meant(call.code, call.detail)
+        phase: Phase = "lost" if code in LOST else "reply"
+        state = call.state or met(call.detail, pod=call.op in POD_CALLS)
+        reply = "ok" if ok else code
+        seen = self._joiner.observations(
+            call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
+        )
+        if creates and ok and call.id:
+            return [*seen, *self._joiner.created(call.id, self._joiner.pod(call.pod), at=call.end)]
+        return seen

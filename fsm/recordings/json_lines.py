@@ -1,0 +1,125 @@
+"""The project's own trace format: JSON lines, one observation each.
+
+``docs/trace-format.md`` describes the fields.  A first line with the key
+``trace`` is a header: which machine, and what the trace shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from fsm.recordings.time_order import Ordering
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a trace, where there is one.
+
+    ``unseen`` names signals that happen without an observation; ``fresh``
+    says that every entity starts in the initial state.
+    """
+
+    trace: Literal[1]
+    machine: str = ""
+    fresh: bool = False
+    unseen: tuple[str, ...] = ()
+
+
+_DECODER: Final = msgspec.json.Decoder(Observation)
+_HEADER: Final = msgspec.json.Decoder(Header)
+_DAMAGE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def header(line: bytes) -> Header | None:
+    """The header, if *line* is one."""
+    try:
+        return _HEADER.decode(line)
+    except _DAMAGE:
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """Turns the lines of one trace into observations."""
+
+    notes: Counter[str] = field(default_factory=Counter)
+    _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
+    _timed: bool = False
+    _latest: int = 0
+
+    def observations(self, lines: Sequence[bytes], first: int) -> tuple[Sequence[Observation], Sequence[int]]:
+        """What *lines*, of which the first has the number *first*, say, and on which line each."""
+        found: Sequence[Observation]
+        numbers: Sequence[int] = range(first, first + len(lines))
+        data = b"\n".join(lines)
+        try:
+            found = _DECODER.decode_lines(data)
+        except _DAMAGE:
+            found = ()
+        if len(found) != len(lines):
+            found, numbers = self._one_by_one(lines, first)
+        if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
+            return self._in_order(found, numbers)
+        return found, numbers
+
+    def _one_by_one(self, lines: Sequence[bytes], first: int) -> tuple[list[Observation], list[int]]:
+        found, numbers = [], []
+        for number, line in enumerate(lines, first):
+            if not line.strip() or header(line) is not None:
+                continue
+            try:
+                found.append(_DECODER.decode(line))
+            except _DAMAGE:
+                self.notes["foreign or damaged lines"] += 1
+                continue
+            numbers.append(number)
+        return found, numbers
+
+    def _in_order(
+        self, found: Sequence[Observation], numbers: Sequence[int]
+    ) -> tuple[Sequence[Observation], Sequence[int]]:
+        """Calls with an interval as two points, all points in the order of time."""
+        self._timed = True
+        for seen, number in zip(found, numbers, strict=True):
+            if seen.start is not None and seen.end is not None and seen.event:
+                replace = msgspec.structs.replace
+                ask = replace(seen, phase="request", reply="", shows="", met="", emits=None, start=None, end=None)
+                self._late.add(seen.start, (number, ask))
+                self._late.add(max(seen.start, seen.end), (number, replace(seen, phase="reply", start=None, end=None)))
+                self._latest = max(self._latest, seen.end)
+            else:
+                at = nanoseconds(seen.at)
+                self._latest = self._latest if at is None else max(self._latest, at)
+                self._late.add(self._latest if at is None else at, (number, seen))
+        settled = tuple(self._late.settled())
+        return [seen for _, seen in settled], [number for number, _ in settled]
+
+    def rest(self) -> tuple[Sequence[Observation], Sequence[int]]:
+        """What is settled once there are no more lines."""
+        settled = tuple(self._late.rest())
+        return [seen for _, seen in settled], [number for number, _ in settled]
+
+
+def nanoseconds(at: int | str | None) -> int | None:
+    """*at* since the epoch; ``None`` where it cannot be told.
+
+    >>> nanoseconds("1970-01-01T00:00:01Z")
+    1000000000
+    """
+    if not isinstance(at, str):
+        return at
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000) * 1_000

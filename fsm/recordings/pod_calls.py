@@ -1,0 +1,372 @@
+"""What a call on a pod does to its containers, and whom a shortened id means.
+
+StopPodSandbox stops the containers of the pod, RemovePodSandbox removes them,
+and no line of a log says so container by container.  Here the two are joined:
+from calls on pods and containers come observations of each, in order.
+
+A container whose creation nobody recorded may belong to any pod whose start
+nobody recorded either; such a pod's calls *may* then have reached it.  So may
+calls on a pod that overlap with a creation in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fsm.recordings.error_texts import ABSENT
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from fsm.recordings.open_calls import Beginning
+    from fsm.trace import Phase
+
+CONTAINER: Final = "container"
+POD: Final = "pod"
+
+POD_CALLS: Final = frozenset(  # CreateContainer names the pod; the container has no id yet
+    {
+        "RunPodSandbox",
+        "StopPodSandbox",
+        "RemovePodSandbox",
+        "PodSandboxStatus",
+        "PortForward",
+        "UpdatePodSandboxResources",
+        "CreateContainer",
+    }
+)
+CONTAINER_CALLS: Final = frozenset(
+    {
+        "StartContainer",
+        "StopContainer",
+        "RemoveContainer",
+        "ContainerStatus",
+        "UpdateContainerResources",
+        "ReopenContainerLog",
+        "ExecSync",
+        "Exec",
+        "Attach",
+        "ContainerStats",
+        "CheckpointContainer",
+    }
+)
+_INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
+_FULL: Final = re.compile(r"[0-9a-f]{64}")
+
+STRANGERS: Final = 65_536
+"""Containers and pods of unrecorded origin that are kept apart; the oldest are forgotten first."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reached:
+    """A call in progress on a pod: the containers it certainly reaches, and those it may reach."""
+
+    call: str
+    certain: tuple[str, ...]
+    perhaps: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Joiner:
+    """Follows who belongs to whom, and turns calls into observations.
+
+    ``beginning`` is there while calls may be in progress whose requests stand
+    before the recording's first line.
+    """
+
+    beginning: Beginning | None = None
+    _pod_of: dict[str, str] = field(default_factory=dict)
+    _containers: dict[str, dict[str, None]] = field(default_factory=dict)
+    _whole: set[str] = field(default_factory=set)
+    _strangers: dict[str, OrderedDict[str, int]] = field(
+        default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
+    )
+    _reached: dict[str, list[_Reached]] = field(default_factory=dict)
+    _removed: dict[str, OrderedDict[str, None]] = field(
+        default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
+    )
+    _creating: dict[str, list[int]] = field(default_factory=dict)
+    _leaks: dict[str, int] = field(default_factory=dict)
+    _met: int = 0
+    _overlapped: dict[str, list[str]] = field(default_factory=dict)
+    _anonymous: int = 0
+
+    def kind(self, identity: str) -> str:
+        """Whether *identity* is a container or a pod, as far as is known."""
+        if identity in self._containers or identity in self._strangers[POD]:
+            return POD
+        return CONTAINER if identity in self._pod_of or identity in self._strangers[CONTAINER] else ""
+
+    def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
+        """The full ids that *identity* may stand for, and whether it is certain that it stands for one of them.
+
+        Every call takes an unambiguous beginning of an id for the id.  What is
+        unambiguous to the runtime need not be so here: of some we do not know
+        that they exist, of others that they do not exist any more.
+        """
+        if _FULL.fullmatch(identity):
+            return (identity,), True
+        known = self._pod_of if of == CONTAINER else self._containers
+        mine = tuple(each for each in known if each.startswith(identity))
+        strangers = tuple(each for each in self._strangers[of] if each.startswith(identity) and each not in known)
+        return (*mine, *strangers), len(mine) == 1 and not strangers
+
+    def observations(
+        self,
+        call: str,
+        identity: str,
+        phase: Phase,
+        *,
+        reply: str = "",
+        met: str = "",
+        detail: str = "",
+        at: int | str | None = None,
+    ) -> list[Observation]:
+        """What the *phase* of *call* on *identity* says of everybody concerned."""
+        of = POD if call in POD_CALLS else CONTAINER
+        if not identity:
+            return []
+        meant, certain = self._meant(identity, of)
+        vague = self._vague(Observation(entity=identity, of=of, event=call, phase=phase, at=at), meant)
+        if certain:
+            seen = Observation(
+                entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at
+            )
+            return [*vague, *self._of(seen)]
+        # An id that may stand for several, or for nobody known: its reply is
+        # judged by itself, and whether the call was on one of them nobody knows.
+        found = vague
+        if phase in {"reply", "answered"} and reply:
+            self._anonymous += 1
+            name = f"{identity} ({self._anonymous})"
+            found.append(
+                Observation(
+                    entity=name, of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at
+                )
+            )
+        if phase != "answered":
+            for each in meant:
+                found += self._of(Observation(entity=each, of=of, event=call, phase=phase, at=at))
+        return found
+
+    def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
+        """What *seen* may mean for containers if it is of a pod that nobody named in full."""
+        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self._reached):
+            return []
+        return [*self._before(seen), *self._after(seen)]
+
+    def _of(self, seen: Observation) -> list[Observation]:
+        """*seen*, and what it means for the containers of the pod that it is about."""
+        if seen.of == POD:
+            if seen.event == "CreateContainer":
+                self._creates(seen)
+            met = [] if seen.entity in self._containers else self._meet(seen)
+            return [*met, *self._before(seen), *self._certain(seen, seen.entity), *self._after(seen)]
+        pod = self._pod_of.get(seen.entity, "")
+        if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
+            self._forget(seen.entity)
+            return self._certain(seen, pod)
+        met = [] if pod else self._meet(seen)
+        return [*met, *self._certain(seen, pod)]
+
+    def _closed(self, pod: str) -> bool:
+        """Whether all containers of *pod* are known, if only because it was removed."""
+        return pod in self._whole or pod in self._removed[POD]
+
+    def _doubtful(self, pod: str) -> bool:
+        """Whether *pod* and its containers may be older than the recording, and calls in progress that are not in it."""
+        return self.beginning is not None and not self._closed(pod)
+
+    def _certain(self, seen: Observation, pod: str) -> list[Observation]:
+        """*seen*, unless its entity may be older than the recording: then what is certain of it."""
+        return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
+
+    def _meet(self, seen: Observation) -> list[Observation]:
+        """Remember somebody of unrecorded origin, as long as there may be such a one; the calls that may reach it."""
+        strangers = self._strangers[seen.of]
+        if seen.entity in self._removed[seen.of]:
+            return []
+        if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
+            strangers.pop(seen.entity, None)
+            return []
+        found: list[Observation] = []
+        if seen.of == CONTAINER and seen.entity not in strangers:
+            for pod in self._reached:
+                if pod in self._leaks or (self.beginning is None and not self._closed(pod)):
+                    found += self._joins(seen.entity, pod, at=seen.at)
+        self._stranger(seen.entity, seen.of)
+        return found
+
+    def _stranger(self, identity: str, of: str) -> None:
+        strangers = self._strangers[of]
+        self._met += 1
+        strangers.setdefault(identity, self._met)
+        strangers.move_to_end(identity)
+        if len(strangers) > STRANGERS:
+            strangers.popitem(last=False)
+
+    def _candidates(self, pod: str) -> tuple[str, ...]:
+        """Containers of unrecorded origin that may belong to *pod*."""
+        since = self._leaks.get(pod) if self._closed(pod) else 0
+        if since is None:
+            return ()
+        return tuple(each for each, met in self._strangers[CONTAINER].items() if met > since)
+
+    def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
+        """The requests of calls in progress on *pod* that *container* may have come too late for."""
+        found: list[Observation] = []
+        for reached in self._reached.get(pod, ()):
+            reached.perhaps = (*reached.perhaps, container)
+            found += _inner(reached.call, (container,), "request", at=at)
+        return found
+
+    def _creates(self, seen: Observation) -> None:
+        """Count the creations in progress in a pod."""
+        pod = seen.entity
+        if seen.phase == "request":
+            self._creating.setdefault(pod, []).append(self._met)
+            return
+        met = self._creating.get(pod) or [self._met]
+        if seen.phase == "lost":
+            self._leaks.setdefault(pod, met[0])  # there may be a container whose id nobody told
+        del met[0]
+        if not met:
+            self._creating.pop(pod, None)
+            if seen.reply != "ok":
+                self._overlapped.pop(pod, None)
+
+    def pod(self, identity: str) -> str:
+        """The full id of the pod that *identity* stands for; empty if that is not certain."""
+        meant, certain = self._meant(identity, POD)
+        return meant[0] if certain else ""
+
+    def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        """A container came to be; calls in progress on its pod may reach it.
+
+        *pod* is empty where it cannot be told which one it is.
+        """
+        if pod:
+            self._pod_of[container] = pod
+            self._containers.setdefault(pod, {})[container] = None
+        else:
+            self._stranger(container, CONTAINER)
+        seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
+        if self._doubtful(pod):
+            return seen
+        seen += self._joins(container, pod, at=at)
+        for call in self._overlapped.get(pod, ()):
+            seen += _inner(call, (container,), "request", at=at)
+            seen += _inner(call, (container,), "reply", at=at)
+        if pod not in self._creating:
+            self._overlapped.pop(pod, None)
+        return seen
+
+    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        """A pod came to be: all its containers will be known."""
+        self._containers.setdefault(pod, {})
+        self._whole.add(pod)
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
+
+    def restarted(self, *, at: int | str | None = None) -> list[Observation]:
+        """The runtime starts again: nobody waits for a reply any more."""
+        self.beginning = None
+        for pod, met in self._creating.items():
+            self._leaks.setdefault(pod, met[0])
+        self._reached.clear()
+        self._creating.clear()
+        self._overlapped.clear()
+        return [Observation(event="restart", at=at)]
+
+    def quiet(self) -> bool:
+        """Whether no call is in progress on anybody who may be older than the recording."""
+        return all(map(self._closed, self._reached)) and (self.beginning is None or self.beginning.quiet())
+
+    def begun(self) -> list[Observation]:
+        """No call is in progress any more whose request was not recorded."""
+        found = self.beginning.over() if self.beginning is not None else []
+        self.beginning = None
+        for pod, calls in self._reached.items():
+            if not self._closed(pod):
+                for reached in calls:
+                    reached.perhaps = self._reach(pod)
+                    found += _inner(reached.call, reached.perhaps, "request", at=None)
+        return found
+
+    def _reach(self, pod: str) -> tuple[str, ...]:
+        """The containers that are in *pod*, or may be."""
+        return (*self._containers.get(pod, ()), *self._candidates(pod))
+
+    def _forget(self, container: str) -> None:
+        self._gone(container, CONTAINER)
+        self._strangers[CONTAINER].pop(container, None)
+        pod = self._pod_of.pop(container, None)
+        if pod is not None:
+            self._containers.get(pod, {}).pop(container, None)
+
+    def _before(self, seen: Observation) -> list[Observation]:
+        """The requests that a request on a pod makes of its containers."""
+        if seen.event not in _INNER or seen.phase != "request":
+            return []
+        pod = seen.entity
+        doubtful = self._doubtful(pod)
+        mine = () if doubtful else tuple(self._containers.get(pod, ()))
+        others = () if doubtful else self._candidates(pod)
+        self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
+        return _inner(seen.event, (*mine, *others), "request", at=seen.at)
+
+    def _after(self, seen: Observation) -> list[Observation]:
+        """How those requests ended, once the reply on the pod is there."""
+        if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
+            return []
+        pod = seen.entity
+        if pod in self._creating:
+            self._overlapped.setdefault(pod, []).append(seen.event)
+        calls = self._reached.get(pod, [])
+        reached = next((each for each in calls if each.call == seen.event), None)
+        found: list[Observation] = []
+        if reached is None:
+            # Its request was not recorded, or named a pod that was not known yet.
+            reached = _Reached(call=seen.event, certain=(), perhaps=())
+            reach = () if self._doubtful(pod) else self._reach(pod)
+            found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
+        else:
+            calls.remove(reached)
+        if not calls:
+            self._reached.pop(pod, None)
+        ok = seen.reply == "ok"
+        found += _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
+        found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
+        if seen.event == "RemovePodSandbox" and ok:
+            self._pod_is_gone(pod, reached)
+        return found
+
+    def _pod_is_gone(self, pod: str, reached: _Reached) -> None:
+        for each in reached.certain:
+            self._forget(each)
+        for each in self._containers.pop(pod, {}):
+            # Created while its pod was being removed, it may be left without one.
+            self._forget(each)
+            self._stranger(each, CONTAINER)
+            self._removed[CONTAINER].pop(each, None)
+        self._whole.discard(pod)
+        self._leaks.pop(pod, None)
+        self._gone(pod, POD)
+
+    def _gone(self, identity: str, of: str) -> None:
+        removed = self._removed[of]
+        removed[identity] = None
+        if len(removed) > STRANGERS:
+            removed.popitem(last=False)
+
+
+def _inner(
+    call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
+) -> list[Observation]:
+    """What *call* on a pod is for each of the *containers*."""
+    return [
+        Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
+        for each in containers
+        for inner in _INNER[call]
+    ]

@@ -1,0 +1,251 @@
+"""The file that containerd keeps of a container's record: JSON, with a version, in the words of Go's ``encoding/json``.
+
+What containerd 1.6 and 2.1 wrote is read, and written again as the same
+bytes.  Keys are known whatever their case, unknown ones are passed over,
+``null`` says nothing; what follows the object, a number that does not fit its
+field, and every version but :data:`VERSION` are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from fsm.reference.container.record import (
+    CpuGroupAffinity,
+    HugepageLimit,
+    LinuxResources,
+    Record,
+    Resources,
+    Status,
+    WindowsResources,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+VERSION: Final = "v1"
+
+_KEYS: Final = {
+    "pid": "Pid",
+    "created_at": "CreatedAt",
+    "started_at": "StartedAt",
+    "finished_at": "FinishedAt",
+    "exit_code": "ExitCode",
+    "reason": "Reason",
+    "message": "Message",
+    "resources": "Resources",
+    "restore": "Restore",
+}
+"""The fields that are written, in the order of the file.  Within resources, keys are the names of fields."""
+
+_PARTS: Final[Mapping[str, type[Record]]] = {
+    "resources": Resources,
+    "linux": LinuxResources,
+    "windows": WindowsResources,
+    "hugepage_limits": HugepageLimit,
+    "affinity_cpus": CpuGroupAffinity,
+}
+"""What the fields hold that hold records, or lists of them."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used: its path, and what was found in it."""
+
+    def __init__(self, path: str, found: str) -> None:
+        """*found* is wrong with the file at *path*."""
+        super().__init__(f"{path}: {found}" if path else found)
+        self.path = path
+        self.found = found
+
+
+class DamagedError(CheckpointError):
+    """The text is no record."""
+
+
+class UnsupportedVersionError(CheckpointError):
+    """The record is of another version than :data:`VERSION`, or of none."""
+
+
+# -- writing -------------------------------------------------------------------
+
+
+def encode(status: Status) -> bytes:
+    r"""The file for *status*.
+
+    Without ``restore`` it is that of containerd before 2.1.  Raises
+    :class:`ValueError` if some part of *status* has not its type.
+
+    >>> encode(Status(created_at=7, message="exit > 0"))
+    b'{"Version":"v1","Pid":0,"CreatedAt":7,"StartedAt":0,"FinishedAt":0,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
+    """
+    status = status.checked()
+    fields = {key: getattr(status, name) for name, key in _KEYS.items()}
+    if status.restore is None:
+        del fields[_KEYS["restore"]]
+    if status.resources is not None:
+        fields[_KEYS["resources"]] = _part(status.resources)
+    text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
+    return _escaped(text, old=status.restore is None).encode()
+
+
+def _part(part: Record) -> dict[str, object]:
+    """The fields of *part* that say something, in order; maps by key."""
+    return {name: _plain(value) for name, value in part if not (value is None or value in (0, "", [], {}))}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case Record():
+            return _part(value)
+        case list():
+            return [_plain(each) for each in value]
+        case dict():
+            return dict(sorted(value.items()))
+        case _:
+            return value
+
+
+def _escaped(text: str, *, old: bool) -> str:
+    """*text* with what Go writes as escapes, and Python does not; ``old`` is Go before 1.22."""
+    # A backslash always has its partner with it, so that "\\b" is not taken for "\b".
+    return re.sub(r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=old), text)
+
+
+def _escape(found: str, *, old: bool) -> str:
+    if len(found) > 1:
+        return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
+    # Python keeps a byte that is no UTF-8 as half of a pair; Go replaces it.
+    return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
+
+
+# -- reading -------------------------------------------------------------------
+
+
+def decode(data: bytes, path: str = "") -> Status:
+    """The record in *data*; *path* is named in errors.
+
+    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`.  Of a
+    key that comes twice the later one counts.
+
+    >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
+    3
+    >>> decode(b'{"Version":"v2"}', "/run/c1/status")
+    Traceback (most recent call last):
+    fsm.reference.container.checkpoint.UnsupportedVersionError: /run/c1/status: a record of version 'v2'; only 'v1' can be read
+    >>> decode(b'{"Version":"v1","Pid":-1}', "/run/c1/status")
+    Traceback (most recent call last):
+    fsm.reference.container.checkpoint.DamagedError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
+    """
+    found = _parsed(data, path)
+    # To Go null is an object in which nothing stands.
+    found = {} if found is None else found
+    if not isinstance(found, dict):
+        raise DamagedError(path, f"an object was expected, and this is {_short(found)}")
+    version = next(
+        (each for key, each in reversed(found.items()) if _folded(key) == "version" and each is not None), ""
+    )
+    if not isinstance(version, str):
+        raise DamagedError(path, f"Version is {_short(version)}: text was expected")
+    try:
+        status = Status.model_validate(_fields(_KEYS, found))
+    except ValidationError as error:
+        raise DamagedError(path, _told(error)) from error
+    if version != VERSION:
+        what = f"of version {_short(version)}" if version else "without a version"
+        raise UnsupportedVersionError(path, f"a record {what}; only {VERSION!r} can be read")
+    return status
+
+
+def _parsed(data: bytes, path: str) -> Json:
+    if not data.strip():
+        raise DamagedError(path, f"{len(data)} bytes, and no record in them")
+    # A byte that is no UTF-8 becomes half of a pair, and goes the way of those that are written as escapes.
+    text = data.decode(errors="surrogateescape")
+    try:
+        return _whole(json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number))
+    except json.JSONDecodeError as error:
+        at = len(text[: error.pos].encode(errors="surrogateescape"))
+        raise DamagedError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
+    except ValueError as error:
+        raise DamagedError(path, f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise DamagedError(path, "nested too deep") from error
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        found.pop(key, None)  # so that it stands where it comes last
+        found[key] = value
+    return found
+
+
+def _integer(digits: str) -> int | float:
+    longest = 20  # of what any field can hold; what is longer need not be exact
+    return int(digits) if len(digits) <= longest else float(digits)
+
+
+def _no_number(word: str) -> None:
+    message = f"{word} is no number"
+    raise ValueError(message)
+
+
+def _whole(value: Json) -> Json:
+    """*value* with the sign that Go puts for half of a pair."""
+    match value:
+        case str():
+            return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
+        case list():
+            return [_whole(each) for each in value]
+        case dict():
+            return {re.sub(r"[\ud800-\udfff]", "\ufffd", key): _whole(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _folded(key: str) -> str:
+    """*key* as keys are compared: without case, letter by letter."""
+    return "".join(letter.casefold() if len(letter.casefold()) == 1 else letter for letter in key)
+
+
+def _fields(keys: Mapping[str, str], found: dict[str, Json]) -> dict[str, object]:
+    """What *found* says of the fields whose *keys* are known."""
+    names = {_folded(key): name for name, key in keys.items()}
+    fields: dict[str, object] = {}
+    for key, value in found.items():
+        name = names.get(_folded(key))
+        if name is not None and value is not None:
+            fields[name] = _of(_PARTS.get(name), value)
+    return fields
+
+
+def _of(part: type[Record] | None, value: Json) -> object:
+    match value:
+        case dict() if part:
+            return _fields({name: name for name in part.model_fields}, value)
+        case dict():
+            return {key: "" if each is None else each for key, each in value.items()}
+        case list() if part:
+            return [_of(part, each) for each in value]
+        case _:
+            return value
+
+
+def _told(error: ValidationError) -> str:
+    """The first thing that does not fit."""
+    found = error.errors(include_url=False)[0]
+    first, *inner = found["loc"]
+    where = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
+    return f"{where} is {_short(found['input'])}: {found['msg'][0].lower()}{found['msg'][1:]}"
+
+
+def _short(value: object) -> str:
+    longest = 60
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -1,0 +1,1 @@
+"""Container events: the queue that clients read, and the back-off of events that cannot be handled."""

@@ -1,8 +1,0 @@
-"""containerd's own sandbox controller: a record of each pod, its pause process, and those who wait for its end.
-
-:mod:`~fsm.reference.podsandbox.controller` is the controller, driven by the
-machine ``sandbox-controller``; :mod:`~fsm.reference.podsandbox.world` what it
-asks of those who run pods, :mod:`~fsm.reference.podsandbox.processes` such a
-world of processes of this machine, and
-:mod:`~fsm.reference.podsandbox.as_written` what containerd does otherwise.
-"""

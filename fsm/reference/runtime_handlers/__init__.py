@@ -1,0 +1,1 @@
+"""What runtimes support, found out by asking them."""

@@ -1,0 +1,109 @@
+"""What is said of recordings that were judged: the report, and what it comes to.
+
+A *violation* breaks a clause of the level asked for or above; what breaks a
+weaker one is a *surprise*.  The formats stand in modules of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fsm.errors import WRONG_INPUT
+from fsm.machine import LEVELS
+from fsm.verdict import Fails, Holds, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.errors import Problem
+    from fsm.judge import Judged
+    from fsm.machine import Level
+    from fsm.verdict import Finding, Judgement
+
+
+class Answer(Enum):
+    """What a report comes to; the value is the exit code."""
+
+    HOLDS = 0
+    FAILS = 1
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Judged recordings, and the weakest level of which a breach is a failure.
+
+    ``problems`` are those of recordings that could not be judged at all.
+    """
+
+    judged: tuple[Judged, ...]
+    fail_on: Level = "MUST"
+    problems: tuple[Problem, ...] = ()
+
+    def fails(self, finding: Finding) -> bool:
+        """Whether *finding* is a violation, and not a mere surprise."""
+        return LEVELS.index(finding.first[0].clause.level) >= LEVELS.index(self.fail_on)
+
+    def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
+        """What was found, violations first, strongest clause first."""
+        verdict = judgement.verdict
+        found = verdict.findings if isinstance(verdict, Fails) else ()
+        return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
+
+    def answer(self, judgement: Judgement) -> Answer:
+        """What one judgement comes to."""
+        match judgement.verdict:
+            case Fails(findings=findings, untold=untold):
+                if any(self.fails(each) for each in findings):
+                    return Answer.FAILS
+                return Answer.UNKNOWN if untold else Answer.HOLDS
+            case Unknown():
+                return Answer.UNKNOWN
+            case Holds():
+                return Answer.HOLDS
+
+    def of(self, judged: Judged) -> Answer:
+        """What one recording comes to: machines of whose entities it tells nothing do not count beside others."""
+        told = [each for each in judged.judgements if each.entities]
+        return worst([self.answer(each) for each in told or judged.judgements])
+
+    def total(self) -> Answer:
+        """What all of it comes to."""
+        return worst([self.of(each) for each in self.judged] + [Answer.UNKNOWN for _ in self.problems])
+
+    def code(self) -> int:
+        """The exit code: a recording that cannot be judged outweighs whatever was found in others."""
+        return WRONG_INPUT if self.problems else self.total().value
+
+    def number(self, judged: Judged) -> int:
+        """How many violations there are in one recording."""
+        return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
+
+    def each(self) -> Iterator[tuple[Judged, Judgement]]:
+        """Every judgement, with the recording it is of."""
+        for judged in self.judged:
+            for judgement in judged.judgements:
+                yield judged, judgement
+
+
+def why(judgement: Judgement) -> str:
+    """Why the machine could not answer, or not answer in full; empty where it could."""
+    match judgement.verdict:
+        case Unknown(why=reason) | Fails(untold=reason):
+            return reason
+        case Holds():
+            return ""
+
+
+def worst(answers: list[Answer]) -> Answer:
+    """Failing beats not knowing, which beats holding; nothing at all is not known.
+
+    >>> worst([Answer.HOLDS, Answer.UNKNOWN])
+    <Answer.UNKNOWN: 3>
+    """
+    for answer in (Answer.FAILS, Answer.UNKNOWN):
+        if answer in answers:
+            return answer
+    return Answer.HOLDS if answers else Answer.UNKNOWN

@@ -1,0 +1,273 @@
+"""What the checker concluded, for people and for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, assert_never
+
+from fsm.property.evidence import Misdrawn, Proved, Refuted, Run, Unexplained, Unreached, Vacuous
+from fsm.report import Answer, worst
+from fsm.report.json_report import dumped
+from fsm.report.runs import data, steps
+from fsm.report.words import either, plural
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.property.claims import Counts
+    from fsm.property.evidence import Arrow, Checked, Evidence, Examined
+    from fsm.report.json_report import Json
+
+
+class Status(Enum):
+    """What is to be said of one property in a word."""
+
+    HOLDS = "holds"
+    KNOWN = "known"
+    FAILS = "FAILS"
+    MENDED = "MENDED"
+    VACUOUS = "vacuous"
+    UNKNOWN = "unknown"
+
+
+_COLOURS: Final = {
+    Status.HOLDS: "green",
+    Status.KNOWN: "blue",
+    Status.FAILS: "red",
+    Status.MENDED: "red",
+    Status.VACUOUS: "yellow",
+    Status.UNKNOWN: "yellow",
+}
+_ANSWERS: Final = {
+    Status.HOLDS: Answer.HOLDS,
+    Status.KNOWN: Answer.HOLDS,
+    Status.FAILS: Answer.FAILS,
+    Status.MENDED: Answer.FAILS,
+    Status.VACUOUS: Answer.UNKNOWN,
+    Status.UNKNOWN: Answer.UNKNOWN,
+}
+_LABEL: Final = 9
+_NARROWEST: Final = 40
+
+
+def status(checked: Checked) -> Status:
+    """The word for *checked*."""
+    match checked.conclusion:
+        case Refuted():
+            return Status.FAILS if checked.surprising else Status.KNOWN
+        case Vacuous():
+            return Status.VACUOUS
+        case Unknown():
+            return Status.UNKNOWN
+        case Proved():
+            return Status.MENDED if checked.expected else Status.HOLDS
+        case _:
+            assert_never(checked.conclusion)
+
+
+def answer(examined: Sequence[Examined]) -> Answer:
+    """What all of it comes to."""
+    resized = [Answer.FAILS for each in examined if each.resized]
+    return worst([*resized, *(_ANSWERS[status(one)] for each in examined for one in each.checked)])
+
+
+def text(examined: Sequence[Examined], *, width: int, style: Callable[[str, str], str], runs: bool = False) -> str:
+    """The report for people, ending in a newline; with *runs* also those that are as expected."""
+    writer = _Writer(width=max(width, _NARROWEST), style=style, runs=runs)
+    return "\n".join(writer.lines(examined)) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    width: int
+    style: Callable[[str, str], str]
+    runs: bool
+
+    def lines(self, examined: Sequence[Examined]) -> Iterator[str]:
+        machine = ""
+        alike: dict[str, tuple[object, ...]] = {}
+        for each in examined:
+            if each.machine.name != machine:
+                if machine:
+                    yield ""
+                machine, alike = each.machine.name, {}
+                yield self.style(machine, "bold") + f": {each.machine.title}"
+            yield from self._examined(each, alike)
+        yield ""
+        yield from self._summary(examined)
+
+    def _examined(self, each: Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
+        """The properties under one profile: those of which the same was said already are left out."""
+        name = each.profile or "without a profile"
+        yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
+        if each.expected is not None and each.resized:
+            yield from self._item(Status.FAILS, f"expect says {_counts(each.expected)}")
+        left_out = 0
+        for checked in each.checked:
+            said = (status(checked), checked.expected, getattr(checked.conclusion, "length", 0))
+            if alike.get(checked.of.name) == said and not self.runs:
+                left_out += 1
+                continue
+            alike.setdefault(checked.of.name, said)
+            yield from self._checked(checked)
+        if left_out:
+            yield f"    {plural(left_out, 'property')} as above"
+
+    def _checked(self, checked: Checked) -> Iterator[str]:
+        word = status(checked)
+        stated = checked.of
+        yield from self._item(word, f"{stated.name} ({stated.level}): {stated.says}")
+        match checked.conclusion:
+            case Refuted(evidence=evidence):
+                yield from self._refuted(checked, evidence)
+            case Vacuous(unmet=unmet):
+                yield from self._more(f"nothing was put to the test: {unmet} is never so")
+            case Unknown(why=why):
+                yield from self._more(why)
+            case Proved(witnesses=witnesses):
+                if checked.expected is not None:
+                    yield from self._more(f"was known to fail: {checked.expected.about} Drop it from fails.")
+                for run in witnesses if self.runs else ():
+                    yield from steps(run, indent=_LABEL + 4)
+
+    def _refuted(self, checked: Checked, evidence: Evidence) -> Iterator[str]:
+        known = checked.expected
+        if known is not None:
+            link = f" {known.link}" if known.link else ""
+            yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about}{link}")
+            if not checked.surprising and not self.runs:
+                return
+        else:
+            yield from self._more(f"source: {checked.of.source}{' ' + checked.of.link if checked.of.link else ''}")
+        match evidence:
+            case Run():
+                yield from steps(evidence, indent=_LABEL + 4)
+            case Unreached(text=sought):
+                yield from self._more(f"no run goes through: {sought}")
+            case Unexplained(run=run, other=other, states=states, shows=shows):
+                yield from steps(run, indent=_LABEL + 4)
+                seen = f"{shows} is shown, which" if shows else "the last of it"
+                yield from self._more(f"{seen} {other} does not allow in {either(states)}")
+            case Misdrawn(place=place, lacks=lacks, adds=adds):
+                for arrow in lacks:
+                    yield from self._more(f"{place} lacks {_arrow(arrow)}")
+                for arrow in adds:
+                    at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
+                    yield from self._more(f"{at} has {_arrow(arrow)}, and the machine has not")
+            case _:
+                assert_never(evidence)
+
+    def _item(self, word: Status, what: str) -> Iterator[str]:
+        lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False) or [""]
+        yield f"    {self.style(f'{word.value:<{_LABEL}}', _COLOURS[word])}{lines[0]}"
+        yield from (f"{'':{_LABEL + 4}}{line}" for line in lines[1:])
+
+    def _more(self, what: str) -> Iterator[str]:
+        lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False, break_long_words=False)
+        yield from (f"{'':{_LABEL + 4}}{line}" for line in lines)
+
+    def _summary(self, examined: Sequence[Examined]) -> Iterator[str]:
+        words = [status(one) for each in examined for one in each.checked]
+        resized = sum(each.resized for each in examined)
+        parts = [f"{words.count(Status.HOLDS)} hold"]
+        for word, phrase in (
+            (Status.KNOWN, "{} as is known"),
+            (Status.FAILS, "{}"),
+            (Status.MENDED, "{} hold that were known to fail"),
+            (Status.VACUOUS, "{} vacuous"),
+            (Status.UNKNOWN, "{} unknown"),
+        ):
+            if count := words.count(word):
+                fails = "fails" if count == 1 else "fail"
+                parts.append(phrase.format(f"{count} {fails}" if word in {Status.KNOWN, Status.FAILS} else count))
+        if resized:
+            parts.append(f"{plural(resized, 'machine')} of another size")
+        total = answer(examined)
+        colour = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}[total]
+        yield f"{self.style(total.name.lower(), colour)}: {', '.join(parts)}"
+
+
+def _counts(counts: Counts) -> str:
+    return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
+
+
+# -- for programs --------------------------------------------------------------
+
+
+def json(examined: Sequence[Examined]) -> str:
+    """The same as one JSON document, ending in a newline."""
+    return dumped({"verdict": answer(examined).name.lower(), "machines": [_examined_data(each) for each in examined]})
+
+
+def _examined_data(each: Examined) -> Json:
+    return {
+        "machine": each.machine.name,
+        "profile": each.profile,
+        "reachable": _counts_data(each.counts),
+        "expected": None if each.expected is None else _counts_data(each.expected),
+        "properties": [_checked_data(checked) for checked in each.checked],
+    }
+
+
+def _counts_data(counts: Counts) -> Json:
+    return {"states": counts.states, "transitions": counts.transitions, "depth": counts.depth}
+
+
+def _checked_data(checked: Checked) -> Json:
+    stated, known = checked.of, checked.expected
+    return {
+        "name": stated.name,
+        "says": stated.says,
+        "level": stated.level,
+        "source": stated.source,
+        "link": stated.link or None,
+        "status": status(checked).value.lower(),
+        "searched": _counts_data(checked.searched),
+        "known": None if known is None else {"about": known.about, "length": known.length, "link": known.link or None},
+        **_conclusion_data(checked),
+    }
+
+
+def _arrow(arrow: Arrow) -> str:
+    """What is drawn, in a few words."""
+    if not arrow.source and not arrow.event:
+        return f"state {arrow.target}"
+    return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
+
+
+def _arrow_data(arrow: Arrow) -> Json:
+    return {
+        "source": arrow.source or None,
+        "event": arrow.event or None,
+        "target": arrow.target,
+        "line": arrow.line or None,
+        "column": arrow.column or None,
+    }
+
+
+def _conclusion_data(checked: Checked) -> dict[str, Json]:
+    found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
+    match checked.conclusion:
+        case Proved(witnesses=witnesses):
+            found["witnesses"] = [data(each) for each in witnesses]
+        case Vacuous(unmet=why) | Unknown(why=why):
+            found["why"] = why
+        case Refuted(evidence=Run() as run):
+            found["counterexample"] = data(run)
+        case Refuted(evidence=Unreached(text=sought)):
+            found["why"] = sought
+        case Refuted(evidence=Unexplained() as each):
+            found["counterexample"] = data(each.run)
+            found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
+        case Refuted(evidence=Misdrawn(place=place, lacks=lacks, adds=adds)):
+            found["why"] = {
+                "drawing": place,
+                "lacks": [_arrow_data(arrow) for arrow in lacks],
+                "adds": [_arrow_data(arrow) for arrow in adds],
+            }
+        case _:
+            raise AssertionError(checked)
+    return found

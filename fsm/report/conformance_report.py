@@ -1,0 +1,157 @@
+"""What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine import LEVELS
+from fsm.report import Answer, words
+from fsm.report.failures import lines
+from fsm.report.json_report import Json, clause_data, dumped, violation_data
+from fsm.report.layout import Layout, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.conformance.executor import Failure
+    from fsm.conformance.suite import Tested
+    from fsm.machine import Level
+
+_MISSED: Final = 5
+"""Lines that the cells missed may take."""
+
+
+def fails(failure: Failure, least: Level) -> bool:
+    """Whether *failure* breaks a clause of level *least* or a stronger one; a system that breaks always fails."""
+    violation = failure.violation
+    return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
+
+
+def answer(tested: Tested, least: Level) -> Answer:
+    """What all of it comes to; where nothing could be tested it is not known."""
+    if tested.race is not None or any(fails(each, least) for each in tested.failures):
+        return Answer.FAILS
+    return Answer.HOLDS if tested.cover.cells else Answer.UNKNOWN
+
+
+def text(
+    tested: Tested,
+    *,
+    again: str = "",
+    least: Level = "observed",
+    width: int = 100,
+    style: Callable[[str, str], str] = plain,
+) -> str:
+    """The whole report, ending in a newline; *again* is the command that has run the test."""
+    return "\n".join(_Writer(tested, again, least, width, style).lines()) + "\n"
+
+
+class _Writer:
+    def __init__(self, tested: Tested, again: str, least: Level, width: int, style: Callable[[str, str], str]) -> None:
+        self.tested = tested
+        self.again = again
+        self.least = least
+        self.layout = Layout(width=width, style=style)
+
+    def lines(self) -> Iterator[str]:
+        machine = self.tested.oracle.plan.table.machine
+        by = f", tested by {machine.name}" if self.tested.system else ""
+        yield f"{self.layout.style(words.visible(self.tested.system or machine.name), 'bold')}{by}"
+        for failure in self.tested.failures:
+            yield ""
+            word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
+            yield from lines(failure, self.layout, word, how, self.again)
+        if self.tested.race is not None:
+            yield ""
+            yield f"  {self.layout.style('violation', 'red')}: several threads at once see what none of them can in turn"
+            yield from (f"    {words.visible(line)}".rstrip() for line in str(self.tested.race).splitlines())
+        yield ""
+        yield from self._summary()
+
+    # -- summary -----------------------------------------------------------
+
+    def _summary(self) -> Iterator[str]:
+        tested = self.tested
+        failing = [each for each in tested.failures if fails(each, self.least)]
+        surprises = len(tested.failures) - len(failing)
+        violations = len(failing) + (tested.race is not None)
+        counts = [words.plural(violations, "violation")] if violations else []
+        counts += [words.plural(surprises, "surprise")] if surprises else []
+        counts.append(words.plural(tested.cover.steps, "step"))
+        if tested.cover.unspecified:
+            counts.append(f"{tested.cover.unspecified:,} of them unspecified")
+        counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
+        yield from self.layout.wrapped(", ".join(counts))
+        met = len(tested.reachable) - len(tested.missed)
+        yield from self.layout.wrapped(f"{met} of {words.plural(len(tested.reachable), 'reachable cell')} covered")
+        yield from self._cells("missed", tested.missed)
+        yield from self._cells("need a call in progress (begin and end)", tested.beyond)
+        for event, stage in sorted(tested.cover.unsupported):
+            verb = "" if stage == "do" else f"{stage} "
+            yield from self.layout.wrapped(f"not supported by the system: {verb}{event}", indent="    ")
+        unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
+        if unarranged:
+            yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
+        came = answer(tested, self.least)
+        how = {Answer.FAILS: "red", Answer.HOLDS: "green", Answer.UNKNOWN: "yellow"}[came]
+        why = ", since nothing could be tested" if came is Answer.UNKNOWN else ""
+        yield f"  verdict: {self.layout.style(came.name.lower(), how)}{why}"
+
+    def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
+        if not cells:
+            return
+        table = self.tested.oracle.plan.table
+        states: dict[str, list[str]] = {}
+        for row, state in cells:
+            states.setdefault(table.rows[row].name, []).append(table.states[state])
+        each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
+        lines = list(self.layout.wrapped(f"{label}: {'; '.join(each)}", indent="    "))
+        yield from lines[:_MISSED]
+        if len(lines) > _MISSED:
+            yield f"      … {words.plural(len(cells), 'cell')} in all"
+
+
+def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
+    """The same as one JSON document, ending in a newline."""
+    table = tested.oracle.plan.table
+    return dumped(
+        {
+            "machine": table.machine.name,
+            "system": tested.system,
+            "verdict": answer(tested, least).name.lower(),
+            "steps": tested.cover.steps,
+            "unspecified": tested.cover.unspecified,
+            "failures": [_failure_data(each, again, least) for each in tested.failures],
+            "race": str(tested.race) if tested.race else None,
+            "cells": [
+                {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
+                for row, state in tested.reachable
+            ],
+            "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
+            "unsupported": [{"event": event, "stage": stage} for event, stage in sorted(tested.cover.unsupported)],
+            "unarranged": [{"event": event, "outcome": outcome} for event, outcome in tested.unarranged],
+            "tolerated": dict(sorted(tested.cover.deviations.items())),
+        }
+    )
+
+
+def _failure_data(failure: Failure, again: str, least: Level) -> Json:
+    steps = "; ".join(map(str, failure.steps))
+    return {
+        "fails": fails(failure, least),
+        "broken": failure.broken or None,
+        "violation": violation_data(failure.violation) if failure.violation else None,
+        "clause": clause_data(failure.violation.clause) if failure.violation else None,
+        "test": [
+            {
+                "step": str(taken.step),
+                "reply": taken.seen.reply if taken.seen else None,
+                "shows": taken.seen.shows if taken.seen else None,
+                "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
+            }
+            for taken in failure.trace
+        ],
+        "replay": steps,
+        "again": f"{again} --replay {shlex.quote(steps)}" if again else None,
+    }

@@ -1,0 +1,167 @@
+"""What two lifecycles differ in, for people and for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from fsm.diagrams.compare import Where, Why
+from fsm.report import Answer
+from fsm.report.json_report import dumped
+from fsm.report.words import plural, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison
+    from fsm.diagrams.read import Place
+    from fsm.report.json_report import Json
+
+_NARROWEST: Final = 40
+_WHERE: Final = {Where.FIRST: "red", Where.SECOND: "green"}
+
+
+def answer(found: Comparison) -> Answer:
+    """Whether there is any difference."""
+    return Answer.HOLDS if found.equal else Answer.FAILS
+
+
+def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
+    """All of *found* as one JSON document, ending in a newline."""
+    document: Json = {
+        "equal": found.equal,
+        "first": found.first,
+        "second": found.second,
+        "remarks": list(remarks),
+        "states": [_state_data(each) for each in found.states],
+        "moves": [_move_data(each) for each in found.moves],
+    }
+    return dumped(document)
+
+
+def _state_data(state: ComparedState) -> Json:
+    return {
+        "name": state.name,
+        "in": state.where.value,
+        "stands_for": list(state.stands_for),
+        "why": state.why.value if state.why else None,
+        "place": _place_data(state.place),
+    }
+
+
+def _move_data(move: ComparedMove) -> Json:
+    return {
+        "source": move.source or None,
+        "event": move.event or None,
+        "target": move.target,
+        "in": move.where.value,
+        "label": move.label or None,
+        "outcomes": list(move.outcomes),
+        "reply": move.reply or None,
+        "emits": list(move.emits),
+        "begins": move.begins,
+        "silent": move.silent,
+        "why": move.why.value if move.why else None,
+        "places": [_place_data(place) for place in move.places],
+    }
+
+
+def _place_data(place: Place | None) -> Json:
+    return {"line": place.line, "column": place.column} if place else None
+
+
+# -- for people ----------------------------------------------------------------
+
+
+def text(found: Comparison, *, width: int, style: Callable[[str, str], str], remarks: tuple[str, ...] = ()) -> str:
+    """All that differs, and what may be left undrawn, in words; ending in a newline."""
+    width = max(width, _NARROWEST)
+    lines = [visible(remark) for remark in remarks]
+    word = style("equal", "green") if found.equal else style("different", "red")
+    lines.append(f"{style(visible(found.first), 'bold')} and {style(visible(found.second), 'bold')}: {word}")
+    both = sum(each.where is Where.BOTH for each in found.moves)
+    states = sum(each.where is Where.BOTH for each in found.states)
+    lines.append(f"  in both: {plural(states, 'state')}, {plural(both, 'move')}")
+    for where, name in ((Where.FIRST, found.first), (Where.SECOND, found.second)):
+        said = [*_states(found, where), *_moves(found, where)]
+        if said:
+            lines += ["", style(f"only in {visible(name)}", _WHERE[where])]
+            lines += [line for each in said for line in _wrapped(each, width)]
+    undrawn = list(_undrawn(found))
+    if undrawn:
+        lines += ["", "not drawn, which is no difference"]
+        lines += [line for each in undrawn for line in _wrapped(each, width)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(visible(words), width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+
+
+def _states(found: Comparison, where: Where) -> Iterator[str]:
+    for state in found.states:
+        if state.where is where:
+            why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
+            yield f"{_at(state.place)}state {state.name}{why}"
+
+
+def _moves(found: Comparison, where: Where) -> Iterator[str]:
+    for move in found.moves:
+        if move.where is where:
+            place = move.places[0] or move.places[1]
+            yield f"{_at(place)}{_move(move)}{_why(found, move)}"
+
+
+def _other(found: Comparison, where: Where) -> str:
+    return found.second if where is Where.FIRST else found.first
+
+
+def _why(found: Comparison, move: ComparedMove) -> str:
+    other = _other(found, move.where)
+    match move.why:
+        case Why.EVENT:
+            return f": no event of {other} has the name '{move.label}'"
+        case Why.STATE:
+            return f": {other} has no such state"
+        case Why.UNLABELLED:
+            return ": the arrow has no label"
+        case Why.OUTCOME:
+            return f": in {other} '{move.label}' does not lead there"
+        case Why.INITIAL:
+            return f": in {other} lives begin in {found.initial}"
+        case None:
+            named = ", ".join(move.outcomes)
+            return f" ({named})" if named and named != "done" and not move.silent else ""
+
+
+def _move(move: ComparedMove) -> str:
+    """A move in a few words."""
+    event = move.label or move.event
+    if move.silent:
+        return f"{event} in {move.source}: nothing is said"
+    source = move.source or "nowhere"
+    words = f"{event}: {source} → {move.target}" if event else f"{source} → {move.target}"
+    if move.begins:
+        words += ", and the call goes on"
+    if move.reply:
+        words += f", replying {'any error' if move.reply == 'error' else move.reply}"
+    if move.emits:
+        words += f", emitting {', '.join(move.emits)}"
+    return words
+
+
+def _at(place: Place | None) -> str:
+    return f":{place.line}:{place.column}: " if place else ""
+
+
+def _undrawn(found: Comparison) -> Iterator[str]:
+    """What may be left out, a line for each event."""
+    states = [state.name for state in found.states if state.where is Where.UNDRAWN]
+    if states:
+        yield f"states: {', '.join(states)}"
+    events: dict[str, dict[str, None]] = {}
+    for move in found.moves:
+        if move.where is Where.UNDRAWN:
+            events.setdefault(move.event, {})[f"{move.source or 'nowhere'} → {move.target}"] = None
+    for event, moves in events.items():
+        yield f"{event}: {', '.join(moves)}"

@@ -1,0 +1,185 @@
+"""Whether two machines can be told apart by what can be seen of them, for people and for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, assert_never
+
+from fsm.equivalence.comparison import Branching, Distinguished, Same, Side
+from fsm.report import Answer
+from fsm.report.json_report import dumped
+from fsm.report.runs import data, steps
+from fsm.report.words import either
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.equivalence.comparison import Comparison, Seen
+    from fsm.report.json_report import Json
+
+_WIDTH = 80
+
+
+def answer(found: Comparison) -> Answer:
+    """Whether nobody can tell them apart."""
+    match found:
+        case Same():
+            return Answer.HOLDS
+        case Distinguished() | Branching():
+            return Answer.FAILS
+        case Unknown():
+            return Answer.UNKNOWN
+        case _:
+            assert_never(found)
+
+
+def text(found: Comparison, names: tuple[str, str], style: Callable[[str, str], str], *, width: int = _WIDTH) -> str:
+    """Whether the machines of these *names* behave alike, and if not, how it shows; it ends in a newline."""
+    first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
+    head = f"{style(first, 'bold')} and {style(second, 'bold')}"
+    lines = []
+    match found:
+        case Same():
+            head += f": {style('equal', 'green')}"
+            lines.append("nobody can tell them apart by what can be seen of them")
+        case Distinguished():
+            head += f": {style('different', 'red')}"
+            lines += _distinguished(found, (first, second))
+        case Branching():
+            head += f": {style('different', 'red')}"
+            lines += _branching(found, (first, second))
+        case Unknown(why=why):
+            head += f": {style('unknown', 'yellow')}"
+            lines.append(why)
+        case _:
+            assert_never(found)
+    return "\n".join([head, *(line for each in lines for line in _wrapped(each, width))]) + "\n"
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """*line*, indented; a step of a run keeps its columns."""
+    if line.startswith(" "):
+        return [f"  {line}"]
+    return textwrap.wrap(
+        line, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
+    owner, other = names[found.owner.value], names[found.owner.other.value]
+    yield f"a shortest trace that only {owner} has:"
+    yield from steps(found.run, indent=2)
+    last = found.trace[-1]
+    if last.shows:
+        yield f"and {last.shows} is shown"
+    where = either([state or "any state" for state in found.states])
+    lacks = f"{last.event or 'that'}{' go on' if last.ends else ''}"
+    can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
+    yield f"{other}, then in {where}, {can}"
+
+
+def _alternatives(these: tuple[Seen, ...]) -> str:
+    """One of *these*; those that differ in the reply only are told together."""
+    replies: dict[Seen, list[str]] = {}
+    for each in these:
+        replies.setdefault(each._replace(reply=""), []).append(each.reply)
+    return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
+
+
+def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
+    yield (
+        "they have the same traces, and choose at different moments:"
+        if found.every_trace
+        else "they can be told apart, though no trace was found that does so before the limit:"
+    )
+    for side, state in zip(names, found.start, strict=True):
+        yield f"  {side} starts {state}"
+    for number, each in enumerate(found.rounds, 1):
+        what = "something that nobody sees" if each.seen is None else _seen(each.seen)
+        yield f"  {number:2} {what}: {names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
+    owner, other = names[found.owner.value], names[found.owner.other.value]
+    yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
+
+
+def _seen(each: Seen, replies: tuple[str, ...] = ()) -> str:
+    """One thing that is seen, in a few words, or several with different *replies*."""
+    replies = tuple(filter(None, replies or (each.reply,)))
+    if each.shows:
+        return f"{each.shows} shown"
+    event = each.event or "something hidden"
+    if each.silent:
+        return f"{event}, {'whose end' if each.ends else 'which'} is not specified"
+    words = [event]
+    if each.begins:
+        words.append("going on" if each.ends else "begun")
+    if replies:
+        words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
+    if each.emits:
+        words.append(f"emitting {', '.join(each.emits)}")
+    return " ".join(words)
+
+
+# -- for programs --------------------------------------------------------------
+
+
+def json(found: Comparison, names: tuple[str, str]) -> str:
+    """The same as one JSON document, ending in a newline; what does not apply is ``null``."""
+    document: dict[str, Json] = {
+        "verdict": {Answer.HOLDS: "equal", Answer.FAILS: "different", Answer.UNKNOWN: "unknown"}[answer(found)],
+        "first": names[0],
+        "second": names[1],
+        "only": None,
+        "trace": None,
+        "run": None,
+        "states": None,
+        "instead": None,
+        "start": None,
+        "rounds": None,
+        "option": None,
+        "every_trace": None,
+        "why": None,
+    }
+    match found:
+        case Same():
+            pass
+        case Distinguished():
+            document |= {
+                "only": _side(found.owner),
+                "trace": [_data(each) for each in found.trace],
+                "run": data(found.run),
+                "states": [state or None for state in found.states],
+                "instead": [_data(each) for each in found.instead],
+            }
+        case Branching():
+            document |= {
+                "only": _side(found.owner),
+                "start": [*found.start],
+                "rounds": [
+                    {"seen": each.seen and _data(each.seen), "first": each.first or None, "second": each.second or None}
+                    for each in found.rounds
+                ],
+                "option": _data(found.option),
+                "every_trace": found.every_trace,
+            }
+        case Unknown(why=why):
+            document["why"] = why
+        case _:
+            assert_never(found)
+    return dumped(document)
+
+
+def _side(side: Side) -> str:
+    return side.name.lower()
+
+
+def _data(each: Seen) -> Json:
+    return {
+        "event": each.event or None,
+        "reply": each.reply or None,
+        "emits": list(each.emits),
+        "begins": each.begins,
+        "ends": each.ends,
+        "silent": each.silent,
+        "shows": each.shows or None,
+    }

@@ -1,0 +1,54 @@
+"""One failure in words."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from fsm.report import words
+from fsm.report.layout import LABEL, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.conformance.executor import Failure, Taken
+
+
+def told(failure: Failure, *, width: int = 100) -> str:
+    """One failure in words: what is not legal, the steps that lead there, and why."""
+    return "\n".join(lines(failure, Layout(width=width), "violation"))
+
+
+def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
+    """*failure*, called *word* in the colour *how*, in lines; *again* is the command that has run the test."""
+    violation, breaks = failure.violation, failure.breaks
+    what = words.what(violation) if violation else failure.broken
+    if breaks:
+        what = f"it breaks {breaks.of.name} ({breaks.of.level}): {breaks.of.says}"
+    yield from layout.wrapped(f"{word}: {what}", marked=word, how=how)
+    longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
+    for number, taken in enumerate(failure.trace):
+        label = "test" if not number else ""
+        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
+    if violation:
+        yield from layout.reasons(violation, edits=False)
+    if breaks:
+        numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
+        yield from layout.row("broken by", f"{breaks.said}, in {numbers}" if breaks.steps else breaks.said)
+        yield from layout.row("source", breaks.of.source)
+        yield from layout.row("", breaks.of.link)
+    if again and failure.trace:
+        steps = shlex.quote("; ".join(map(str, failure.steps)))
+        yield f"    {'again':<{LABEL}}{again} --replay {steps}"
+
+
+def _seen(taken: Taken) -> str:
+    """What came of a step."""
+    seen = taken.seen
+    if seen is None:
+        return "no answer"
+    reply = "in progress" if seen.reply is None else seen.reply
+    said = [words.visible(reply)] if reply else []
+    said += [f"emits {', '.join(map(words.visible, seen.outputs))}"] if seen.outputs else []
+    said += [f"shows {words.visible(seen.shows)}"] if seen.shows else []
+    return "; ".join(said)

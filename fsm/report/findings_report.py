@@ -1,0 +1,117 @@
+"""Findings, for people, for programs, and as pages."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from fsm.diagrams.draw import sequence
+from fsm.property.claims import JointSpecification
+from fsm.report import Answer
+from fsm.report.json_report import dumped
+from fsm.report.runs import data, steps
+from fsm.report.words import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.checker.known_defects import Finding
+    from fsm.report.json_report import Json
+
+
+def answer(found: Sequence[Finding]) -> Answer:
+    """Whether all of it is as is known."""
+    return Answer.HOLDS if all(each.proved for each in found) else Answer.FAILS
+
+
+def text(found: Sequence[Finding], *, width: int, style: Callable[[str, str], str]) -> str:
+    """The findings with their runs, ending in a newline."""
+    lines: list[str] = []
+    for each in found:
+        lines += [style(f"{each.of.machine.name}: {each.stated.name}", "bold"), *_wrapped(each, width)]
+        if each.run is not None:
+            lines += steps(each.run, indent=2)
+        lines.append("")
+    proved = sum(each.proved for each in found)
+    return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be mended"]) + "\n"
+
+
+def _wrapped(each: Finding, width: int) -> Iterator[str]:
+    said = [
+        f"{each.stated.level}: {each.stated.says} [{each.stated.source}]",
+        f"but: {each.known.about} {each.known.link}".rstrip(),
+        _mended(each),
+    ]
+    for line in said:
+        yield from textwrap.wrap(
+            line, width, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+        )
+
+
+def _mended(each: Finding) -> str:
+    where = f"under the profile {each.mend}" if each.mend else "without the profile"
+    if each.proved:
+        return f"{plural(each.known.length, 'step')}; it holds {where}, which is proved."
+    return f"It should fail in {plural(each.known.length, 'step')} and hold {where}: one of them is not so."
+
+
+def json(found: Sequence[Finding]) -> str:
+    """The findings for programs, ending in a newline."""
+    return dumped({"findings": [_data(each) for each in found]})
+
+
+def _data(each: Finding) -> Json:
+    return {
+        "model": each.of.machine.name,
+        "property": each.stated.name,
+        "level": each.stated.level,
+        "says": each.stated.says,
+        "source": each.stated.source,
+        "profile": each.profile,
+        "about": each.known.about,
+        "length": each.known.length,
+        "link": each.known.link or None,
+        "run": data(each.run) if each.run else None,
+        "mend": each.mend,
+        "proved": each.proved,
+    }
+
+
+def pages(found: Sequence[Finding]) -> dict[str, str]:
+    """A page for each model in Markdown, by the name of its file, and one that lists them."""
+    models = dict.fromkeys(each.of.machine.name for each in found)
+    lines = ["# What the specification has found", ""]
+    lines += [
+        "Each is a property that is known to fail, with the shortest run that shows it, and a change to the model with",
+        "which it is proved to hold. `fsm findings` proves all of it anew and writes these pages.",
+        "",
+        "| model | property | level | steps |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| [{each.of.machine.name}]({each.of.machine.name}.md) "
+        f"| [{each.stated.says}]({each.of.machine.name}.md#{each.stated.name}) "
+        f"| {each.stated.level} | {each.known.length} |"
+        for each in found
+    ]
+    pages = {"README.md": "\n".join(lines) + "\n"}
+    for model in models:
+        these = [each for each in found if each.of.machine.name == model]
+        head = [f"# {these[0].of.machine.title}", "", f"What was found with `{model}`. Written by `fsm findings`."]
+        pages[f"{model}.md"] = "\n".join([*head, *(line for each in these for line in _story(each))]) + "\n"
+    return pages
+
+
+def _story(each: Finding) -> Iterator[str]:
+    where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `as-written`"
+    link = f" See <{each.known.link}>." if each.known.link else ""
+    yield from ("", f"## {each.stated.name}", "")
+    yield from (f"**{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
+    yield from (f"{each.known.about}{link}", "")
+    yield f"What mends it is {where}, of which it is proved; `fsm check {each.of.machine.name} -P {each.stated.name}`."
+    if each.run is None:
+        return
+    if isinstance(each.of, JointSpecification):
+        shown = sequence.mermaid(sequence.chart(each.run, each.of.machine))
+        yield from ("", "```mermaid", shown.rstrip("\n"), "```")
+    yield from ("", "```text", *steps(each.run, indent=0), "```")

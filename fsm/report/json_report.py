@@ -1,0 +1,153 @@
+"""The report as JSON: every finding with its evidence, every cell with its count.
+
+Every key is always there; what does not apply or is not known is ``null``.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, TypeAlias
+
+from fsm.report import why, words
+
+if TYPE_CHECKING:
+    from fsm.errors import Problem
+    from fsm.judge import Judged
+    from fsm.machine import Clause, Deviation
+    from fsm.report import Report
+    from fsm.verdict import Deviated, Finding, Judgement, Violation
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+
+def json(report: Report) -> str:
+    """The report as one JSON document, ending in a newline."""
+    document: Json = {
+        "verdict": report.total().name.lower(),
+        "fail_on": report.fail_on,
+        "recordings": [_recording(report, judged) for judged in report.judged],
+        "problems": [_problem(each) for each in report.problems],
+    }
+    return dumped(document)
+
+
+def dumped(document: Json) -> str:
+    r"""*document*, two blanks a level, ending in a newline.
+
+    A file name need not be UTF-8; the report always is:
+
+    >>> dumped("\udcff.log")
+    '"?.log"\n'
+    """
+    return dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
+
+
+def _recording(report: Report, judged: Judged) -> Json:
+    return {
+        "file": judged.name,
+        "kind": judged.kind.value,
+        "containerd": judged.version or None,
+        "verdict": report.of(judged).name.lower(),
+        "notes": dict(judged.notes),
+        "machines": [_judgement(report, each) for each in judged.judgements],
+    }
+
+
+def _problem(problem: Problem) -> Json:
+    return {
+        "file": problem.path,
+        "line": problem.line or None,
+        "code": problem.code,
+        "what": problem.what,
+        "hint": problem.hint or None,
+    }
+
+
+def _judgement(report: Report, judgement: Judgement) -> Json:
+    cells: dict[str, Json] = {}
+    for (event, state), count in judgement.covered.cells.items():
+        row = cells.setdefault(event, {})
+        if isinstance(row, dict):
+            row[state] = count
+    return {
+        "machine": judgement.machine.name,
+        "verdict": report.answer(judgement).name.lower(),
+        "why": why(judgement) or None,
+        "entities": judgement.entities,
+        "observations": judgement.observations,
+        "notes": dict(judgement.notes),
+        "findings": [_finding(report, each) for each in report.findings(judgement)],
+        "tolerated": [_tolerated(each) for each in judgement.tolerated],
+        "cells": cells,
+    }
+
+
+def _finding(report: Report, finding: Finding) -> Json:
+    return {
+        "kind": "violation" if report.fails(finding) else "surprise",
+        "what": words.what(finding.first[0]),
+        "count": finding.count,
+        "others": finding.others,
+        "entities": finding.entities,
+        "clause": clause_data(finding.first[0].clause),
+        "first": [violation_data(each) for each in finding.first],
+    }
+
+
+def violation_data(violation: Violation) -> Json:
+    """*violation* as data, without its clause."""
+    seen = violation.observation
+    return {
+        "file": violation.file,
+        "line": violation.line,
+        "at": words.moment(seen.at) or None,
+        "entity": seen.entity,
+        "cause": violation.cause.value,
+        "said": violation.said or None,
+        "event": seen.event or None,
+        "reply": seen.reply or None,
+        "shows": seen.shows or None,
+        "met": seen.met or None,
+        "output": seen.output or None,
+        "detail": seen.detail or None,
+        "before": list(violation.before),
+        "allowed": {each.state: list(each.what) for each in violation.permitted},
+        "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
+        "resembles": [deviation_data(each) for each in violation.resembles],
+    }
+
+
+def _tolerated(each: Deviated) -> Json:
+    return {
+        "count": each.count,
+        "file": each.first.file,
+        "line": each.first.line,
+        "at": words.moment(each.first.observation.at) or None,
+        "entity": each.first.observation.entity,
+        "deviation": deviation_data(each.first.deviation),
+        "or": [deviation_data(other) for other in each.first.others],
+        "clause": clause_data(each.first.deviation.clause),
+    }
+
+
+def clause_data(clause: Clause) -> Json:
+    """*clause* as data."""
+    return {
+        "name": clause.name,
+        "says": clause.says,
+        "level": clause.level,
+        "source": clause.source,
+        "link": clause.link or None,
+    }
+
+
+def deviation_data(deviation: Deviation) -> dict[str, Json]:
+    """*deviation* as data."""
+    return {
+        "name": deviation.name,
+        "profile": deviation.profile,
+        "about": deviation.about,
+        "since": deviation.since or None,
+        "until": deviation.until or None,
+        "link": deviation.link or None,
+    }

@@ -1,0 +1,104 @@
+"""The report as JUnit XML: a suite a recording and machine, a case a clause."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from fsm.report import Answer, why, words
+
+if TYPE_CHECKING:
+    from fsm.machine import Clause
+    from fsm.report import Report
+    from fsm.verdict import Finding, Judgement
+
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, and a log can."""
+
+
+def junit(report: Report) -> str:
+    """The report as JUnit XML, ending in a newline.
+
+    Every clause of the machine is a case.  Violations fail it, surprises and
+    tolerated deviations stand in its output; what could not be told of the
+    machine is skipped.  A recording that could not be judged at all is an
+    error.
+    """
+    document = JUnitXml("fsm judge")
+    for judged, judgement in report.each():
+        suite = TestSuite(clean(f"{words.file(judged.name)} {judgement.machine.name}"))
+        findings = report.findings(judgement)
+        clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
+        clauses |= {finding.first[0].clause: None for finding in findings}
+        for clause in clauses:
+            mine = [each for each in findings if each.first[0].clause == clause]
+            suite.add_testcase(_case(report, clause, mine, judgement))
+        document.add_testsuite(suite)
+    for problem in report.problems:
+        case = TestCase(clean(words.file(problem.path)), classname="fsm")
+        case.result = [Error(clean(f"{problem.what}: {problem.hint}"), problem.code)]
+        suite = TestSuite(clean(words.file(problem.path)))
+        suite.add_testcase(case)
+        document.add_testsuite(suite)
+    document.update_statistics()  # type: ignore[no-untyped-call]  # it says not what it returns
+    out = BytesIO()
+    document.write(out, pretty=True)
+    return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
+
+
+def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Judgement) -> TestCase:
+    case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{judgement.machine.name}")
+    violations = [each for each in findings if report.fails(each)]
+    if violations:
+        case.result = [_failure(violations, judgement)]
+    elif reason := why(judgement):
+        case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {reason}")]
+    said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
+    said += [
+        f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"
+        for each in judgement.tolerated
+        if each.first.deviation.clause == clause
+    ]
+    if said:
+        case.system_out = clean("\n\n".join(said))
+    return case
+
+
+def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
+    """All causes in one failure: consumers count, and show, one a case."""
+    first = findings[0].first[0]
+    more = f", and {words.plural(len(findings) - 1, 'other cause')}" if len(findings) > 1 else ""
+    failure = Failure(
+        clean(f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"), first.clause.level
+    )
+    failure.text = clean("\n\n".join(_told(each, judgement) for each in findings))
+    return failure
+
+
+def _told(finding: Finding, judgement: Judgement) -> str:
+    first = finding.first[0]
+    place, times = f"{words.file(first.file)}:{first.line}", words.times(finding, judgement.machine.entity)
+    return "\n".join(
+        [
+            f"{place}: {words.what(first)} ({times})",
+            *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
+            f"{judgement.machine.entity}: {first.observation.entity}",
+            f"before: {words.before(first)}",
+            f"allowed: {words.allowed(first)}",
+            f"legal if: {words.edits(first)}",
+            f"clause: {first.clause.says} ({first.clause.source})",
+            *(f"known: {each}" for each in words.known(first)),
+        ]
+    )
+
+
+def clean(text: str) -> str:
+    r"""*text* without the characters that XML cannot hold.
+
+    >>> clean("a\x00b")
+    'a\ufffdb'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)

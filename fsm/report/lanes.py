@@ -1,0 +1,98 @@
+"""A history as people draw it: a lane for each thread, time from left to right, as wide as the words need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.linearizability import Illegal, Ok, Unknown
+from fsm.report.words import either, visible
+from fsm.verdict import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.linearizability import Linearizability
+    from fsm.linearizability.history import History, Operation
+
+
+def lanes(history: History) -> Iterator[str]:
+    r"""A line for each thread and entity; an operation reaches from its call to its return.
+
+    >>> from fsm.linearizability.history import History, Operation
+    >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
+    >>> second = Operation(called=3, returned=5, event="stop", reply="BUSY", thread=2)
+    >>> print("\n".join(lanes(History(operations=(first, second)))))
+    thread 1  |---start: ok----|
+    thread 2    |-stop: BUSY-|
+    """
+    column = _columns(history)
+    last = max(column.values(), default=0)
+    drawn: dict[str, list[str]] = {}
+    for each in sorted(history.operations, key=lambda each: (each.thread, each.called)):
+        start = column[each.called]
+        end = last + _width(each) if each.returned is None else column[each.returned]
+        label = visible(str(each)).center(end - start - 1, "-")
+        bar = f"|{label}{'' if each.returned is None else '|'}"
+        lane = drawn.setdefault(_lane(each), [])
+        lane.append(" " * (start - sum(map(len, lane))) + bar)
+    longest = max(map(len, drawn), default=0)
+    for name, parts in drawn.items():
+        yield f"{name:<{longest}}  {''.join(parts)}"
+
+
+def explained(answer: Linearizability) -> Iterator[str]:
+    """What is to be said of a history, in lines."""
+    match answer:
+        case Ok():
+            yield "linearizable: " + _order(answer)
+        case Unknown(limit=limit):
+            yield f"unknown: not decided after {limit:,} situations"
+        case Illegal(operation=operation):
+            named = f" of {visible(answer.entity)}" if answer.entity else ""
+            yield f"not linearizable: {_what(operation, answer.cause)}{named}"
+            if answer.allowed:
+                yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
+            if answer.steps:
+                yield f"as far as it is legal: {_order(answer)}"
+
+
+def _columns(history: History) -> dict[int, int]:
+    """Where to draw each instant, so that there is room for what is written in between."""
+    column: dict[int, int] = {}
+    place = 0
+    ends = {instant for each in history.operations for instant in (each.called, each.returned) if instant is not None}
+    for instant in sorted(ends):
+        over = [each for each in history.operations if each.returned == instant and each.called < instant]
+        place = max([place, *(column[each.called] + _width(each) for each in over)])
+        column[instant] = place
+        place += 2
+    return column
+
+
+def _width(operation: Operation) -> int:
+    return len(visible(str(operation))) + 3
+
+
+def _lane(operation: Operation) -> str:
+    thread = f"thread {operation.thread}" if operation.thread else "main"
+    return f"{thread}, {visible(operation.entity)}" if operation.entity else thread
+
+
+def _what(operation: Operation | None, cause: Cause) -> str:
+    if operation is None:
+        return "more came out than can be explained"
+    who = f"{visible(str(operation))} in {_lane(operation)}"
+    match cause:
+        case Cause.OUTPUT:
+            return f"what came out does not fit {who}"
+        case Cause.EVENT:
+            return f"{who} cannot happen"
+        case _:
+            return who
+
+
+def _order(answer: Ok | Illegal) -> str:
+    return "; ".join(
+        f"{step.row or visible(str(step.operation))}{f' ({step.outcome})' if step.outcome else ''}"
+        for step in answer.steps
+    )

@@ -1,0 +1,69 @@
+"""Lines of a report for people: what is wrapped how, and what every violation is told with."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from fsm.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.verdict import Violation
+
+LABEL: Final = 11
+"""Columns of the labels, left of what they are of."""
+_NARROWEST: Final = 40
+
+
+def plain(text: str, _: str) -> str:
+    """*text* without colour."""
+    return text
+
+
+class Layout:
+    """Lines of *width* columns; *style* gives a word a colour, or ``bold``."""
+
+    def __init__(self, *, width: int, style: Callable[[str, str], str] = plain) -> None:
+        self.width = max(width, _NARROWEST)
+        self.style = style
+
+    def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
+        """Why *violation* is one, what would have been legal, and what it looks like; with *edits* what mends a trace."""
+        yield from self.row("before", words.before(violation))
+        yield from self.row("allowed", words.allowed(violation))
+        clause = violation.clause
+        yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        yield from self.row("source", clause.source)
+        yield from self.row("", clause.link)
+        if edits:
+            yield from self.row("legal if", words.edits(violation))
+        for known in words.known(violation):
+            yield from self.row("known", known)
+        for link in dict.fromkeys(each.link for each in violation.resembles):
+            yield from self.row("", link)
+
+    def row(self, label: str, value: str) -> Iterator[str]:
+        """*value* behind its *label*, if there is any."""
+        if value:
+            lead = f"    {label:<{LABEL}}"
+            yield from self.filled(value, lead, " " * len(lead))
+
+    def wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> Iterator[str]:
+        """*value* in lines; *marked* in the first of them gets the colour *how*."""
+        if value:
+            first, *rest = self.filled(value, indent, f"{indent}    ")
+            yield first.replace(marked, self.style(marked, how), 1) if marked else first
+            yield from rest
+
+    def filled(self, value: str, first: str, rest: str) -> list[str]:
+        """*value* in lines that begin with *first* and then with *rest*."""
+        return textwrap.wrap(
+            words.visible(" ".join(value.split())),
+            self.width,
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )

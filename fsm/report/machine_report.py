@@ -1,0 +1,235 @@
+"""A machine for people: its states, and for each event what it does in each state and why."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final, assert_never
+
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+from fsm.report.json_report import Json, clause_data, deviation_data, dumped
+from fsm.report.words import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from fsm.machine import Cell, Clause, Deviation, Event, Machine, Outcome, Override
+    from fsm.machine.graph import Graph
+    from fsm.machine.table import Table
+
+_COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
+
+
+def text(
+    machine: Machine,
+    graph: Graph[Table] | None,
+    *,
+    events: Collection[str],
+    states: Collection[str],
+    width: int,
+    style: Callable[[str, str], str],
+) -> str:
+    """*machine* with the *events* and *states* asked for, ending in a newline.
+
+    With *graph* the head says what of it can be reached.
+    """
+    lines = [style(machine.name, "bold") + f": {machine.title}", *_wrapped(machine.about, width, "  ")]
+    if graph is not None:
+        lines += [*_wrapped(f"Source: {machine.source}.", width, "  "), *_facts(machine, graph, width), ""]
+        lines += _states(machine, width)
+    used: dict[Clause, None] = {}
+    for event in machine.events.values():
+        if event.name in events:
+            lines += ["", *_event(event, states, width, style, used)]
+    lines += ["", "clauses"]
+    for clause in used:
+        link = f" {clause.link}" if clause.link else ""
+        says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}]{link}"
+        lines += _wrapped(says, width, "  ", "      ")
+    return "\n".join(lines) + "\n"
+
+
+def _facts(machine: Machine, graph: Graph[Table], width: int) -> Iterator[str]:
+    facts = [
+        plural(len(machine.states), "state"),
+        plural(len(machine.events), "event"),
+        plural(len(graph.transitions), "transition"),
+        f"depth {max(graph.depth.values())}",
+        f"starts {machine.initial}",
+    ]
+    if unreachable := graph.unreachable():
+        facts.append(f"never reached: {', '.join(unreachable)}")
+    if machine.profiles:
+        facts.append(f"profiles: {', '.join(machine.profiles)}")
+    return _wrapped("; ".join(facts) + ".", width, "  ")
+
+
+def _states(machine: Machine, width: int) -> Iterator[str]:
+    longest = max(map(len, machine.states))
+    yield "states"
+    for state in machine.states.values():
+        yield from _wrapped(
+            f"{state.name:<{longest}}  {state.about} Shows {state.shows}.", width, "  ", " " * (longest + 4)
+        )
+
+
+def _event(
+    event: Event, states: Collection[str], width: int, style: Callable[[str, str], str], used: dict[Clause, None]
+) -> Iterator[str]:
+    wire = f" ({event.rpc})" if event.rpc and event.rpc != event.name else ""
+    yield from _wrapped(f"{event.kind} {event.name}{wire}: {event.about}", width, "", "    ")
+    cells: list[tuple[str, Cell]] = [(name, cell) for name, cell in event.cells.items() if name in states]
+    cells += [(f"… {name}", cell) for name, cell in event.ends.items() if name in states]
+    longest = max((len(name) for name, _ in cells), default=0)
+    for name, cell in cells:
+        used.setdefault(cell.clause)
+        first = f"  {name:<{longest}}  "
+        what = f"{says(cell, event)}  [{cell.clause.name}]"
+        rows = textwrap.wrap(what, max(width - len(first), 20), break_long_words=False, break_on_hyphens=False)
+        yield first + style(rows[0], _COLOURS[type(cell)])
+        yield from (" " * len(first) + style(row, _COLOURS[type(cell)]) for row in rows[1:])
+
+
+def says(cell: Cell, event: Event) -> str:
+    """What *cell* of *event* does, in a line."""
+    match cell:
+        case Moves(outcomes=outcomes):
+            return "; or ".join(_outcome(each, several=len(outcomes) > 1) for each in outcomes)
+        case Ignores():
+            return "ok, nothing changes" if event.kind == "call" else "nothing changes"
+        case Refuses(codes=codes):
+            return f"refused: {_replies(codes)}"
+        case Cannot():
+            return "cannot happen"
+        case Silent():
+            return "unspecified"
+        case _:
+            assert_never(cell)
+
+
+def _outcome(way: Outcome, *, several: bool) -> str:
+    name = f"{way.name}: " if several else ""
+    verb = "begins, meanwhile" if way.begins else "→"
+    reply = f", {_replies(way.reply)}" if way.reply and way.reply != ("ok",) else ""
+    emits = f", emits {', '.join(way.emits)}" if way.emits else ""
+    deviation = f" (deviation, {way.deviation.profile})" if way.deviation else ""
+    return f"{name}{verb} {way.to}{reply}{emits}{deviation}"
+
+
+def _replies(codes: tuple[str, ...]) -> str:
+    return " or ".join("any error" if code == "error" else code for code in codes)
+
+
+def _wrapped(value: str, width: int, first: str, rest: str | None = None) -> Iterator[str]:
+    yield from textwrap.wrap(
+        value,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def json(machine: Machine, *, events: Collection[str], states: Collection[str]) -> str:
+    """The same as one JSON document, ending in a newline.
+
+    With all events and states it holds all that the machine does, but for the
+    lines and the path of the file that it was read from.
+    """
+    return dumped(
+        {
+            "name": machine.name,
+            "title": machine.title,
+            "about": machine.about,
+            "source": machine.source,
+            "entity": machine.entity,
+            "initial": machine.initial,
+            "indefinite": list(machine.indefinite),
+            "states": {
+                each.name: {"about": each.about, "shows": each.shows, "aliases": list(each.aliases)}
+                for each in machine.states.values()
+                if each.name in states
+            },
+            "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
+            "clauses": {name: clause_data(each) for name, each in machine.clauses.items()},
+            "omits": _omits_data(machine),
+            "profiles": {
+                each.name: {
+                    "about": each.about,
+                    "since": each.since or None,
+                    "until": each.until or None,
+                    "overrides": [_override_data(one, states) for one in each.overrides if one.event in events],
+                }
+                for each in machine.profiles.values()
+            },
+        }
+    )
+
+
+def _omits_data(machine: Machine) -> Json:
+    if machine.omits is None:
+        return None
+    return {
+        event: {"states": [*sorted(each.states)], "outcomes": [*sorted(each.outcomes)]}
+        for event, each in machine.omits.items()
+    }
+
+
+def _event_data(event: Event, states: Collection[str]) -> Json:
+    return {
+        "kind": event.kind,
+        "rpc": event.rpc or None,
+        "about": event.about,
+        "aliases": list(event.aliases),
+        "interrupts": event.interrupts,
+        "cells": _cells_data(event.cells, states),
+        "ends": _cells_data(event.ends, states),
+    }
+
+
+def _override_data(override: Override, states: Collection[str]) -> Json:
+    return {
+        "name": override.name,
+        "event": override.event,
+        "about": override.about,
+        "deviation": _deviation(override.deviation),
+        "cells": _cells_data(override.cells, states),
+        "ends": _cells_data(override.ends, states),
+    }
+
+
+def _deviation(deviation: Deviation | None) -> Json:
+    if deviation is None:
+        return None
+    return {**deviation_data(deviation), "event": deviation.event, "clause": clause_data(deviation.clause)}
+
+
+def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:
+    return {
+        state: {"is": type(cell).__name__.lower(), **_cell_data(cell), "clause": clause_data(cell.clause)}
+        for state, cell in cells.items()
+        if state in states
+    }
+
+
+def _cell_data(cell: Cell) -> dict[str, Json]:
+    match cell:
+        case Moves(outcomes=outcomes):
+            return {
+                "outcomes": [
+                    {
+                        "name": each.name,
+                        "begins" if each.begins else "to": each.to,
+                        "reply": list(each.reply),
+                        "emits": list(each.emits),
+                        "about": each.about or None,
+                        "aliases": list(each.aliases),
+                        "deviation": _deviation(each.deviation),
+                    }
+                    for each in outcomes
+                ]
+            }
+        case Refuses(codes=codes):
+            return {"codes": list(codes)}
+        case _:
+            return {}

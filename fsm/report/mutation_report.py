@@ -1,0 +1,143 @@
+"""What became of the mutants of a machine or a system, for people and for programs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.mutation import Mutant
+from fsm.property.claims import JointSpecification
+from fsm.report import Answer
+from fsm.report.json_report import dumped
+from fsm.report.words import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.mutation import Fate, JointMutant
+    from fsm.property.claims import Specification
+    from fsm.report.json_report import Json
+
+_NARROWEST = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutated:
+    """The mutants of one machine or system, and what became of them; of a system each has one killer at most."""
+
+    specification: Specification | JointSpecification
+    fates: tuple[Fate[Mutant | JointMutant], ...]
+
+    @property
+    def survivors(self) -> tuple[Fate[Mutant | JointMutant], ...]:
+        """Those that differ, and that no property notices."""
+        return tuple(each for each in self.fates if each.survives)
+
+    @property
+    def equivalent(self) -> tuple[Fate[Mutant | JointMutant], ...]:
+        """Those that nobody can tell from the original."""
+        return tuple(each for each in self.fates if each.equivalent)
+
+    def kills(self) -> dict[str, int]:
+        """How many each property kills, in the order of the file."""
+        counted = Counter(name for each in self.fates for name in each.killers)
+        return {each.name: counted[each.name] for each in self.specification.properties}
+
+
+def answer(mutated: tuple[Mutated, ...]) -> Answer:
+    """Whether any mutant survives."""
+    return Answer.FAILS if any(each.survivors for each in mutated) else Answer.HOLDS
+
+
+def text(
+    mutated: tuple[Mutated, ...], *, width: int, style: Callable[[str, str], str], listed: str = "survivors"
+) -> str:
+    """The report for people, ending in a newline; *listed* are the mutants that are told one by one."""
+    writer = _Writer(width=max(width, _NARROWEST), style=style, listed=listed)
+    return (
+        "\n".join(line for number, each in enumerate(mutated) for line in writer.lines(each, first=not number)) + "\n"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    width: int
+    style: Callable[[str, str], str]
+    listed: str
+
+    def lines(self, mutated: Mutated, *, first: bool) -> Iterator[str]:
+        machine = mutated.specification.machine
+        kills = mutated.kills()
+        if not first:
+            yield ""
+        yield self.style(machine.name, "bold") + f": {machine.title}"
+        digits = len(f"{max(kills.values(), default=0):,}")
+        joint = isinstance(mutated.specification, JointSpecification)
+        for name, count in kills.items():
+            if joint and not count:
+                continue  # it may well kill some, and is not the first to do so
+            verb = "first to kill" if joint else "kills"
+            how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
+            yield f"  {how if count else self.style(how, 'yellow')}  {name}"
+        for each in mutated.fates:
+            if self._tells(each):
+                yield from self._mutant(each, machine.path)
+        word_for = "system" if joint else "machine"
+        dead = sum(bool(each.killers) for each in mutated.fates)
+        word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
+        yield (
+            f"{self.style(word, colour)}: {plural(len(mutated.fates), 'mutant')}, {dead:,} killed, "
+            f"{len(mutated.equivalent):,} that nobody can tell from the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
+        )
+
+    def _tells(self, each: Fate[Mutant | JointMutant]) -> bool:
+        return self.listed == "all" or each.survives or (self.listed == "equivalent" and each.equivalent)
+
+    def _mutant(self, fate: Fate[Mutant | JointMutant], path: str) -> Iterator[str]:
+        if fate.killers:
+            word, colour, more = "killed", "green", f"by {', '.join(fate.killers)}"
+        elif fate.equivalent:
+            word, colour, more = "alike", "blue", "nobody can tell it from the original"
+        else:
+            word, colour, more = "survives", "red", "no property says anything of it"
+        yield f"  {self.style(f'{word:<8}', colour)}  {fate.mutant.name}"
+        place = f"{path}:{fate.mutant.line}" if fate.mutant.line else path
+        yield from textwrap.wrap(
+            f"{place}: {more}",
+            self.width,
+            initial_indent=" " * 12,
+            subsequent_indent=" " * 12,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def json(mutated: tuple[Mutated, ...]) -> str:
+    """The same as one JSON document, every mutant listed, ending in a newline."""
+    machines: list[Json] = [
+        {
+            "machine": each.specification.machine.name,
+            "mutants": len(each.fates),
+            "survivors": len(each.survivors),
+            "equivalent": len(each.equivalent),
+            "kills": dict(each.kills()),
+            "fates": [_fate(fate) for fate in each.fates],
+        }
+        for each in mutated
+    ]
+    return dumped({"verdict": answer(mutated).name.lower(), "machines": machines})
+
+
+def _fate(fate: Fate[Mutant | JointMutant]) -> Json:
+    mutant = fate.mutant
+    where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
+    return {
+        "mutant": mutant.name,
+        "event": mutant.event,
+        **where,
+        "line": mutant.line or None,
+        "killers": list(fate.killers),
+        "equivalent": fate.equivalent,
+    }

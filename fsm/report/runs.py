@@ -1,0 +1,99 @@
+"""Runs of a machine, step by step, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine.table import Done
+    from fsm.property.evidence import Run, Taken
+    from fsm.report.json_report import Json
+
+
+def steps(run: Run, *, indent: int) -> Iterator[str]:
+    """Each step on a line: what happens, and the state before and after; of a system, what its parts did."""
+    taken = [*run.steps, *run.cycle]
+    happens = [_happens(each) for each in taken]
+    longest = max((len(each) for each in happens), default=0)
+    yield f"{'':{indent}}starts {run.initial}"
+    for number, (each, what) in enumerate(zip(taken, happens, strict=True), 1):
+        if number == len(run.steps) + 1:
+            yield f"{'':{indent}}and then for ever"
+        if each.done:
+            yield f"{'':{indent}}{number:2} {what}"
+            yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
+            continue
+        where = each.source if each.source == each.target else f"{each.source} → {each.target}"
+        yield f"{'':{indent}}{number:2} {what:<{longest}}  {where}"
+    if run.stopped:
+        yield f"{'':{indent}}and then nothing happens any more"
+
+
+def parts(taken: Taken) -> Iterator[str]:
+    """What the parts of a system did in one step, as far as it changed them or was heard."""
+    for done in taken.done:
+        if done.source == done.target and not done.emits:
+            continue
+        what = f"{done.event}{' goes on' if done.ends else ''}" if done.event else "begins anew"
+        where = done.target if done.source == done.target else f"{done.source} → {done.target}"
+        heard = f", emits {', '.join(done.emits)}" if done.emits else ""
+        yield f"{done.copy}: {what}, {where}{heard}"
+
+
+def _happens(taken: Taken) -> str:
+    """A step in a few words."""
+    if not taken.event:
+        return "somebody looks"
+    words = [taken.event]
+    if taken.phase == "request":
+        words.append("is asked")
+    elif taken.phase == "lost":
+        words.append("ends unseen")
+    elif taken.ends and not taken.reply:
+        words.append("goes on")
+    if taken.reply:
+        words.append(f"replies {'any error' if taken.reply == 'error' else taken.reply}")
+    elif taken.outcome and taken.outcome not in {taken.target, "done" if taken.done else "ok"} and not taken.phase:
+        words.append(f"({taken.outcome})")
+    if taken.emits and not taken.done:
+        words.append(f"emits {', '.join(taken.emits)}")
+    return " ".join(words)
+
+
+def data(run: Run) -> Json:
+    """The run for programs."""
+    return {
+        "initial": run.initial,
+        "steps": [_taken(each) for each in run.steps],
+        "cycle": [_taken(each) for each in run.cycle],
+        "stopped": run.stopped,
+    }
+
+
+def _taken(taken: Taken) -> Json:
+    return {
+        "event": taken.event or None,
+        "phase": taken.phase or None,
+        "ends": taken.ends,
+        "outcome": taken.outcome or None,
+        "reply": taken.reply or None,
+        "emits": list(taken.emits),
+        "source": taken.source,
+        "target": taken.target,
+        **({"parts": [_done(each) for each in taken.done]} if taken.done else {}),
+    }
+
+
+def _done(done: Done) -> Json:
+    return {
+        "part": done.copy,
+        "event": done.event or None,
+        "ends": done.ends,
+        "outcome": done.outcome or None,
+        "reply": list(done.reply),
+        "emits": list(done.emits),
+        "source": done.source,
+        "target": done.target,
+    }

@@ -1,0 +1,127 @@
+"""The report as SARIF 2.1.0: clauses are rules, causes are results, deviations are suppressed ones."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from fsm.report import why, words
+from fsm.report.json_report import Json, dumped
+
+if TYPE_CHECKING:
+    from fsm.machine import Clause
+    from fsm.report import Report
+    from fsm.verdict import Deviated, Finding, Judgement
+
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def sarif(report: Report) -> str:
+    """The report as a SARIF log, ending in a newline."""
+    rules: dict[str, Json] = {}
+    results: list[Json] = []
+    untold: list[Json] = []
+    for judged, judgement in report.each():
+        if reason := why(judgement):
+            untold.append(_untold("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
+        results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
+        results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
+    untold += [_untold("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
+    return dumped(
+        {
+            "$schema": SCHEMA,
+            "version": "2.1.0",
+            "runs": [
+                {
+                    "tool": {
+                        "driver": {
+                            "name": "fsm",
+                            "version": version("container-fsm"),
+                            "rules": list(rules.values()),
+                        }
+                    },
+                    "invocations": [
+                        {
+                            "executionSuccessful": not report.problems,
+                            "exitCode": report.code(),
+                            "toolExecutionNotifications": untold,
+                        }
+                    ],
+                    "columnKind": "unicodeCodePoints",
+                    "results": results,
+                }
+            ],
+        }
+    )
+
+
+def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict[str, Json]) -> Json:
+    first = finding.first[0]
+    text = (
+        f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
+        f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. Legal if: {words.edits(first)}."
+    )
+    known = " ".join(f"Looks like {each}" for each in words.known(first))
+    places = dict.fromkeys((each.file, each.line) for each in finding.first)
+    (file, line), *others = places
+    return {
+        "ruleId": _rule(first.clause, judgement, rules),
+        "level": "error" if report.fails(finding) else "warning",
+        "message": {"text": f"{text} {known}".strip()},
+        "locations": [_location(file, line)],
+        "relatedLocations": [_location(*each) for each in others],
+        "occurrenceCount": finding.count,
+        "properties": {"entity": first.observation.entity, "clauseLevel": first.clause.level},
+    }
+
+
+def _tolerated(each: Deviated, judgement: Judgement, rules: dict[str, Json]) -> Json:
+    deviation = each.first.deviation
+    return {
+        "ruleId": _rule(deviation.clause, judgement, rules),
+        "level": "note",
+        "message": {"text": f"{words.tolerated(each.first)}: {words.done(each.first)}"},
+        "locations": [_location(each.first.file, each.first.line)],
+        "occurrenceCount": each.count,
+        "suppressions": [{"kind": "external", "justification": f"declared in profile {deviation.profile}"}],
+    }
+
+
+def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
+    name = f"{judgement.machine.name}/{clause.name}"
+    rule: dict[str, Json] = {
+        "id": name,
+        "shortDescription": {"text": clause.says},
+        "fullDescription": {"text": f"{clause.says} ({clause.level}; {clause.source})"},
+        "properties": {"level": clause.level, "source": clause.source},
+    }
+    if clause.link:
+        rule["helpUri"] = clause.link
+    rules.setdefault(name, rule)
+    return name
+
+
+def _untold(level: str, file: str, text: str) -> Json:
+    return {
+        "level": level,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
+    }
+
+
+def _location(file: str, line: int) -> Json:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": max(line, 1)}}}
+
+
+def _uri(file: str) -> str:
+    """The file as a URI reference, byte for byte.
+
+    >>> _uri("logs/node 1:a.log"), _uri("/var/log/c.log"), _uri("-")
+    ('logs/node%201%3Aa.log', 'file:///var/log/c.log', 'stdin')
+    """
+    if file == "-":
+        return "stdin"
+    return Path(file).as_uri() if file.startswith("/") else quote(os.fsencode(file))

@@ -1,0 +1,195 @@
+"""The report for people: causes with their evidence, then a summary; as wide as the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fsm.recordings import Kind
+from fsm.report import Answer, why, words
+from fsm.report.layout import LABEL, Layout, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fsm.judge import Judged
+    from fsm.report import Report
+    from fsm.trace import Observation
+    from fsm.verdict import Deviated, Finding, Judgement
+
+_CELL_LINES: Final = 5
+"""Lines that the cells met may take unless all of them were asked for."""
+
+_COLOURS: Final = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}
+
+
+def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
+    """The whole report, ending in a newline.
+
+    *style* gives a word a colour, or ``bold``; with *coverage* every cell of
+    every machine is listed.
+    """
+    writer = _Writer(report=report, width=width, style=style, coverage=coverage)
+    return "\n".join(writer.lines()) + "\n"
+
+
+class _Writer:
+    def __init__(self, *, report: Report, width: int, style: Callable[[str, str], str], coverage: bool) -> None:
+        self.report = report
+        self.layout = Layout(width=width, style=style)
+        self.coverage = coverage
+
+    def lines(self) -> Iterator[str]:
+        for number, judged in enumerate(self.report.judged):
+            if number:
+                yield ""
+            yield from self._recording(judged)
+        if len(self.report.judged) + len(self.report.problems) > 1:
+            yield ""
+            for judged in self.report.judged:
+                yield f"{self._answer(self.report.of(judged), 'unknown')}  {words.visible(words.file(judged.name))}"
+            for problem in self.report.problems:
+                yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
+
+    def _recording(self, judged: Judged) -> Iterator[str]:
+        kind = "no kind of recording that fsm knows" if judged.kind is Kind.NOTHING else judged.kind.value
+        version = f" of containerd {words.visible(judged.version)}" if judged.version else ""
+        yield f"{self.layout.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
+        for judgement in judged.judgements:
+            for finding in self.report.findings(judgement):
+                yield ""
+                yield from self._finding(finding, judgement)
+            for each in judgement.tolerated:
+                yield ""
+                yield from self._tolerated(each, judgement)
+        yield ""
+        yield from self._summary(judged)
+
+    # -- findings ----------------------------------------------------------
+
+    def _finding(self, finding: Finding, judgement: Judgement) -> Iterator[str]:
+        violation = finding.first[0]
+        entity = judgement.machine.entity
+        word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
+        said = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
+        yield from self.layout.wrapped(said, marked=word, how=how)
+        yield from self._place(violation.file, violation.line, violation.observation, entity)
+        yield from self.layout.row("it said", words.short(violation.observation.detail))
+        yield from self.layout.reasons(violation)
+        yield from self.layout.row("also at", self._others(finding))
+
+    def _others(self, finding: Finding) -> str:
+        here = finding.first[0].file
+        others = ", ".join(f"{each.file if each.file != here else ''}:{each.line}" for each in finding.first[1:])
+        rest = finding.count - len(finding.first)
+        return f"{others} and {rest:,} more" if rest and others else others
+
+    def _place(self, file: str, line: int, seen: Observation, entity: str) -> Iterator[str]:
+        """Where and when, never broken inside the path: people copy it."""
+        place = words.visible(f"{'stdin' if file == '-' else file}:{line}")
+        moment = words.visible(words.moment(seen.at))
+        one = f"    {'where':<{LABEL}}{place}"
+        fits = moment and len(one) + len(moment) + 1 <= self.layout.width
+        yield f"{one} {moment}" if fits else one
+        if not fits:
+            yield from self.layout.row("", moment)
+        yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
+
+    def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
+        deviation, clause = each.first.deviation, each.first.deviation.clause
+        word = "tolerated deviation"
+        said = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
+        yield from self.layout.wrapped(said, marked=word, how="cyan")
+        yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
+        yield from self.layout.row("what", words.done(each.first))
+        yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        ends = {"since": deviation.since, "until": deviation.until}
+        yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
+        yield from self.layout.row("", deviation.link)
+
+    # -- summary -----------------------------------------------------------
+
+    def _summary(self, judged: Judged) -> Iterator[str]:
+        for judgement in judged.judgements:
+            yield from self._judgement(judgement)
+        notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
+        yield from self.layout.wrapped(
+            ", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes])
+        )
+        yield from self.layout.wrapped(self._advice(judged))
+        if judged.kind is Kind.NOTHING:
+            kinds = words.either(kind.value for kind in Kind if kind is not Kind.NOTHING)
+            yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
+        yield f"  verdict: {self._answer(self.report.of(judged))}"
+
+    def _judgement(self, judgement: Judgement) -> Iterator[str]:
+        answer = self.report.answer(judgement)
+        reason = f", {why(judgement)}" if answer is Answer.UNKNOWN else ""
+        word = answer.name.lower()
+        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
+        if not judgement.entities:
+            return
+        found = self.report.findings(judgement)
+        counts = [
+            words.plural(number, word)
+            for word, number in (
+                ("violation", sum(each.count for each in found if self.report.fails(each))),
+                ("surprise", sum(each.count for each in found if not self.report.fails(each))),
+                ("tolerated deviation", sum(each.count for each in judgement.tolerated)),
+            )
+            if number
+        ]
+        counts.append(words.plural(judgement.entities, judgement.machine.entity))
+        counts.append(words.plural(judgement.observations, "observation"))
+        counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
+        yield from self.layout.wrapped(", ".join(counts), indent="    ")
+        yield from self._cells(judgement)
+
+    def _cells(self, judgement: Judgement) -> Iterator[str]:
+        """How many cells of the table were met, and which; or every one, with how often."""
+        cells = judgement.covered.cells
+        met = sum(1 for count in cells.values() if count)
+        said = f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not"
+        rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
+        if self.coverage:
+            yield from self.layout.wrapped(said, indent="    ")
+            for event, row in rows.items():
+                often = [f"{count:,} in {state}" for state, count in row if count]
+                never = [state for state, count in row if not count]
+                rest = [f"never in {', '.join(never)}"] if never else []
+                yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", indent="      ")
+            return
+        states = {event: ", ".join(state for state, count in row if count) for event, row in rows.items()}
+        seen = [f"{event} in {names}" for event, names in states.items() if names]
+        for kept in range(len(seen), 0, -1):
+            more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
+            lines = list(self.layout.wrapped(f"{said}: {'; '.join(seen[:kept] + more)}", indent="    "))
+            if len(lines) <= _CELL_LINES:
+                yield from lines
+                return
+        yield from self.layout.wrapped(said, indent="    ")
+
+    def _advice(self, judged: Judged) -> str:
+        """The profile that would tolerate all of the violations, if there is one."""
+        found = [
+            {each.profile for each in finding.first[0].resembles}
+            for judgement in judged.judgements
+            for finding in self.report.findings(judgement)
+            if self.report.fails(finding)
+        ]
+        profiles = sorted(set.intersection(*found)) if found else []
+        if not profiles:
+            return ""
+        own = [
+            each
+            for each in profiles
+            if judged.version.removeprefix("v").startswith(f"{each.removeprefix('containerd-')}.")
+        ]
+        number = self.report.number(judged)
+        who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
+        deviation = f"known {'deviation' if number == 1 else 'deviations'}"
+        return f"{who} {deviation} of {words.either(own or profiles)}: try --profile {(own or profiles)[0]}"
+
+    # -- lines -------------------------------------------------------------
+
+    def _answer(self, answer: Answer, longest: str = "") -> str:
+        return self.layout.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])

@@ -1,0 +1,207 @@
+"""Sentences for findings: the same words in every format."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, assert_never
+
+from fsm.monitor.grouping import NAMED
+from fsm.verdict import Cause, Repair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.machine import Deviation
+    from fsm.verdict import Edit, Finding, Tolerated, Violation
+
+_LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+
+
+def short(text: str) -> str:
+    """*text* with 64-digit ids cut to the 12 digits that people use.
+
+    >>> short("container " + "d1d12d2e084c" + "0" * 52)
+    'container d1d12d2e084c'
+    """
+    return _LONG.sub(r"\1", text)
+
+
+def visible(text: str) -> str:
+    r"""*text* with what a terminal would obey, or could not show, written as escapes.
+
+    >>> print(visible("evil\x1b[2J"))
+    evil\x1b[2J
+    """
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def plural(count: int, word: str) -> str:
+    """*count* and *word*, in the plural where it should be.
+
+    >>> plural(1, "container"), plural(2, "container"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
+    ('1 container', '2 containers', '2 entities', '2 keys', '2 boxes')
+    """
+    return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
+
+
+def _many(word: str) -> str:
+    if re.search("[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
+
+
+def counted(count: int, names: str) -> str:
+    """*count* and *names*, of which the first in the plural becomes one where there is only one.
+
+    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "exits of unknown containers or pods")
+    ('2 foreign or damaged lines', '1 crash', '1 exit of unknown containers or pods')
+    """
+    one = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", names, count=1) if count == 1 else names
+    return f"{count:,} {one}"
+
+
+def either(names: Iterable[str]) -> str:
+    """*names* as a choice.
+
+    >>> either(["absent"]), either(["created", "running", "exited"])
+    ('absent', 'created, running or exited')
+    """
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def file(name: str) -> str:
+    """The file as people call it.
+
+    >>> file("-")
+    'standard input'
+    """
+    return "standard input" if name == "-" else name
+
+
+def moment(at: int | str | None) -> str:
+    """When it was, in RFC 3339; nothing where it is not known.
+
+    >>> moment(1795172600859283083)
+    '2026-11-20T11:03:20.859283083Z'
+    """
+    if isinstance(at, int):
+        seconds, rest = divmod(at, 1_000_000_000)
+        try:
+            whole = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+        except (OverflowError, ValueError, OSError):  # no such year
+            return str(at)
+        return f"{whole.isoformat()}.{rest:09}Z"
+    return at or ""
+
+
+def what(violation: Violation) -> str:
+    """What was seen and is not legal."""
+    seen = violation.observation
+    match violation.cause:
+        case Cause.REPLY:
+            met = f" in state {seen.met}" if seen.met else ""
+            return f"{seen.event} replied {seen.reply}{met}"
+        case Cause.STATE:
+            after = f" after {seen.event}" if seen.event else ""
+            if violation.said == seen.met != seen.shows:
+                return f"{seen.event} met {seen.met}"
+            return f"{seen.shows} was shown{after}"
+        case Cause.EVENT:
+            showing = f", showing {seen.shows}" if seen.shows else ""
+            return f"{seen.event} happened{showing}"
+        case Cause.OUTPUT:
+            after = f" after {seen.event}" if seen.event else ""
+            return f"{violation.said or seen.output or 'nothing'} was told{after}"
+        case _:
+            assert_never(violation.cause)
+
+
+def before(violation: Violation) -> str:
+    """The states possible before."""
+    return either(violation.before or ("none",))
+
+
+def allowed(violation: Violation) -> str:
+    """What would have been legal, with the states where states differ."""
+    states: dict[tuple[str, ...], list[str]] = {}
+    for each in violation.permitted:
+        states.setdefault(each.what, []).append(each.state)
+    if len(states) == 1:
+        return _listed(*states)
+    return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
+
+
+def _listed(those: tuple[str, ...]) -> str:
+    return either([_reply(each) for each in those] or ["nothing"])
+
+
+def _reply(name: str) -> str:
+    return "any error" if name == "error" else name or "nothing"
+
+
+def _edit(each: Edit, violation: Violation) -> str:
+    match each.repair:
+        case Repair.REPLY:
+            return f"the reply is {either(_reply(name) for name in _instead(each.repair, violation))}"
+        case Repair.REPEATED:
+            return "it is dropped: it repeats what came before"
+        case Repair.SWAPPED:
+            return f"it comes after the {each.instead} that follows"
+        case Repair.MISSING:
+            return f"{either(_instead(each.repair, violation))} comes before it"
+        case Repair.EXTRA:
+            return "it is dropped"
+        case _:
+            assert_never(each.repair)
+
+
+def _instead(repair: Repair, violation: Violation) -> list[str]:
+    return [each.instead for each in violation.edits if each.repair is repair]
+
+
+def edits(violation: Violation) -> str:
+    """The smallest edit that makes the trace legal, as what follows "legal if"."""
+    return _edit(violation.edits[0], violation) if violation.edits else "more than one edit is made"
+
+
+def known(violation: Violation) -> list[str]:
+    """The known deviations that look like it, each once."""
+    alike: dict[tuple[str, str], list[Deviation]] = {}
+    for each in violation.resembles:
+        alike.setdefault((each.name, each.about), []).append(each)
+    found = []
+    for (name, about), those in alike.items():
+        until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
+        found.append(f"{name} of {' and '.join(dict.fromkeys(until))}: {about} Tolerated with that --profile.")
+    return found
+
+
+def tolerated(met: Tolerated) -> str:
+    """The deviations of which one was met, by name."""
+    return either(each.name for each in (met.deviation, *met.others))
+
+
+def done(met: Tolerated) -> str:
+    """What the implementation does by them."""
+    return " Or: ".join(each.about for each in (met.deviation, *met.others))
+
+
+def often(count: int) -> str:
+    """How often.
+
+    >>> often(1), often(1200)
+    ('once', '1,200 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def times(finding: Finding, entity: str) -> str:
+    """How often, on how many; and whether that is not of the one violation that is told."""
+    if finding.count == 1:
+        return often(1)
+    if finding.others:
+        return f"and others, too many to tell apart: {often(finding.count)} in all"
+    least = "at least " if finding.entities >= NAMED else ""
+    return f"{often(finding.count)}, on {least}{plural(finding.entities, entity)}"

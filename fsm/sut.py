@@ -1,0 +1,120 @@
+"""What an implementation shows of itself, so that it can take the test of its machine.
+
+A *system* is one entity: one container, one door.  :class:`System` is all
+that is required; the other protocols say more of an implementation, and what
+is missing is found out, never assumed: no outputs are looked at where a
+system has no ``outputs``, and states that are met only while a call is in
+progress are left out where it has no ``begin`` and ``end``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SUT(Protocol):
+    """One entity of a machine, as an implementation has it.
+
+    >>> class Door:
+    ...     def reset(self) -> None:
+    ...         self.open = False
+    ...
+    ...     def do(self, event: str) -> str:
+    ...         self.open = {"push": True, "pull": False}[event]
+    ...         return "ok"
+    ...
+    ...     def shows(self) -> str:
+    ...         return "OPEN" if self.open else "CLOSED"
+    ...
+    ...     def close(self) -> None: ...
+    >>> system: SUT = Door()
+    """
+
+    def reset(self) -> None:
+        """Begin anew, in the machine's initial state, whatever was before."""
+
+    def do(self, event: str) -> str:
+        """Let *event* happen, by the name that the machine has for it, from beginning to end.
+
+        Returns the reply of a call, ``ok`` or an error code such as
+        ``NOT_FOUND``, and the empty text for what has no reply.  Raises
+        :class:`UnsupportedError` for what this implementation has not, or
+        cannot be made to do.
+        """
+
+    def shows(self) -> str:
+        """What an observer reads just now: one of those that the machine's states show.
+
+        The empty text where that cannot be told.
+        """
+
+    def close(self) -> None:
+        """Give back all that is held; nothing else is called after it."""
+
+
+@runtime_checkable
+class Emitting(Protocol):
+    """A system whose outputs can be seen."""
+
+    def outputs(self) -> Sequence[str]:
+        """What came out since this was last asked, in order."""
+
+
+@runtime_checkable
+class Arranging(Protocol):
+    """A system in whose world it can be arranged how things end."""
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """See to it that *event*, which is next, ends in the way that the machine calls *outcome*.
+
+        Called before each ``do``, ``begin`` and ``end`` of an event with
+        several outcomes; before ``do`` of a call that takes time once for
+        each of its stages, in order.  Returns whether that can be seen to:
+        whoever says so promises it, and a test fails where it ends otherwise.
+        What was arranged and not met by the next event is forgotten.
+        """
+
+
+@runtime_checkable
+class Overlapping(Protocol):
+    """A system that can be met while one of its calls is in progress."""
+
+    def begin(self, event: str) -> str | None:
+        """Let the call *event* begin; ``None`` if it is in progress now, else its reply."""
+
+    def end(self, event: str) -> str | None:
+        """Let the call *event*, which is in progress, go on by one stage; its reply, or ``None`` if it is still in it."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A system that shows what it remembers beside its state."""
+
+    def record(self) -> Any:  # noqa: ANN401  (it is only compared)
+        """All that is remembered, as data that can be compared; the reader's own.
+
+        What need not outlive a restart is left out.
+        """
+
+
+@runtime_checkable
+class Crashing(Protocol):
+    """A system that can be made to die in the middle of an event."""
+
+    def crash(self, event: str, point: int) -> bool:
+        """Let *event* happen, but die just before its *point*-th effect on the world, counted from 0; then start again.
+
+        Returns whether it died: false if the event has fewer effects, and was done whole.
+        The system then stands as after a restart either way.
+        """
+
+
+class UnsupportedError(Exception):
+    """A system has not this event, or cannot be made to do it."""
+
+
+class BrokenError(Exception):
+    """A system gave no answer that could be judged: it crashed, hung, or talked garbage."""

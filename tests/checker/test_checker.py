@@ -1,0 +1,293 @@
+"""Whether a property holds: each kind with its failing twin, and a second opinion on random machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import naive_checker
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import DOOR, JOB, counter, counter_text, edited, machine_of
+from random_claims import random_property, stated
+from random_machines import random_machine
+
+from fsm.checker import check, counted
+from fsm.language.build import under
+from fsm.language.build.machine_claims import specify
+from fsm.language.read import parse_properties
+from fsm.machine.table import tabulate
+from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from fsm.machine import Machine
+    from fsm.property.claims import Property
+    from fsm.property.evidence import Conclusion
+
+STUBBORN = edited(DOOR, 'ignores = ["gone"]', 'refuses = { gone = "NOT_FOUND" }')
+RESTLESS = edited(
+    edited(DOOR, 'ignores = ["open"]\nrefuses = { gone', "refuses = { gone"),
+    'moves   = { "*" = [',
+    'moves   = { open = { to = "shut" }, "*" = [',
+)
+MODELS = {"door": DOOR, "job": JOB, "stubborn": STUBBORN, "restless": RESTLESS}
+
+
+def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusion:
+    """What is concluded of the *claim* about *machine*."""
+    return check(stated(machine, claim), tabulate(machine), limit=limit).conclusion
+
+
+def run_of(conclusion: Conclusion) -> Run:
+    """The counterexample."""
+    assert isinstance(conclusion, Refuted), conclusion
+    assert isinstance(conclusion.evidence, Run)
+    return conclusion.evidence
+
+
+def told(run: Run) -> str:
+    """What happens in *run*, with the replies; after ``|`` what goes on for ever."""
+    steps, cycle = (
+        " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)
+    )
+    return f"{steps} | {'stopped' if run.stopped else cycle}" if run.stopped or cycle else steps
+
+
+TWINS = [
+    # A claim that holds, one a word away that does not, and the run that shows it.
+    ("stubborn", 'idempotent = "push"', 'idempotent = "remove"', "remove:ok remove:NOT_FOUND"),
+    ("restless", 'idempotent = "remove"', 'idempotent = "push"', "push:ok push:ok"),
+    ("door", 'never = "gone then open"', 'never = "open then shut"', "push:ok slam:done"),
+    ("door", 'never = "emits Bang then emits Bang"\nuntil = "push replies ok"', 'never = "push then push"\nuntil = "slam"', "push:ok push:ok"),
+    ("door", 'always = "emits Bang"\nwhen = "slam and moves"', 'always = "emits Bang"\nwhen = "slam"', "slam:ignored"),
+    ("door", 'always = "not emits Bang"\nwhen = "push"', 'always = "not emits Creak"\nwhen = "push"', "push:ok"),
+    ("door", 'always = "stays"\nwhen = "was gone"', 'always = "stays"\nwhen = "was open"', "push:ok remove:ok"),
+    ("door", 'never = "gone and push replies ok"', 'never = "gone and push replies NOT_FOUND"', "remove:ok push:NOT_FOUND"),
+    ("door", 'never = "gone and push replies STUCK"', 'never = "gone and push replies error"', "remove:ok push:NOT_FOUND"),
+    ("door", 'always = "showed CLOSED"\nwhen = "was ajar"', 'always = "shows CLOSED"\nwhen = "was ajar"', "warp:done push:ok"),
+    ("job", 'always = "running"\nwhen = "start replies ok"', 'always = "waiting"\nwhen = "start replies BUSY"', "make:ok start:begins start:BUSY"),
+    ("job", 'never = "start replies ok then start replies ok"', 'never = "start then start"', "start:NOT_FOUND start:NOT_FOUND"),
+    ("job", 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]', 'from = "starting"\nleads-to = "not starting"\nfair = ["exit"]', "make:ok start:begins | stopped"),
+    ("job", 'from = "checking"\nleads-to = "ended or running"\nfair = ["crash"]', 'from = "waiting"\nleads-to = "ended or running"\nfair = ["start", "start.ends"]', "make:ok | start:begins start:error"),
+    ("job", 'from = "waiting"\nleads-to = "ended or running"\nfair = ["start"]\nstrongly-fair = ["start.ends/checks", "start.ends/done", "start/begins"]', 'from = "waiting"\nleads-to = "ended or running"\nfair = ["start", "start.ends/checks", "start.ends/done"]', None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "holds", "fails", "shown"), TWINS, ids=[twin[2] for twin in TWINS])
+def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) -> None:
+    """A claim and its twin, and for the twin the run that breaks it."""
+    machine = machine_of(MODELS[model])
+
+    assert isinstance(concluded(machine, holds), Proved)
+    run = run_of(concluded(machine, fails))
+    if shown is not None:
+        assert shown == told(run)
+
+
+@pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
+def test_a_step_may_bring_the_target_and_the_source_once_more(fair: str, verdict: type[Conclusion]) -> None:
+    """A *tick* that is followed by a *tock* has been answered, though another *tick* comes at once."""
+    text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
+    claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
+
+    assert isinstance(concluded(machine_of(text), claim), verdict)
+
+
+def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
+    """Where the job has ended, a start that is in progress could end too; of a job at rest nothing is in progress."""
+    checking = 'checking = { to = "running", emits = ["started"] }'
+    text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
+    claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
+
+    assert isinstance(concluded(machine_of(text), claim), Refuted)
+
+
+@pytest.mark.parametrize("states", [2, 5, 30])
+def test_counterexamples_are_shortest(states: int) -> None:
+    """The last state of a long way is as far as it is."""
+    machine = counter(to=states)
+    last = list(machine.states)[-1]
+
+    run = run_of(concluded(machine, f'never = "{last}"'))
+
+    assert len(run.steps) == states == counted(tabulate(machine)).depth
+    assert [each.source for each in run.steps] == [machine.initial, *(each.target for each in run.steps[:-1])]
+    assert run.steps[-1].target == last
+
+
+def test_what_is_reachable_has_witnesses() -> None:
+    """One for each sequence, in their order; and its twin has none."""
+    machine = machine_of(DOOR)
+
+    conclusion = concluded(machine, 'reachable = ["gone", "ajar then open then shut"]')
+    assert isinstance(conclusion, Proved)
+    assert [told(run) for run in conclusion.witnesses] == ["remove:ok", "warp:done push:ok slam:done"]
+    assert concluded(machine, 'reachable = ["gone", "gone then open"]') == Refuted(
+        evidence=Unreached(text="gone then open")
+    )
+
+
+def test_from_each_asks_for_a_step_from_each() -> None:
+    """And from all of them for ``*``; one that has none is enough to fail."""
+    machine = machine_of(DOOR)
+
+    assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
+    assert isinstance(concluded(machine, 'reachable = "remove"\nfrom-each = ["*"]'), Proved)
+    assert concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["*"]') == Refuted(
+        evidence=Unreached(text="was open and push replies STUCK")
+    )
+
+
+VACUOUS = [
+    # What holds for want of anything that could break it.
+    ('never = "gone then exit then absent"', "gone", edited(JOB, "ended    = {", 'gone = { about = "" }\nended    = {')),
+    ('always = "gone"\nwhen = "knock replies ok"', "knock replies ok", DOOR),
+    ('never = "knock and gone"', "a part of 'knock and gone'", DOOR),
+    ('idempotent = "knock"', "knock replies ok", DOOR),
+    ('idempotent = "remove"\nonce = "open"', "remove replies ok and open", DOOR),
+    ('from = "knock"\nleads-to = "gone"', "knock", DOOR),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "unmet", "model"), VACUOUS, ids=[each[0] for each in VACUOUS])
+def test_an_empty_pass_is_no_pass(claim: str, unmet: str, model: str) -> None:
+    """It says what never comes about."""
+    assert concluded(machine_of(model), claim) == Vacuous(unmet=unmet)
+
+
+LIMITED = ['never = "s9"', 'idempotent = "up"', 'from = "s0"\nleads-to = "s9"', 'reachable = "s9"']
+
+
+@pytest.mark.parametrize("claim", LIMITED)
+def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
+    """It says why; with room enough it is decided."""
+    machine = counter(to=9)
+    first, last = next(iter(machine.states)), list(machine.states)[-1]
+    event = next(iter(machine.events))
+    claim = claim.replace("s0", first).replace("s9", last).replace('"up"', f'"{event}"')
+
+    assert isinstance(concluded(machine, claim, limit=3), Unknown)
+    assert not isinstance(concluded(machine, claim, limit=1_000), Unknown)
+
+
+# -- one machine beside another -------------------------------------------------
+
+
+def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
+    """What is concluded of a *claim* that names *other* ``other``."""
+    text = f'machine = "it"\n[property.it]\nsays = ""\nlevel = "MUST"\nsource = ""\n{claim}\n'
+    found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
+    specification = specify(parse_properties(text.encode(), path="it.toml"), found)
+    return check(specification.properties[0], tabulate(machine)).conclusion
+
+
+REFINED = [
+    # Another door, and the event at which it is seen to be another; nothing where its state is.
+    (RESTLESS, ""),
+    (STUBBORN, "remove"),
+    (edited(DOOR, 'moves   = { "*" = "gone" }', 'moves = { "*" = "open" }'), ""),
+    (edited(DOOR, 'refuses = { gone = "NOT_FOUND" }', 'refuses = { gone = "GONE" }'), "push"),
+
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 2])
+def test_a_machine_refines_itself(overlap: int) -> None:
+    """However many calls overlap, with silence, with calls that take time, with crashes."""
+    for text in (DOOR, JOB) if overlap < 2 else (JOB,):
+        machine = machine_of(text)
+        assert isinstance(beside(machine, f'refines = "other"\noverlap = {overlap}', machine), Proved)
+
+
+@pytest.mark.parametrize(("text", "event"), REFINED, ids=range(len(REFINED)))
+def test_what_is_seen_and_not_allowed(text: str, event: str) -> None:
+    """Another door does not refine the door, and the run ends where that is seen."""
+    conclusion = beside(machine_of(text), 'refines = "other"', machine_of(DOOR))
+
+    assert isinstance(conclusion, Refuted)
+    assert isinstance(conclusion.evidence, Unexplained)
+    assert conclusion.evidence.run.steps[-1].event == event
+
+
+def test_a_deviation_is_allowed_under_its_profile_only() -> None:
+    """The old door refines the old door, and not the door."""
+    machine = machine_of(DOOR)
+    old = under(machine, "old")
+
+    assert isinstance(beside(old, 'refines = "other"', old), Proved)
+    assert isinstance(beside(old, 'refines = "other"', machine), Refuted)
+
+
+LISTENER = """\
+[machine]
+name = "listener"
+title = "What is heard of a door"
+about = "A creak, then a bang, and so on."
+source = "ears"
+initial = "quiet"
+[states]
+quiet = { about = "Nothing was heard, or a bang." }
+open = { about = "A creak was heard." }
+[event.Creak]
+kind = "signal"
+about = "It creaks."
+moves = { quiet = "open" }
+cannot = ["open"]
+[event.Bang]
+kind = "signal"
+about = "It bangs."
+moves = { open = "quiet" }
+cannot = ["quiet"]
+"""
+
+
+def test_outputs_follow_another_machine() -> None:
+    """The door creaks and bangs in turn, unless it is stuck half open and creaks again."""
+    door = machine_of(DOOR)
+    firm = machine_of(
+        edited(
+            DOOR,
+            '{ name = "stuck", to = "shut", reply = "STUCK" }',
+            '{ name = "stuck", stays = true, reply = "STUCK" }',
+        )
+    )
+    refused = beside(door, 'follows = "other"', machine_of(LISTENER))
+
+    assert isinstance(refused, Refuted) == (run_of_follows(door) is not None)
+    assert isinstance(beside(firm, 'follows = "other"', machine_of(LISTENER)), Proved)
+
+
+def run_of_follows(door: Machine) -> Run | None:
+    """A run of the *door* with two creaks and no bang in between, if there is one."""
+    conclusion = concluded(door, 'never = "emits Creak then emits Creak"\nuntil = "emits Bang"')
+    return conclusion.evidence if isinstance(conclusion, Refuted) and isinstance(conclusion.evidence, Run) else None
+
+
+# -- a second opinion ------------------------------------------------------------
+
+
+@given(st.randoms(use_true_random=False))
+def test_agrees_with_the_definition(chance: random.Random) -> None:
+    """On random claims about random machines, with the length of the shortest counterexample."""
+    machine = random_machine(chance)
+    for _ in range(4):
+        agree(machine, random_property(chance, machine))
+
+
+def agree(machine: Machine, claimed: Property) -> None:
+    """The checker and the definition say the same of *claimed*."""
+    try:
+        expected = naive_checker.shortest(machine, claimed)
+    except OverflowError:
+        return
+    conclusion = check(claimed, tabulate(machine)).conclusion
+
+    assert isinstance(conclusion, Refuted) == (expected is not None), (claimed.claim, conclusion)
+    if isinstance(conclusion, Refuted):
+        if isinstance(conclusion.evidence, Run) and (conclusion.evidence.cycle or conclusion.evidence.stopped):
+            return
+        assert conclusion.length == expected

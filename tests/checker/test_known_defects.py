@@ -1,0 +1,122 @@
+"""Findings: what is told of them, and the charts of their runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from commands import fsm
+from readers import participants_by_mermaid
+
+from fsm.checker.known_defects import findings
+from fsm.diagrams.draw.sequence import Row, chart, mermaid, svg
+from fsm.library import load_system
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.checker.known_defects import Finding
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Finding:
+    """That a container is started after it was stopped."""
+    return next(each for each in findings("node") if each.stated.name == "no-start-after-stop")
+
+
+def test_a_chart_shows_who_tells_whom(stopped: Finding) -> None:
+    """Calls come from the caller, outputs go to the part on which it depends whether they are heard."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    assert shown.participants == ("caller", "plugin", "pod.1", "container.1.1", "nri-container.1.1")
+    assert [row.text for row in shown.rows if row.kind == "step"][-2:] == [
+        "4. StopContainer (nothing-to-stop)",
+        "5. StartContainer (started)",
+    ]
+    assert [(row.text, row.source, row.target) for row in shown.rows if row.kind == "output"][2:4] == [
+        ("StopContainer", "nri-container.1.1", "plugin"),
+        ("StartContainer", "nri-container.1.1", "plugin"),
+    ]
+    assert Row(kind="call", text="stop-container.1.1", source="caller", target="container.1.1") in shown.rows
+    assert Row(kind="note", text="created → stopped", source="nri-container.1.1") in shown.rows
+
+
+def test_mermaid_reads_the_chart(stopped: Finding, pytestconfig: pytest.Config) -> None:
+    """With every participant."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    assert participants_by_mermaid(pytestconfig.rootpath, mermaid(shown)) == list(shown.participants)
+
+
+def test_the_picture_has_every_row(stopped: Finding) -> None:
+    """In order, below the participants."""
+    assert stopped.run is not None
+    shown = chart(stopped.run, load_system("node"))
+
+    root = ET.fromstring(svg(shown))  # noqa: S314  (ours)
+
+    texts = [str(each.text) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == [*shown.participants, *(row.text for row in shown.rows)]
+
+
+def test_the_command_tells_them() -> None:
+    """With the run, and that it is proved; as data too."""
+    ran = fsm("findings", "event-backoff")
+    document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
+
+    assert ran.returncode == 0
+    assert "1 finding, 1 proved to fail and to be mended" in ran.stdout
+    assert [(each["property"], each["proved"], len(each["run"]["steps"])) for each in document["findings"]] == [
+        ("nothing-is-lost", True, 4)
+    ]
+
+
+def test_pages_are_written(tmp_path: Path) -> None:
+    """Into a folder that need not be there."""
+    assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """With exit code 2."""
+    (tmp_path / "file").write_text("")
+    ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
+
+    assert ran.returncode == 2
+    assert "--output" in ran.stderr
+
+
+def test_nothing_found_is_said() -> None:
+    """A model that is right everywhere."""
+    assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be mended\n"
+
+
+def test_a_system_is_shown() -> None:
+    """Its parts, and what they do together; one event only, if that is asked for."""
+    whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
+
+    assert (whole.returncode, one.returncode) == (0, 0)
+    assert "container-status, 4 copies, begins absent" in whole.stdout
+    assert "not-started: container.1.1.stop/ignored" in one.stdout
+    assert "not-started" not in whole.stdout
+    assert "RunPodSandbox" not in one.stdout
+
+
+@pytest.mark.parametrize("command", ["draw node", "simulate node", "show node --state ready"])
+def test_what_is_for_machines_says_so(command: str) -> None:
+    """With what a system is for."""
+    ran = fsm(*command.split())
+
+    assert ran.returncode == 2
+    assert "node: is a system, not a machine [FSM001]" in ran.stderr
+    assert "fsm check" in ran.stderr
+
+
+def test_a_wrong_name_in_a_system_is_said() -> None:
+    """Of a profile, or an event."""
+    assert "mended" in fsm("show", "node", "--profile", "mend").stderr
+    assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

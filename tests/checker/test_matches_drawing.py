@@ -1,0 +1,89 @@
+"""That a machine does what a drawing shows is a property like any other."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from drawn import CONTAINER
+
+from fsm.checker import check
+from fsm.cli.check_command import command
+from fsm.errors import InputError
+from fsm.library import load
+from fsm.machine.table import tabulate
+from fsm.property.claims import MatchesDiagram, Property
+from fsm.property.evidence import Arrow, Misdrawn, Proved, Refuted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.property.evidence import Checked
+
+
+def checked(text: str, folder: Path) -> Checked:
+    """The conclusion on the drawing in *text*."""
+    (folder / "drawing.txt").write_text(text, encoding="utf-8")
+    claim = MatchesDiagram(path=str(folder / "drawing.txt"))
+    stated = Property(name="drawn", says="As drawn.", level="MUST", source="the drawing", claim=claim)
+    return check(stated, tabulate(load("container-status")))
+
+
+def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
+    """Proved, with how much was compared."""
+    found = checked(CONTAINER, tmp_path)
+
+    assert Proved() == found.conclusion
+    assert 5 == found.searched.states
+
+
+def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
+    """Refuted by what the drawing lacks and adds."""
+    found = checked(CONTAINER.replace("Start |", "Stort |"), tmp_path)
+
+    assert Refuted(
+        evidence=Misdrawn(
+            place=f"{tmp_path}/drawing.txt:3",
+            lacks=(Arrow(source="CREATED", event="start", target="RUNNING"),),
+            adds=(Arrow(source="CREATED", event="Stort", target="RUNNING", line=10, column=39),),
+        )
+    ) == (found.conclusion)
+
+
+def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
+    """It decides nothing."""
+    with pytest.raises(InputError, match="has no drawing"):
+        checked("nothing here\n", tmp_path)
+
+
+def test_says_so_in_words_and_as_data(tmp_path: Path) -> None:
+    """With the line and column of what is drawn too much."""
+    (tmp_path / "drawing.txt").write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
+    (tmp_path / "container-status.toml").write_text(
+        """\
+machine = "container-status"
+expect  = { states = 11, transitions = 243, depth = 4 }
+
+[property.drawn]
+says            = "As drawn."
+level           = "MUST"
+source          = "the drawing"
+matches-diagram = "drawing.txt"
+""",
+        encoding="utf-8",
+    )
+
+    text = CliRunner().invoke(command, [str(tmp_path / "container-status.toml")], standalone_mode=False)
+    data = CliRunner().invoke(
+        command, [str(tmp_path / "container-status.toml"), "--format", "json"], standalone_mode=False
+    )
+
+    assert 1 == text.return_value
+    said = " ".join(text.output.split())
+    assert "drawing.txt:3 lacks start: CREATED → RUNNING" in said
+    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine has not" in said
+    (why, *_) = [one["why"] for each in json.loads(data.output)["machines"] for one in each["properties"]]
+    assert "Stort" == why["adds"][0]["event"]
+    assert "start" == why["lacks"][0]["event"]

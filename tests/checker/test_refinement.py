@@ -1,0 +1,91 @@
+"""Refinement beside a second opinion that goes through all runs: shipped pairs, and machines that differ in one cell."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from machines import DOOR, edited, machine_of
+from naive_refinement import Refining
+from random_machines import random_machine
+
+from fsm.checker.refinement import check_refines
+from fsm.language.build import under
+from fsm.library import load, specification, specified
+from fsm.machine.table import tabulate
+from fsm.mutation import mutants
+from fsm.property.claims import Refines
+from fsm.property.evidence import Refuted
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+LIMIT = 20_000
+
+
+class Pair(NamedTuple):
+    """Whether the one refines the other, with so many calls at a time."""
+
+    machine: Machine
+    other: Machine
+    overlap: int
+
+
+def agreed(pair: Pair, *, most: int) -> bool:
+    """Whether it refines, as both say; what fails does so after as many steps, unless that is too far for one."""
+    conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
+    length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
+    if not isinstance(conclusion, Refuted):
+        assert length is None
+        return True
+    assert length == conclusion.length or (length is None and far < conclusion.length)
+    return False
+
+
+def shipped() -> list[Pair]:
+    """Each pair that a shipped property compares, without and under each profile, once too against the bare other."""
+    pairs = []
+    for name in specified():
+        machine = load(name)
+        for each in specification(name).properties:
+            if isinstance(each.claim, Refines):
+                other = each.claim.other
+                pairs.append(Pair(machine, other, each.claim.overlap))
+                for profile in machine.profiles:
+                    pairs.append(Pair(under(machine, profile), other, 0))
+                    if profile in other.profiles:
+                        pairs.append(Pair(under(machine, profile), under(other, profile), 0))
+    return pairs
+
+
+@pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
+def test_shipped_machines_refine_alike(pair: Pair) -> None:
+    """As far as can be gone in a few seconds; for single calls, to the end."""
+    agreed(pair, most=100_000 if not pair.overlap else 1_500)
+
+
+def random_pair(seed: int) -> Pair:
+    """A machine beside itself with one cell changed, seldom beside itself or another."""
+    chance = random.Random(seed)
+    machine = random_machine(chance)
+    changed = [each.machine for each in mutants(machine)]
+    other = chance.choice([machine, random_machine(chance), *[chance.choice(changed or [machine]) for _ in range(8)]])
+    return Pair(machine, other, chance.choice((0, 1, 1, 2)))
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_machines_refine_alike(first: int) -> None:
+    """Some hold and some fail."""
+    found = {agreed(random_pair(seed), most=150) for seed in range(first, first + 10)}
+
+    assert found == {True, False}
+
+
+def test_a_signal_that_only_the_other_has_is_not_seen() -> None:
+    """Neither has a name on the wire for it, and that is no name that they have in common."""
+    opens = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = "open" }')
+    bare = edited(opens, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
+    text = edited(opens, "[event.warp]", "[event.shrink]")
+
+    assert agreed(Pair(machine_of(text), machine_of(bare), 1), most=150)

@@ -1,0 +1,141 @@
+"""``fsm check`` as people meet it: exit codes, what is said, what a program reads."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from commands import Terminal, fsm
+from machines import edited
+from test_property_files import CLAIM, TEXT, repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAIN = TEXT.split("\n[under]")[0] + "\n[property.gone-for-good]" + TEXT.split("[property.gone-for-good]")[1]
+PLAIN = PLAIN.replace("expect  = { states = 4, transitions = 17, depth = 1 }\n", "")
+
+STATED = [
+    # What is claimed, the exit code, and what is said of it.
+    (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
+    ('never = "open then gone"', 1, "FAILS    gone-for-good"),
+    ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never so"),
+    (f'{CLAIM}\nfails.none = {{ about = "Ghosts.", length = 2 }}', 1, "MENDED   gone-for-good"),
+    ('never = "open then gone"\nfails."*" = { about = "It may go.", length = 2 }', 0, "known    gone-for-good"),
+    (
+        'never = "open then gone"\nfails."*" = { about = "It may go.", length = 3 }',
+        1,
+        "3 steps, as is known: It may go.",
+    ),
+]
+
+
+def door(at: Path, claim: str, head: str = "") -> str:
+    """The path of a property file about a door with this *claim*."""
+    text = head + edited(PLAIN, CLAIM, claim).replace(
+        '\n[property.gone-for-good.fails.old]\nabout  = "Ghosts."\nlength = 2\n', ""
+    )
+    return str(repository(at, properties=text) / "properties" / "door.toml")
+
+
+@pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])
+def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_path: Path) -> None:
+    """For everything that may come of a property."""
+    ran = fsm("check", door(tmp_path, claim), "--profile", "none")
+
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert said in ran.stdout
+
+
+def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
+    """With the replies, and the states before and after."""
+    ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--profile", "none")
+
+    assert "starts shut\n" in ran.stdout
+    assert "1 push replies ok emits Creak  shut → open\n" in ran.stdout
+    assert "2 remove replies ok            open → gone\n" in ran.stdout
+
+
+def test_another_size_fails(tmp_path: Path) -> None:
+    """Though every property holds: the machine means something else than was stated."""
+    ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
+
+    assert ran.returncode == 1
+    assert "expect says 5 states, 1 transition, depth 2" in " ".join(ran.stdout.split())
+
+
+def test_a_limit_is_no_pass(tmp_path: Path) -> None:
+    """It is told, and the exit code says so."""
+    ran = fsm("check", door(tmp_path, CLAIM), "--limit", "2", "-p", "none")
+
+    assert ran.returncode == 3
+    assert "the search has more than 2 states" in ran.stdout
+
+
+def test_what_a_program_reads(tmp_path: Path) -> None:
+    """Every key is there, and the run has its steps."""
+    ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--format", "json")
+    document: Any = json.loads(ran.stdout)
+
+    assert document["verdict"] == "fails"
+    assert [each["profile"] for each in document["machines"]] == [None, "old"]
+    (stated,) = document["machines"][0]["properties"]
+    assert (stated["status"], stated["why"], stated["witnesses"]) == ("fails", None, None)
+    assert [(each["event"], each["target"]) for each in stated["counterexample"]["steps"]] == [
+        ("push", "open"),
+        ("remove", "gone"),
+    ]
+
+
+WRONG = [
+    # Arguments, and what is said to them.
+    (["check", "cri-pods"], "did you mean 'cri-pod'?"),
+    (["check", "no/such.toml"], "no/such.toml: cannot be opened"),
+    (["check", "container-status", "--profile", "containerd-1.5"], "profiles: none, containerd-1.6"),
+    (["check", "container-status", "--property", "stop"], "properties: "),
+    (["check", "--limit", "0"], "0 is not in the range"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
+def test_wrong_input(arguments: list[str], said: str) -> None:
+    """A sentence with the way out, exit code 2, and nothing on standard output."""
+    ran = fsm(*arguments)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_mistake_in_the_file(tmp_path: Path) -> None:
+    """With its line."""
+    path = door(tmp_path, 'never = "opne"')
+    ran = fsm("check", path)
+
+    assert ran.returncode == 2
+    assert f"{path}:8: unknown name 'opne' [FSM303]\n    did you mean 'open'?" in ran.stderr
+
+
+def test_whatever_is_shipped_is_as_stated() -> None:
+    """Every property, under every profile, of machines and of a system: known failures fail as they should.
+
+    Of all that is shipped it is asked in ``test_properties``.
+    """
+    asked = ["cri-container", "cri-pod", "nri-plugin", "plugin-container", "plugin-sync", "pod-sandbox"]
+    ran = fsm("check", "--format", "json", *asked)
+    document: Any = json.loads(ran.stdout)
+
+    assert ran.returncode == 0, fsm("check", *asked).stdout
+    assert list(dict.fromkeys(each["machine"] for each in document["machines"])) == asked
+    assert {one["status"] for each in document["machines"] for one in each["properties"]} == {"holds", "known"}
+
+
+def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    """And none in a pipe."""
+    path = door(tmp_path, CLAIM)
+    terminal = Terminal("check", path)
+
+    assert terminal.end() == 0
+    assert "checking" in terminal.shown
+    assert fsm("check", path).stderr == ""

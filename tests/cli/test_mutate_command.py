@@ -1,0 +1,168 @@
+"""``fsm mutate`` as people meet it: exit codes, what is said, what a program reads."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from commands import Terminal, fsm
+from machines import DOOR, edited
+from test_check_command import door
+from test_property_files import CLAIM
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COIN = """\
+[machine]
+name    = "coin"
+title   = "A coin"
+about   = "Lies on one side or the other."
+source  = "a purse"
+initial = "head"
+[states]
+head = { about = "Head up.", shows = "HEAD" }
+tail = { about = "Tail up.", shows = "TAIL" }
+[event.turn]
+kind  = "call"
+about = "Turn it over."
+moves = { head = "tail", tail = "head" }
+"""
+TURNS = """\
+machine = "coin"
+[property.turns]
+says = "A turn succeeds and shows the other side."
+level = "MUST"
+source = "a purse"
+always = "turn replies ok and moves"
+when = "turn"
+[property.turned]
+says = "It can be turned."
+level = "MUST"
+source = "a purse"
+reachable = ["turn and head", "turn and tail"]
+"""
+
+
+def coin(at: Path, properties: str = TURNS) -> str:
+    """The path of a property file about a coin."""
+    for folder, text in (("models", COIN), ("properties", properties)):
+        (at / folder).mkdir()
+        (at / folder / "coin.toml").write_text(text, encoding="utf-8")
+    return str(at / "properties" / "coin.toml")
+
+
+def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
+    """And says how many each property kills."""
+    ran = fsm("mutate", coin(tmp_path))
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == (
+        "coin: A coin\n"
+        "  kills 9  turns\n"
+        "  kills 8  turned\n"
+        "holds: 10 mutants, 10 killed, 0 that nobody can tell from the machine, 0 survivors\n"
+    )
+
+
+def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
+    """With the name of the mutant, and the file and line of its cell."""
+    ran = fsm("mutate", door(tmp_path, CLAIM))
+    line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
+
+    assert ran.returncode == 1
+    assert "  survives  push in open: refused\n" in ran.stdout
+    assert f"models/door.toml:{line}: no property says anything of it" in " ".join(ran.stdout.split())
+    assert ran.stdout.splitlines()[-1].startswith("fails: ")
+
+
+def test_tells_what_is_asked_for(tmp_path: Path) -> None:
+    """Every mutant with what became of it, or those that nobody can tell from the machine."""
+    path = door(tmp_path, CLAIM)
+    everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
+
+    assert "  killed    remove in gone: to shut\n" in everything
+    assert "by gone-for-good" in " ".join(everything.split())
+    assert "killed  " not in alike
+    assert set(alike.splitlines()) <= set(everything.splitlines())
+
+
+def test_by_one_property_only(tmp_path: Path) -> None:
+    """The others are as if they were not stated; what they kill survives."""
+    path = coin(tmp_path)
+    ran = fsm("mutate", path, "--property", "turned", "--format", "json")
+    document: Any = json.loads(ran.stdout)
+
+    assert {"turned": 8} == document["machines"][0]["kills"]
+    assert 2 == document["machines"][0]["survivors"]
+
+
+def test_under_a_profile(tmp_path: Path) -> None:
+    """A deviation is a cell that somebody could get wrong too."""
+    path = door(tmp_path, CLAIM)
+    ran = fsm("mutate", path, "--profile", "old", "--list", "all")
+
+    assert "push/lock-jams in shut: dropped" in ran.stdout
+    assert "lock-jams" not in fsm("mutate", path, "--list", "all").stdout
+
+
+def test_what_a_program_reads(tmp_path: Path) -> None:
+    """Every mutant with its place and its killers; the numbers add up."""
+    ran = fsm("mutate", door(tmp_path, CLAIM), "--format", "json")
+    document: Any = json.loads(ran.stdout)
+    (machine,) = document["machines"]
+
+    assert ("fails", "door") == (document["verdict"], machine["machine"])
+    assert machine["mutants"] == len(machine["fates"]) == len({each["mutant"] for each in machine["fates"]})
+    assert machine["survivors"] == sum(not each["killers"] and not each["equivalent"] for each in machine["fates"])
+    assert machine["equivalent"] == sum(each["equivalent"] for each in machine["fates"])
+    assert all(each["line"] > 0 for each in machine["fates"])
+
+
+WRONG = [
+    # Arguments, and what is said to them.
+    (["mutate", "cri-pods"], "did you mean 'cri-pod'?"),
+    (["mutate", "no/such.toml"], "no/such.toml: cannot be opened"),
+    (["mutate", "cri-pod", "--property", "stop"], "properties: "),
+    (["mutate", "cri-pod", "--profile", "containerd-1.5"], "profiles: containerd-1.6"),
+    (["mutate", "cri-pod", "--list", "none"], "'none' is not one of"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
+def test_wrong_input(arguments: list[str], said: str) -> None:
+    """A sentence with the way out, exit code 2, and nothing on standard output."""
+    ran = fsm(*arguments)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_mistake_in_the_file(tmp_path: Path) -> None:
+    """With its line."""
+    path = coin(tmp_path, edited(TURNS, 'when = "turn"', 'when = "trun"'))
+    ran = fsm("mutate", path)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"{path}:7: unknown name 'trun' [FSM303]\n    did you mean 'turn'?" in ran.stderr
+
+
+def test_lines_fit(tmp_path: Path) -> None:
+    """However narrow the terminal is; what is longer than a line has no blanks in it."""
+    ran = fsm("mutate", door(tmp_path, CLAIM), "--list", "all", env={"COLUMNS": "40"})
+
+    assert all(
+        len(line) <= 40 or " " not in line.strip() or "mutants" in line or ": " in line
+        for line in ran.stdout.splitlines()
+    )
+
+
+def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
+    """And none in a pipe."""
+    path = coin(tmp_path)
+    terminal = Terminal("mutate", path)
+
+    assert terminal.end() == 0
+    assert "mutating" in terminal.shown

@@ -1,0 +1,299 @@
+"""``fsm test`` as people meet it: exit codes, what is said, what a program reads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from commands import Terminal, fsm
+from jsonschema import validate
+from machines import DOOR
+
+from fsm.conformance.lookup import REFERENCES
+from fsm.language.codes import RULES
+from fsm.library import is_system, load, load_system
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IMPLEMENTATION = '''\
+"""A door, and some that are not."""
+
+import time
+
+
+class Door:
+    def reset(self):
+        self.at, self.out, self.stuck = "shut", [], False
+
+    def arrange(self, event, outcome):
+        self.stuck = outcome == "stuck"
+        return True
+
+    def do(self, event):
+        gone = self.at == "gone"
+        if event == "push":
+            if gone:
+                return "NOT_FOUND"
+            if self.at == "shut":
+                if self.stuck:
+                    self.stuck = False
+                    return "STUCK"
+                self.at = "open"
+                self.out.append("Creak")
+        if event == "remove":
+            self.at = "gone"
+        if event == "slam" and self.at == "open":
+            self.at = "shut"
+            self.out.append("Bang")
+        return "ok"
+
+    def outputs(self):
+        out, self.out = self.out, []
+        return out
+
+    def shows(self):
+        return {"shut": "CLOSED", "open": "OPEN", "gone": "gone"}[self.at]
+
+    def close(self):
+        pass
+
+
+class Silent(Door):
+    """Does not say that it bangs."""
+
+    def outputs(self):
+        return [each for each in super().outputs() if each != "Bang"]
+
+
+class Nothing(Door):
+    def do(self, event):
+        from fsm.sut import UnsupportedError
+
+        raise UnsupportedError(event)
+
+
+class Slow(Door):
+    """Looks, and leaps later."""
+
+    def do(self, event):
+        if event == "push" and self.at == "shut":
+            time.sleep(0.001)
+            self.at = "open"
+            self.out.append("Creak")
+            return "ok"
+        return super().do(event)
+
+    def arrange(self, event, outcome):
+        return False
+
+
+class Half:
+    def reset(self):
+        pass
+
+
+def broken():
+    raise RuntimeError("no door today")
+
+
+number = 3
+'''
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Path:
+    """A folder with a model and its implementation."""
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_system_that_conforms(workshop: Path) -> None:
+    """Exit code 0, and all cells are covered."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", cwd=workshop)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "15 of 15 reachable cells covered" in ran.stdout
+    assert ran.stdout.endswith("verdict: holds\n")
+
+
+def test_a_system_that_does_not(workshop: Path) -> None:
+    """Exit code 1; the shortest test, why, and how to repeat it, which does."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", cwd=workshop)
+
+    assert ran.returncode == 1
+    assert "violation: nothing was told after slam" in ran.stdout
+    assert "1. push=opened  ok; emits Creak; shows OPEN" in ran.stdout
+    assert "2. slam         shows CLOSED" in ran.stdout
+    assert "clause     slam (observed)" in ran.stdout
+    again = "fsm test door.toml --against python:carpenter:Silent --replay 'push=opened; slam'"
+    assert again in ran.stdout
+
+    repeated = fsm(
+        "test", "door.toml", "--against", "python:carpenter:Silent", "--replay", "push=opened; slam", cwd=workshop
+    )
+    assert repeated.returncode == 1
+    assert again in repeated.stdout
+
+
+def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
+    """Exit code 3."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Nothing", cwd=workshop)
+
+    assert ran.returncode == 3
+    assert ran.stdout.endswith("verdict: unknown, since nothing could be tested\n")
+
+
+def test_races_are_looked_for_when_asked(workshop: Path) -> None:
+    """Whoever looks and leaps later brings back what was removed in between."""
+    command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
+
+    alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
+    together = fsm(*command, "--threads", "2", "--format", "json", cwd=workshop)
+
+    assert alone.returncode == 0, alone.stdout
+    assert together.returncode == 1, together.stdout
+    assert "push" in json.loads(together.stdout)["race"]
+
+
+def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
+    """It is a surprise then."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "MUST", cwd=workshop)
+
+    assert ran.returncode == 0
+    assert "surprise: nothing was told after slam" in ran.stdout
+
+
+def _profiles(model: str) -> list[str]:
+    """Those of a system, and its own; of a machine the last release, since without one each has a test of its own."""
+    if is_system(model):
+        return ["", *load_system(model).profiles]
+    releases = [name for name in load(model).profiles if name not in {"as-written", "mended"}]
+    return releases[-1:] or [""]
+
+
+@pytest.mark.parametrize(
+    ("model", "profile"), [(model, profile) for model in REFERENCES for profile in _profiles(model)]
+)
+def test_the_reference_conforms(model: str, profile: str) -> None:
+    """In every cell that can be reached."""
+    tolerant = ["--profile", profile] if profile else []
+    ran = fsm("test", model, "--against", "reference", "--examples", "5", "--format", "json", *tolerant)
+
+    found = json.loads(ran.stdout)
+    assert (found["verdict"], ran.returncode) == ("holds", 0), ran.stdout
+    assert all(each["met"] for each in found["cells"])
+    assert not found["beyond"]
+
+
+WRONG = [
+    ("nowhere", "is not the name of a system", "python:MODULE:FACTORY"),
+    ("reference", "there is no reference implementation of door", "python:MODULE:FACTORY"),
+    ("python:carpenter", "does not say where the factory is", "python:MODULE:FACTORY"),
+    ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "looked for here"),
+    ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
+    ("python:carpenter:number", "is not a function or a class", "when it is called"),
+    ("python:carpenter:broken", "makes no system: RuntimeError: no door today", "takes no arguments"),
+    ("exec:/no/such/door", "makes no system: no command that can be run", "that can be run"),
+    ("exec:echo hello", "its first line is to be", "docs/exec-protocol.md"),
+    ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "docs/conformance.md"),
+]
+
+
+@pytest.mark.parametrize(("system", "says", "hint"), WRONG)
+def test_what_is_no_system_is_refused(workshop: Path, system: str, says: str, hint: str) -> None:
+    """With the way out, and exit code 2."""
+    ran = fsm("test", "door.toml", "--against", system, cwd=workshop)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+    assert hint in ran.stderr
+    assert "[FSM601]" in ran.stderr
+
+
+def test_a_system_that_is_too_large_is_refused() -> None:
+    """With what to do instead."""
+    ran = fsm("test", "node", "--against", "reference")
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "more than 2000 states" in ran.stderr
+    assert "ask for one of its parts" in ran.stderr
+    assert "[FSM602]" in ran.stderr
+
+
+def test_every_rule_of_systems_has_a_case() -> None:
+    """No code without one."""
+    assert [code for code in RULES if "FSM6" < code < "FSM7"] == ["FSM601", "FSM602"]
+
+
+def test_a_system_is_tested_as_one_machine() -> None:
+    """By what its parts are together; one that has been mended is another."""
+    same = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "-n", "0")
+    other = fsm("test", "plugin-sync", "--profile", "mended", "--against", "model:plugin-sync", "-n", "0")
+    wrong = fsm("test", "plugin-sync", "--profile", "mendet", "--against", "model:plugin-sync")
+
+    assert (same.returncode, other.returncode, wrong.returncode) == (0, 0, 2), other.stdout
+    assert "profiles: mended" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--replay", "push opened"], "is no step"),
+        (["--replay", "pusch"], "did you mean 'push'"),
+        (["--profile", "elder"], "profiles: old"),
+        (["--examples", "-1"], "-1"),
+    ],
+)
+def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says: str) -> None:
+    """Before anything runs."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", *arguments, cwd=workshop)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+
+
+def test_a_program_reads_it(workshop: Path) -> None:
+    """The same, as JSON."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--format", "json", cwd=workshop)
+
+    found: dict[str, Any] = json.loads(ran.stdout)
+    validate(found, {"required": ["machine", "system", "verdict", "steps", "failures", "cells", "beyond"]})
+    assert (found["verdict"], ran.returncode) == ("fails", 1)
+    assert [each["step"] for each in found["failures"][0]["test"]] == ["push=opened", "slam"]
+    assert found["failures"][0]["clause"]["name"] == "slam"
+    assert found["failures"][0]["replay"] == "push=opened; slam"
+
+
+def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
+    """And nothing of it stays in a pipe."""
+    command = ["test", str(workshop / "door.toml"), "--against", "model:cri-pod"]
+    piped = fsm(*command)
+    terminal = Terminal("test", "container-status", "--against", "model:container-status")
+
+    assert terminal.end() == 0
+    assert "testing" not in piped.stderr
+    assert "testing" in terminal.shown
+
+
+def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
+    """As soon as was asked for."""
+    (workshop / "slow.sh").write_text('echo \'{"fsm": 1, "can": []}\'; read x; sleep 60\n', encoding="utf-8")
+
+    ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
+
+    assert ran.returncode == 1
+    assert "it cannot be reset" in ran.stdout
+    assert "within 0.2 s" in " ".join(ran.stdout.split())
+
+
+def test_nothing_heavy_is_imported_for_help() -> None:
+    """Hypothesis and transitions wait until they are needed."""
+    code = "import sys, fsm.cli; print({'hypothesis', 'transitions', 'pytest'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "set()\n"

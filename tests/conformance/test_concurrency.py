@@ -1,0 +1,350 @@
+"""Systems used by several threads at once: locked ones pass, and what another one does is told in its shortest form."""
+
+# ruff: noqa: D102  (systems of three lines, and methods that the protocol has told of)
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import counter, job
+
+from fsm.conformance.concurrency import Programme, Race, concurrently
+from fsm.conformance.simulated import Simulated
+from fsm.library import load
+from fsm.linearizability import Illegal, Unknown, linearize
+from fsm.linearizability.history import History, Operation
+from fsm.report.lanes import explained, lanes
+from fsm.sut import UnsupportedError
+from fsm.verdict import Cause
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from fsm.machine import Machine
+
+
+class Tally:
+    """Counts to three; what it reads it writes back later."""
+
+    def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
+        self.lock = lock or threading.Lock()
+        self.yields = yields
+
+    def reset(self) -> None:
+        self.count = 0
+        self.out: list[str] = []
+
+    def do(self, event: str) -> str:
+        with self.lock:
+            found = self.count
+            if event == "add" and found == 3:
+                return "FULL"
+            if self.yields:
+                time.sleep(0)
+            self.count = found + 1 if event == "add" else 0
+            self.out += ["tick"] if event == "add" else []
+            return "ok"
+
+    def shows(self) -> str:
+        return f"n{self.count}"
+
+    def outputs(self) -> list[str]:
+        out, self.out = self.out, []
+        return out
+
+    def close(self) -> None:
+        pass
+
+
+class Locked(Simulated):
+    """A machine that plays itself, one event at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.lock = threading.Lock()
+
+    def do(self, event: str) -> str:
+        with self.lock:
+            return super().do(event)
+
+
+class Staged(Simulated):
+    """The same, but others may come in between the stages of a call that takes time."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.lock = threading.Lock()
+
+    def do(self, event: str) -> str:
+        with self.lock:
+            reply = self.begin(event)
+        while reply is None:
+            time.sleep(0)
+            with self.lock:
+                reply = self.end(event)
+        return reply
+
+
+def race(machine: Machine, system: object) -> Race:
+    """What is found in *system*, which is not legal."""
+    found = concurrently(machine, lambda: system)  # type: ignore[arg-type,return-value]
+    assert found is not None
+    return found
+
+
+# -- what passes -----------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_system_with_a_lock_passes() -> None:
+    assert concurrently(counter(), Tally) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["container-status", "nri-container", "cri-pod"])
+@pytest.mark.parametrize("kind", [Locked, Staged])
+def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Staged]) -> None:
+    machine = load(name)
+
+    assert concurrently(machine, lambda: kind(machine), examples=30) is None
+
+
+@pytest.mark.slow
+def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
+    """A call that is displaced or interrupted on its way is too."""
+    assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]) is None
+
+
+# -- what is caught --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("yields", [True, False])
+@pytest.mark.parametrize("chance", range(5))
+def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
+    """Whatever the seed, and even if the code has no place where it lets others go first."""
+    found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"])
+
+    assert found is not None
+    assert found.programme == Programme(threads=(("add",), ("add",)))
+    assert isinstance(found.answer, Illegal)
+    assert linearize(counter(), found.history) == found.answer
+
+
+def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
+    """Two stops at once both tell the plugins, and both are answered ok."""
+
+    class Forgetful(Locked):
+        """Looks whether there is something to tell, and tells it, with the lock released in between."""
+
+        def do(self, event: str) -> str:
+            if event != "stop-container":
+                return super().do(event)
+            with self.lock:
+                due = self.shows() in {"created", "running"}
+            time.sleep(0)
+            with self.lock:
+                if due:
+                    self._out.append("StopContainer")
+                    self._state = self._table.states.index("stopped")
+                return "ok"
+
+    machine = load("nri-container")
+    found = concurrently(machine, lambda: Forgetful(machine), events=["create-container", "stop-container"])
+
+    assert found is not None
+    assert isinstance(found.answer, Illegal)
+    assert found.answer.cause is Cause.OUTPUT
+    assert [each.event for each in found.history.operations if each.event].count("stop-container") == 2
+    assert found.history.outputs[""].count("StopContainer") == 2
+
+
+def test_a_lock_that_is_taken_too_late_is_caught() -> None:
+    """Both starts are told that they began; one of them should have been refused."""
+
+    class Late(Staged):
+        def do(self, event: str) -> str:
+            ready = self.shows() == "WAITING"
+            time.sleep(0)
+            with self.lock:
+                if event == "start" and ready:
+                    self._state = self._table.states.index("running")
+                    self._out.append("started")
+                    return "ok"
+                return Simulated.do(self, event)
+
+    found = race(job(), Late(job()))
+
+    assert isinstance(found.answer, Illegal)
+    assert sorted([*found.programme.before, *sum(found.programme.threads, ())]) == ["make", "start", "start"]
+
+
+def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
+    """Two additions at once, or an addition and a reset: no more is left of it than it needs."""
+    found = race(counter(), Tally(nullcontext()))
+
+    assert [len(each) for each in found.programme.threads] == [1, 1]
+    assert len(found.programme.before) <= 1
+
+
+# -- systems that break ----------------------------------------------------------
+
+
+def test_a_system_that_raises_is_told_with_its_thread() -> None:
+    class Raising(Tally):
+        def do(self, event: str) -> str:
+            if event == "reset":
+                raise RuntimeError("out of paper")
+            return super().do(event)
+
+    found = race(counter(), Raising())
+
+    assert found.answer is None
+    assert found.broken.startswith("reset in thread ")
+    assert found.broken.endswith("raised RuntimeError: out of paper")
+    assert found.programme == Programme(threads=(("reset",),)), "it needs nobody else"
+
+
+def test_threads_that_never_return_are_a_finding_and_no_hang() -> None:
+    class Stuck(Tally):
+        def reset(self) -> None:
+            super().reset()
+            self.first, self.second = threading.Lock(), threading.Lock()
+            self.closed = False
+
+        def do(self, event: str) -> str:
+            locks = (self.first, self.second) if event == "add" else (self.second, self.first)
+            with locks[0]:
+                time.sleep(1e-3)
+                with locks[1]:
+                    return super().do(event)
+
+        def close(self) -> None:
+            raise AssertionError("it is in use")
+
+    found = concurrently(counter(), Stuck, patience=0.5)
+
+    assert found is not None
+    assert "did not return within 0.5 s" in str(found)
+    assert any(each.returned is None for each in found.history.operations)
+
+
+@pytest.mark.parametrize(
+    ("reply", "shows", "broken"),
+    [
+        ("", "n0", "add in thread 1 has no reply: a call replies ok or an error code"),
+        ("ok", "many", "it shows 'many', which no state shows"),
+    ],
+)
+def test_an_answer_that_cannot_be_judged_is_told(reply: str, shows: str, broken: str) -> None:
+    class Wrong(Tally):
+        def do(self, event: str) -> str:
+            super().do(event)
+            return reply
+
+        def shows(self) -> str:
+            return shows
+
+    found = concurrently(counter(), Wrong, events=["add"])
+
+    assert found is not None
+    assert found.broken.replace("thread 2", "thread 1") == broken
+
+
+def test_a_reset_that_raises_is_told() -> None:
+    class Dead(Tally):
+        def reset(self) -> None:
+            raise OSError("no such device")
+
+    assert race(counter(), Dead()).broken == "it raised OSError: no such device"
+
+
+# -- what is done ----------------------------------------------------------------
+
+
+class Noting(Locked):
+    """Notes what it is asked."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.asked: set[str] = set()
+        self.closed = 0
+
+    def do(self, event: str) -> str:
+        self.asked.add(event)
+        if event == "status":
+            raise UnsupportedError(event)
+        return super().do(event)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
+    """No exit, since a container may have no process; no restart, since that is the end of those who call."""
+    machine = load("container-status")
+    system = Noting(machine)
+
+    assert concurrently(machine, lambda: system, examples=60) is None
+    assert {"create", "start", "remove", "status", "oom"} <= system.asked
+    assert not {"exit", "restart"} & system.asked
+    assert system.closed == 1
+
+
+def test_the_interpreter_is_left_as_it_was() -> None:
+    before = sys.getswitchinterval()
+    concurrently(counter(), Tally, examples=2)
+
+    assert (sys.getswitchinterval(), sys.gettrace()) == (before, sys.gettrace())
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 1}, {"events": []}, {"events": ["jump"]}, {"each": 0}])
+def test_what_cannot_be_a_race_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="needs two threads, something to do, and events of counter: add, reset"):
+        concurrently(counter(), Tally, **wrong)  # type: ignore[arg-type]
+
+
+# -- how it is told --------------------------------------------------------------
+
+
+def test_a_race_is_drawn_in_lanes() -> None:
+    operations = (
+        Operation(called=1, returned=2, event="add", reply="ok"),
+        Operation(called=5, returned=30, event="add", reply="ok", thread=1),
+        Operation(called=9, returned=20, event="add", reply="ok", thread=2),
+        Operation(called=40, returned=50, shows="n2"),
+    )
+    history = History(operations=operations, outputs={"": ("tick", "tick", "tick")})
+    programme = Programme(before=("add",), threads=(("add",), ("add",)))
+
+    assert (
+        str(Race(programme=programme, history=history, answer=linearize(counter(), history)))
+        == """\
+main      |-add: ok-|                 |-shows n2-|
+thread 1              |---add: ok---|
+thread 2                |-add: ok-|
+came out  tick, tick, tick
+not linearizable: shows n2 in main
+legal would be: n3
+as far as it is legal: add (done); add (done); add (done)"""
+    )
+
+
+def test_what_never_returned_has_no_end() -> None:
+    operations = (
+        Operation(called=1, returned=None, event="add", thread=1, entity="a"),
+        Operation(called=2, returned=3, event="reset", reply="ok", thread=2, entity="b"),
+    )
+
+    assert list(lanes(History(operations=operations))) == [
+        "thread 1, a  |--------add: …--------",
+        "thread 2, b    |-reset: ok-|",
+    ]
+
+
+def test_what_is_not_decided_is_said_to_be_unknown() -> None:
+    assert list(explained(Unknown(entity="", limit=5000))) == ["unknown: not decided after 5,000 situations"]

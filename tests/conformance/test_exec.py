@@ -1,0 +1,480 @@
+"""Systems that are child processes: right ones and wrong ones in three languages, and those that do not behave."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from fsm.conformance.exec.adapter import child
+from fsm.conformance.exec.transport import LONGEST, Process, TalkError
+from fsm.conformance.plan import steps
+from fsm.conformance.simulated import Simulated
+from fsm.conformance.suite import replay, run
+from fsm.library import load
+from fsm.sut import Arranging, BrokenError, Emitting, Overlapping, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.conformance.exec.adapter import Child
+    from fsm.conformance.suite import Tested
+
+SYSTEMS: Final = Path(__file__).resolve().parent.parent / "suts"
+RUDE: Final = str(SYSTEMS / "rude.py")
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The container in C."""
+    program = tmp_path_factory.mktemp("systems") / "container"
+    gcc = shutil.which("gcc") or "gcc"
+    subprocess.run([gcc, "-Wall", "-Wextra", "-Werror", "-o", program, SYSTEMS / "container.c"], check=True)
+    return str(program)
+
+
+def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2) -> Child:
+    """A child with bad manners."""
+    return child([sys.executable, "-S", RUDE, manners, *map(str, more)], timeout=timeout, grace=grace)
+
+
+# -- implementations ---------------------------------------------------------------
+
+
+def found(model: str, *command: str, examples: int = 5) -> Tested:
+    """What tests of a command find: aimed ones, and as many at random as *examples*."""
+    return run(load(model), lambda: child(command), examples=examples)
+
+
+def shown(tested: Tested) -> list[str]:
+    """The tests that fail."""
+    return ["; ".join(map(str, each.steps)) for each in tested.failures]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_pod_in_shell_is_right(shell: str) -> None:
+    tested = found("nri-pod", shell, str(SYSTEMS / "nri_pod.sh"))
+
+    assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
+
+
+def test_a_container_in_c_is_right(compiled: str) -> None:
+    """As far as it can be met: no call of it is in progress while others are made."""
+    tested = found("container-status", compiled)
+
+    assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
+    assert tested.beyond
+
+
+def test_a_container_in_node_is_right() -> None:
+    tested = found("nri-container", "node", str(SYSTEMS / "nri_container.js"))
+
+    assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "test"),
+    [
+        ("forgets-stops", "run-pod-sandbox=ok; stop-pod-sandbox=ok; stop-pod-sandbox"),
+        ("relays-twice", "run-pod-sandbox=ok; remove-pod-sandbox=ok"),
+        ("deaf", "run-pod-sandbox=error"),
+    ],
+)
+def test_a_pod_in_shell_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
+    assert test in shown(found("nri-pod", "sh", str(SYSTEMS / "nri_pod.sh"), wrong, examples=0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "test"),
+    [
+        ("forgets-failed-starts", "create=created; start=begins,failed,done"),
+        ("removes-what-it-cannot-kill", "create=created; start=begins,started; remove=not-killed"),
+        ("restarts-exited", "create=created; start=begins,failed,done; start"),
+        ("refuses-second-stop", "create=created; start=begins,failed,done; stop"),
+        ("stop-forgets", "create=created; start=begins,started; stop=stopped"),
+    ],
+)
+def test_a_container_in_c_that_is_wrong_is_noticed(compiled: str, wrong: str, test: str) -> None:
+    assert test in shown(found("container-status", compiled, wrong, examples=0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "test"),
+    [
+        ("removes-silently", "create-container=ok; remove-container=ok"),
+        ("tells-exits-twice", "sync-stopped; notify-exit"),
+        ("stays-on-error", "create-container=ok; stop-container=error; remove-container=ok"),
+    ],
+)
+def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
+    assert test in shown(found("nri-container", "node", str(SYSTEMS / "nri_container.js"), wrong, examples=0))
+
+
+@pytest.mark.parametrize("name", ["container-status", "nri-container"])
+def test_nothing_is_lost_on_the_way(name: str) -> None:
+    """A machine that plays itself meets the same cells and ways as a child as it does here, calls in progress too."""
+    machine = load(name)
+    here = run(machine, lambda: Simulated(machine), examples=5)
+
+    there = found(name, sys.executable, str(SYSTEMS / "simulated.py"), name)
+
+    assert not there.failures
+    assert (here.cover.cells, here.cover.ways) == (there.cover.cells, there.cover.ways)
+    assert not there.missed
+    assert not there.beyond
+
+
+# -- what it can -------------------------------------------------------------------
+
+ABILITIES: Final = {"arrange": Arranging, "outputs": Emitting, "overlap": Overlapping}
+
+
+@pytest.mark.parametrize("can", [(), ("arrange",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")])
+def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
+    """No more and no less."""
+    listed = ",".join(f'"{each}"' for each in can)
+    made = child(["sh", "-c", f'echo \'{{"fsm":1,"can":[{listed}]}}\'; read -r line'])
+    made.close()
+
+    assert set(can) == {name for name, kind in ABILITIES.items() if isinstance(made, kind)}
+
+
+def test_what_is_shown_is_asked_for_only_where_it_was_not_told() -> None:
+    """Each answer has what is asked: the id tells how many there were."""
+    code = """\
+echo '{"fsm":1}'
+for extra in '' ',"shows":"a"' ',"shows":"b"' '' ',"shows":"c"' ',"unsupported":true'; do
+    read -r line
+    id=${line#*:}
+    echo "{\\"id\\":${id%%,*}$extra}"
+done
+"""
+    made = child(["sh", "-c", code])
+    made.reset()
+
+    seen = [made.shows(), made.do("push"), made.shows(), made.shows(), made.do("pull"), made.shows()]
+    made.close()
+
+    assert ["a", "", "b", "b", "", "c"] == seen
+
+
+def test_an_event_it_has_not_is_unsupported() -> None:
+    made = child(["sh", str(SYSTEMS / "nri_pod.sh")])
+    made.reset()
+
+    with pytest.raises(UnsupportedError, match="start-container"):
+        made.do("start-container")
+    assert made.do("run-pod-sandbox") == "ok"
+    made.close()
+
+
+def test_a_text_is_split_and_no_shell_sees_it() -> None:
+    with pytest.raises(BrokenError, match=r"greets with 'a b \$HOME;': JSON is malformed"):
+        child("echo 'a b' '$HOME;'")
+
+
+@pytest.mark.parametrize(("command", "error"), [("", ValueError), ("./not-there", OSError), (__file__, OSError)])
+def test_what_cannot_be_run_is_refused(command: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        child(command)
+
+
+def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
+    """A script whose first line names no program that is there."""
+    script = tmp_path / "door"
+    script.write_text("#!/not/there\n")
+    script.chmod(0o755)
+
+    with pytest.raises(BrokenError, match=r"ended with exit code 127.*cannot run .*door: No such file or directory"):
+        child([str(script)])
+
+
+# -- bad manners -------------------------------------------------------------------
+
+NOT_JSON: Final = 'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/exec-protocol.md)'
+LINES: Final = "its standard error ends with 'line 5' / 'line 6' / 'line 7' / 'line 8' / 'the door\\x1b[2J fell' / 'no end of line'"
+
+BAD: Final = {
+    "crash": f"ended with exit code 3; {NOT_JSON}; {LINES}",
+    "fault": "was killed by SIGSEGV; ",
+    "quit": "ended with exit code 0; ",
+    "mute": "has closed its standard output and goes on running; ",
+    "garbage": f"answers 'the door is open': JSON is malformed: invalid character (byte 4); {NOT_JSON}",
+    "bytes": r"answers '\\xff\\xfe\x00': JSON is malformed",
+    "empty": "answers '': Input data was truncated",
+    "array": "answers '[1]': Expected `object`, got `array`",
+    "odd-key": "contains unknown field `show`",
+    "odd-reply": "Expected `str | null`, got `int` - at `$.reply`",
+    "undeclared": 'and did not say that it has outputs; say so in the greeting: {"fsm":1,"can":["outputs"]}',
+    "without-id": "Object missing required field `id`",
+    "other-id": "which has the id 3 and not 2; each request is answered once, in turn, with its own id",
+    "cut": "ended with exit code 0, after '{\"id\":' without an end of line; ",
+    "flood": f"wrote a line of more than {LONGEST:,} bytes: 'xxxx",
+    "lines": "which has the id 0 and not 2",
+}
+
+LATE: Final = {
+    "hang": f"wrote no line within 0.3 s; {NOT_JSON}",
+    "deaf": f"wrote no line within 0.3 s; {NOT_JSON}",
+    "stopped": f"wrote no line within 0.3 s; {NOT_JSON}",
+    "partial": "wrote no line within 0.3 s; it has begun a line without an end, '{\"id\": 2}'; ",
+}
+
+
+@pytest.mark.parametrize(
+    ("manners", "says", "timeout"),
+    [*((*each, 30.0) for each in BAD.items()), *((*each, 0.3) for each in LATE.items())],
+    ids=[*BAD, *LATE],
+)
+def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) -> None:
+    """What was asked, what came, what would have been right; and the child can be used again."""
+    made = rude(manners)
+    made.reset()
+    made._talk._timeout = timeout  # noqa: SLF001  (to start may take longer on a busy machine)
+
+    with pytest.raises(BrokenError) as error:
+        made.do("it")
+    with pytest.raises(BrokenError) as again:
+        made.do("push")
+    made._talk._timeout = 30.0  # noqa: SLF001
+    made.reset()
+
+    assert f'{RUDE} {manners}, asked {{"id":2,"do":"it"}}, ' in str(error.value)
+    assert says in str(error.value)
+    assert f"{error.value}; it is started again by the next reset" == str(again.value)
+    assert made.do("push") == "ok"
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("manners", "says"),
+    [
+        ("no-greeting", "ended with exit code 4; "),
+        ("shell", "greets with 'command not found': JSON is malformed"),
+        ("old", "speaks version 2 of the protocol, and this is version 1"),
+        ("boast", "Invalid enum value 'fly' - at `$.can[0]`"),
+    ],
+)
+def test_a_greeting_is_needed(manners: str, says: str) -> None:
+    with pytest.raises(BrokenError) as error:
+        rude(manners)
+
+    assert says in str(error.value)
+    assert 'its first line is to be {"fsm":1,"can":[]}' in str(error.value)
+
+
+def test_a_greeting_has_its_time() -> None:
+    with pytest.raises(BrokenError, match=r"wrote no line within 0.2 s; its first line is to be"):
+        child([sys.executable, "-S", RUDE, "quiet"], start=0.2, grace=0.2)
+
+
+def test_an_answer_too_many_is_told_with_the_next() -> None:
+    made = rude("twice")
+    made.reset()
+
+    assert made.do("it") == "ok"
+    with pytest.raises(BrokenError, match="which has the id 2 and not 3"):
+        made.do("push")
+    made.close()
+
+
+def test_what_fills_the_standard_error_does_not_stop_it() -> None:
+    made = rude("complain")
+    made.reset()
+
+    assert [made.do("it") for _ in range(3)] == ["ok"] * 3
+    made.close()
+
+
+def test_one_that_crashes_is_started_again_by_a_reset(tmp_path: Path) -> None:
+    made = rude("once", tmp_path / "ran")
+    made.reset()
+
+    with pytest.raises(BrokenError, match="ended with exit code 1"):
+        made.do("it")
+    made.reset()
+
+    assert made.do("it") == "ok"
+    made.close()
+
+
+def test_one_that_says_something_else_of_itself_the_second_time_is_broken(tmp_path: Path) -> None:
+    made = rude("fickle", tmp_path / "ran")
+    made.reset()
+
+    with pytest.raises(BrokenError):
+        made.do("it")
+    with pytest.raises(BrokenError, match="that it can outputs, and said nothing more when it was first started"):
+        made.reset()
+    made.close()
+
+
+def test_what_is_closed_stays_closed() -> None:
+    made = rude("fine")
+    made.reset()
+    made.close()
+    made.close()
+
+    for use in (made.reset, lambda: made.do("push"), made.shows):
+        with pytest.raises(BrokenError, match="was closed"):
+            use()
+
+
+def test_one_that_hangs_is_a_finding() -> None:
+    code = (
+        'echo \'{"fsm":1}\'; n=0; while read -r line; do n=$((n + 1)); case $line in *\'"do":"stop-\'*) sleep 1000;; esac;'
+        ' echo "{\\"id\\":$n,\\"reply\\":\\"ok\\"}"; done'
+    )
+
+    tested = replay(
+        load("nri-pod"), lambda: child(["sh", "-c", code], timeout=0.3, grace=0.1), steps("stop-pod-sandbox")
+    )
+
+    (broken,) = [each.broken for each in tested.failures]
+    assert "wrote no line within 0.3 s" in broken
+
+
+# -- what is left ------------------------------------------------------------------
+
+
+def ours() -> tuple[int, set[str]]:
+    """How many files this process has open, and the children that it has."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return len(list(Path("/proc/self/fd").iterdir())), set(children.split())
+
+
+def alive(process: int) -> bool:
+    """Whether it has not ended; one that nobody has buried yet has."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """No file is open and no child left that was not before."""
+    before = ours()
+    yield
+    assert before == ours()
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("manners", ["fine", "crash", "garbage", "flood", "mute", "no-greeting", "old"])
+def test_no_file_stays_open_and_nobody_unburied(manners: str) -> None:
+    for _ in range(2):
+        try:
+            made = rude(manners)
+        except BrokenError:
+            continue
+        made.reset()
+        if manners != "fine":
+            with pytest.raises(BrokenError):
+                made.do("it")
+        made.close()
+
+
+def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
+    """Whatever group or session they have made for themselves, and whoever their parent was."""
+    made = rude("heirs", tmp_path / "ids")
+    made.reset()
+    made.do("it")
+    ids = [int(each) for each in (tmp_path / "ids").read_text().split()]
+    assert [alive(each) for each in ids] == [True] * 4
+
+    made.close()
+
+    assert [alive(each) for each in ids] == [False] * 4
+
+
+def test_one_that_will_not_end_is_killed(tmp_path: Path) -> None:
+    made = rude("deaf", tmp_path / "id", timeout=0.5)
+    made.reset()
+
+    with pytest.raises(BrokenError):
+        made.do("it")
+
+    assert not alive(int((tmp_path / "id").read_text()))
+
+
+PARENT: Final = """\
+import sys
+from fsm.conformance.exec.adapter import child
+made = child(sys.argv[1:], grace=0.1)
+made.reset()
+made.do("it")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def left_by(how: signal.Signals, ids: Path) -> list[int]:
+    """The processes whose parent was ended by a signal, once they have gone."""
+    command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        found = [int(each) for each in ids.read_text().split()]
+        watched = [os.pidfd_open(each) for each in found]
+        parent.send_signal(how)
+        for each in watched:
+            select.select([each], [], [], 60)
+            os.close(each)
+    return [each for each in found if alive(each)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nobody_outlives_us(how: signal.Signals, tmp_path: Path) -> None:
+    """Also where we are killed, and can do nothing about it any more."""
+    assert left_by(how, tmp_path / "ids") == []
+
+
+def test_one_that_is_interrupted_can_be_used_again() -> None:
+    """The answer that it was waiting for is nobody's."""
+    made = rude("hang")
+    made.reset()
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            made.do("it")
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    made.reset()
+
+    assert made.do("push") == "ok"
+    made.close()
+
+
+# -- lines -------------------------------------------------------------------------
+
+
+def test_a_line_comes_in_pieces() -> None:
+    """However long it is, up to the limit."""
+    talking = Process(["sh", "-c", 'read -r a; printf \'%s\' "$a"; read -r b; echo "$b"'], grace=1.0)
+    talking.write(b"a" * 200_000 + b"\n", timeout=30)
+    talking.write(b"b\n", timeout=30)
+
+    line = talking.read(timeout=30)
+    talking.end(gently=True)
+
+    assert line == b"a" * 200_000 + b"b"
+
+
+def test_what_is_not_read_is_told() -> None:
+    talking = Process(["sleep", "1000"], grace=0.1)
+
+    with pytest.raises(TalkError, match=r"does not read its standard input for 0\.2 s"):
+        talking.write(b"a" * 1_000_000, timeout=0.2)
+    talking.end(gently=False)
+    talking.end(gently=False)
+
+    assert talking.ended() == "was killed by SIGTERM"

@@ -1,0 +1,395 @@
+"""The conformance kit: what it covers, what it notices, and that the test it shows is the shortest."""
+
+# ruff: noqa: D101, D102  (systems of three lines, and methods that the protocol has told of)
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from machines import DOOR, counter, door, job, machine_of
+from random_machines import machines
+
+from fsm.conformance.plan import Plan, Point, Step, steps
+from fsm.conformance.simulated import Simulated
+from fsm.conformance.stateful import stateful
+from fsm.conformance.suite import replay, run
+from fsm.equivalence import compare
+from fsm.equivalence.comparison import Distinguished
+from fsm.language.build import under
+from fsm.library import load, names
+from fsm.machine import Moves
+from fsm.machine.table import tabulate
+from fsm.mutation import mutants
+from fsm.sut import BrokenError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.conformance.suite import Tested
+    from fsm.machine import Machine, Outcome
+    from fsm.sut import SUT
+
+PROFILES = [(name, profile) for name in names() for profile in (None, *load(name).profiles)]
+
+
+def outcome(machine: Machine, system: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
+    """What tests of *system*, or of the machine playing it, find."""
+    return run(machine, system or (lambda: Simulated(machine)), examples=examples)
+
+
+def shown(found: Tested) -> list[str]:
+    """The tests that fail."""
+    return ["; ".join(map(str, each.steps)) for each in found.failures]
+
+
+# -- what is covered -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "profile"), PROFILES)
+def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
+    """By a machine that plays itself, which passes."""
+    machine = load(name)
+    playing = under(machine, profile) if profile else machine
+
+    found = run(machine, lambda: Simulated(playing), profile=profile, examples=10)
+
+    assert (found.failures, found.missed, found.beyond) == ((), (), ())
+
+
+@given(machines())
+def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
+    """What can be reached is found anew here, with one call in progress at a time."""
+    found = outcome(machine)
+
+    assert not found.failures
+    assert not found.missed
+    assert set(found.reachable) == naively_reached(machine)
+
+
+def naively_reached(machine: Machine) -> set[tuple[int, int]]:
+    """The cells that one client can meet who makes a call while another one is in progress."""
+    table = tabulate(machine)
+    met: set[tuple[int, int]] = set()
+    points = {(table.initial, -1)}
+    todo = list(points)
+    while todo:
+        state, call = todo.pop()
+        leads: set[tuple[int, int]] = set()
+        for row in table.rows:
+            ways = table.step(state, row.index)
+            if ways == () or (row.ends and table.end.get(call) != row.index):
+                continue
+            met.add((row.index, state))
+            for way in ways or ():
+                if not way.begins:
+                    left = -1 if row.event.interrupts or row.ends else call
+                    leads.add((way.to, left))
+                elif row.ends:
+                    leads.add((way.to, call))
+                else:
+                    begun = row.index
+                    if call == -1:
+                        leads.add((way.to, begun))
+                    left = -1 if row.event.interrupts else call
+                    leads |= {(to, left) for to in _ended(table.end[begun], way.to, met, machine)}
+        todo += leads - points
+        points |= leads
+    return met
+
+
+def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) -> set[int]:
+    """The states in which a call may end that has begun, nothing else happening."""
+    table = tabulate(machine)
+    seen = {state}
+    todo = [state]
+    ends = set()
+    while todo:
+        here = todo.pop()
+        for way in table.step(here, end) or ():
+            met.add((end, here))
+            if not way.begins:
+                ends.add(way.to)
+            elif way.to not in seen:
+                seen.add(way.to)
+                todo.append(way.to)
+        if table.step(here, end) is None:
+            met.add((end, here))
+    return ends
+
+
+class Plain:
+    """A machine's playing without anything that a system need not have."""
+
+    def __init__(self, machine: Machine, chance: random.Random | None = None) -> None:
+        self._inner = Simulated(machine)
+        self._machine = machine
+        self._chance = chance or random.Random(1)
+
+    def reset(self) -> None:
+        self._inner.reset()
+
+    def do(self, event: str) -> str:
+        for _ in range(3):
+            row = self._machine.events[event]
+            ways = [way.name for cells in (row.cells, row.ends) for cell in cells.values() for way in _ways(cell)]
+            if ways:
+                self._inner.arrange(event, self._chance.choice(ways))
+        return self._inner.do(event)
+
+    def shows(self) -> str:
+        return self._inner.shows()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _ways(cell: object) -> tuple[Outcome, ...]:
+    return cell.outcomes if isinstance(cell, Moves) else ()
+
+
+def test_what_a_plain_system_cannot_be_asked_is_told() -> None:
+    """Without begin and end no call is met in progress; outcomes come as they come."""
+    machine = job()
+    overlapping = outcome(machine)
+
+    found = run(machine, lambda: Plain(machine), examples=50)
+
+    assert not found.failures
+    assert not found.missed
+    assert set(found.reachable) | set(found.beyond) == set(overlapping.reachable)
+    assert found.beyond
+
+
+def test_what_a_system_does_not_have_is_missed() -> None:
+    class Deaf(Simulated):
+        def do(self, event: str) -> str:
+            if event == "knock":
+                raise UnsupportedError(event)
+            return super().do(event)
+
+    machine = door()
+
+    found = outcome(machine, lambda: Deaf(machine), examples=10)
+
+    assert not found.failures
+    assert {found.oracle.plan.table.rows[row].name for row, _ in found.missed} == {"knock"}
+    assert found.cover.unsupported == {("knock", "do")}
+
+
+# -- what is noticed -------------------------------------------------------------
+
+NOTHING_ELSE = (": dropped", ": silent", ": cannot")
+"""Mutants that allow no more than the machine does, if the one who plays them is well behaved where it is silent."""
+
+
+@pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
+def test_whoever_differs_is_noticed(name: str) -> None:
+    """Every mutant that does something else, with a test no longer than the shortest trace that tells them apart.
+
+    Both machines say of every state what is observable of it.
+    """
+    machine = load(name)
+    chance = random.Random(3)
+    known = [each for each in mutants(machine) if not each.name.endswith(NOTHING_ELSE)]
+    for mutant in chance.sample(known, 120):
+        found = outcome(machine, lambda each=mutant: Simulated(each.machine))  # type: ignore[misc]  # bound here
+        assert found.failures, mutant.name
+
+        apart = compare(tabulate(machine), tabulate(mutant.machine), overlap=1)
+        if isinstance(apart, Distinguished):
+            shortest = min(len(each.steps) for each in found.failures)
+            assert shortest <= sum(1 for seen in apart.trace if seen.event), mutant.name
+
+
+def test_a_mutant_that_can_do_less_is_no_violation() -> None:
+    machine = load("nri-pod")
+    dropped = next(each for each in mutants(machine) if each.name == "run-pod-sandbox/error in absent: dropped")
+
+    found = outcome(machine, lambda: Simulated(dropped.machine))
+
+    assert not found.failures
+    assert ("run-pod-sandbox", "error") in found.cover.unarranged
+
+
+class Worn(Simulated):
+    """A door that jams when it has been pushed open three times, whatever its machine says."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._pushed = 0
+
+    def do(self, event: str) -> str:
+        before = self.shows()
+        reply = super().do(event)
+        self._pushed += event == "push" and before == "CLOSED" and reply == "ok"
+        return "NOT_FOUND" if event == "push" and self._pushed > 2 else reply
+
+
+def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
+    """No state of the machine tells how often; three pushes with what must come between are left."""
+    machine = door()
+
+    first = outcome(machine, lambda: Worn(machine))
+    found = outcome(machine, lambda: Worn(machine), examples=100)
+
+    assert not first.failures
+    assert shown(found) == ["push=opened; slam; push=opened; slam; push=opened"]
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    machine = door()
+    found = [shown(run(machine, lambda: Worn(machine), examples=60, chance=seed)) for seed in (5, 5)]
+
+    assert found[0] == found[1]
+
+
+def test_what_was_promised_is_kept() -> None:
+    """A system that says that it sees to an outcome, and goes another legal way, has not passed on what happened."""
+
+    class Deaf(Simulated):
+        def arrange(self, event: str, outcome: str) -> bool:
+            return super().arrange(event, "opened") or bool(outcome)
+
+    found = outcome(door(), lambda: Deaf(door()))
+
+    assert [each.broken for each in found.failures] == ["the world was arranged for push=stuck, and it ended as opened"]
+
+
+def test_where_it_is_is_found_out_by_what_follows() -> None:
+    """Two states show the same; the step after it tells."""
+    machine = machine_of(DOOR.replace('kind   = "hidden"', 'kind   = "signal"'))
+    event = machine.events["slam"]
+    wrong = replace(event, cells={**event.cells, "open": machine.events["warp"].cells["shut"]})
+    other = replace(machine, events={**machine.events, "slam": wrong})
+
+    found = outcome(machine, lambda: Simulated(other))
+
+    assert "push=opened; slam" in shown(found)[0]
+
+
+# -- what breaks -----------------------------------------------------------------
+
+
+class Raising(Simulated):
+    def do(self, event: str) -> str:
+        if event == "remove":
+            raise KeyError(event)
+        return super().do(event)
+
+
+class Speechless(Simulated):
+    def do(self, event: str) -> str:
+        super().do(event)
+        return ""
+
+
+class Odd(Simulated):
+    def shows(self) -> str:
+        return "WIDE"
+
+
+class Stale(Simulated):
+    def reset(self) -> None:
+        if hasattr(self, "_state"):
+            self._out = []
+            return
+        super().reset()
+
+
+class Gone(Simulated):
+    def do(self, event: str) -> str:
+        message = f"no answer to {event} within 2 s"
+        raise BrokenError(message)
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        (Raising, "it raised KeyError: 'remove'"),
+        (Speechless, "no reply to push: a call replies ok or an error code"),
+        (Odd, "after a reset it shows WIDE, where the initial state shows CLOSED"),
+        (Stale, "after a reset it shows OPEN, where the initial state shows CLOSED"),
+        (Gone, "no answer to push within 2 s"),
+    ],
+)
+def test_a_system_that_breaks_is_told_of(system: type[Simulated], says: str) -> None:
+    machine = door()
+
+    found = outcome(machine, lambda: system(machine))
+
+    assert says in [each.broken for each in found.failures]
+
+
+# -- the pieces ------------------------------------------------------------------
+
+
+def test_it_is_a_hypothesis_state_machine() -> None:
+    machine = counter()
+    kind = stateful(machine, lambda: Simulated(machine))
+
+    assert issubclass(kind, RuleBasedStateMachine)
+    run_state_machine_as_test(kind, settings=settings(max_examples=10, database=None, deadline=None))
+    worn = stateful(door(), lambda: Worn(door()))
+    with pytest.raises(AssertionError, match=r"violation: push replied NOT_FOUND(?s:.*)clause +push-opens .MUST."):
+        run_state_machine_as_test(worn, settings=settings(max_examples=200, database=None, deadline=None))
+
+
+def test_a_test_can_be_repeated() -> None:
+    machine = door()
+    again = steps("push=opened; slam; push=opened; slam; push=opened")
+
+    assert shown(replay(machine, lambda: Worn(machine), again)) == ["; ".join(map(str, again))]
+    assert not replay(machine, lambda: Simulated(machine), again).failures
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda step, point: step._replace(point=point) if step.stage == "crash" else step,
+            st.builds(
+                Step,
+                st.sampled_from(["push", "take-away"]),
+                st.sampled_from(["do", "begin", "end", "crash"]),
+                st.lists(st.sampled_from(["opened", "left-over"]), max_size=2).map(tuple),
+                st.just(0),
+            ),
+            st.integers(0, 12),
+        )
+    )
+)
+def test_steps_are_read_as_they_are_written(those: list[Step]) -> None:
+    assert steps("; ".join(map(str, those))) == tuple(those)
+
+
+@pytest.mark.parametrize("text", ["push opened", "begin", "push=", "=x", "end a b"])
+def test_what_is_no_step_is_refused(text: str) -> None:
+    if text == "begin":
+        assert steps(text) == (Step("begin"),)
+        return
+    with pytest.raises(ValueError, match="is no step"):
+        steps(text)
+
+
+@given(machines())
+def test_paths_are_paths(machine: Machine) -> None:
+    """Each begins where the one before it ends, and none is longer than a neighbour's and one more."""
+    plan = Plan(table=tabulate(machine))
+    lengths: dict[Point, int] = {}
+    for edge in plan.edges:
+        path = plan.path(plan.start, edge.source)
+        assert path is not None
+        here: Point | None = plan.start
+        for each in path:
+            assert each.source == here
+            here = each.target
+        assert here == edge.source
+        lengths[edge.source] = len(path)
+    for edge in plan.edges:
+        if edge.target in lengths:
+            assert lengths[edge.target] <= lengths[edge.source] + 1

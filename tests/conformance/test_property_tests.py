@@ -1,0 +1,61 @@
+"""Each property as a test of an implementation: machines that play one have it, and their mutants have not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance.property_tests import keep
+from fsm.conformance.simulated import Simulated
+from fsm.library import names, specification
+from fsm.mutation import mutants
+from fsm.property.claims import Reachable
+from fsm.property_monitor import untestable
+
+if TYPE_CHECKING:
+    from fsm.mutation import Mutant
+    from fsm.property.claims import Property
+
+HELD = [
+    (name, stated)
+    for name in names()
+    for stated in specification(name).properties
+    if stated.expected(None) is None and not untestable(stated)
+]
+
+
+@pytest.mark.parametrize(("name", "stated"), HELD, ids=lambda each: getattr(each, "name", each))
+def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Property) -> None:
+    """Whatever the checker has proved, tests find nothing against."""
+    machine = specification(name).machine
+
+    kept = keep(machine, stated, lambda: Simulated(machine), examples=2)
+
+    assert (kept.failure, kept.untested) == (None, "")
+
+
+CAUGHT = [
+    (name, stated, mutant)
+    for name in ("nri-container", "nri-pod")
+    for stated in specification(name).properties
+    if not untestable(stated)
+    for mutant in mutants(specification(name).machine)
+    if mutant.name in stated.catches and not mutant.name.endswith(": silent")
+]
+
+
+@pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT, ids=lambda each: getattr(each, "name", each))
+def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
+    name: str, stated: Property, mutant: Mutant
+) -> None:
+    """With a test that ends where it is broken, and says by what."""
+    machine = specification(name).machine
+    kept = keep(machine, stated, lambda: Simulated(mutant.machine), examples=20)
+
+    if isinstance(stated.claim, Reachable):
+        assert kept.unmet
+        return
+    assert kept.failure is not None
+    assert kept.failure.breaks is not None
+    assert kept.failure.breaks.of is stated

@@ -1,0 +1,273 @@
+"""What a system remembers beside its state: laws that need no test of their own, and what breaks each."""
+
+# ruff: noqa: D102  (systems of a few lines, and methods that the protocol has told of)
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from machines import machine_of
+
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import replay, run
+
+PURSE = """\
+[machine]
+name    = "purse"
+title   = "A purse"
+about   = "Coins go in, and are there the next day."
+source  = "grandmother"
+initial = "absent"
+level   = "MUST"
+[states]
+absent = { about = "There is none.", shows = "absent" }
+there  = { about = "There is one.", shows = "THERE" }
+torn   = { about = "There is one, and nobody can count what is in it.", shows = "TORN" }
+[event.knit]
+kind    = "call"
+about   = "Make one."
+moves   = { absent = "there" }
+refuses = { there = "EXISTS", torn = "EXISTS" }
+[event.pay]
+kind    = "call"
+about   = "Put a coin in."
+refuses = { absent = "NOT_FOUND", torn = "TORN" }
+[event.pay.moves]
+there = [{ name = "paid", stays = true }, { name = "dropped", stays = true, reply = "DROPPED" }]
+[event.lose]
+kind    = "call"
+about   = "Lose it."
+moves   = { there = "absent", torn = "absent" }
+ignores = ["absent"]
+[event.night]
+kind       = "signal"
+about      = "Everything is forgotten but what was written down."
+interrupts = true
+ignores    = ["absent", "torn"]
+[event.night.moves]
+there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
+"""
+
+
+class DeadError(Exception):
+    """The process has died."""
+
+
+class Purse:
+    """It writes down what is in it, whole, and takes it in hand only then."""
+
+    def __init__(self) -> None:
+        self._home = TemporaryDirectory()
+        self.file = Path(self._home.name, "purse")
+        self.effects = -1
+
+    def close(self) -> None:
+        self._home.cleanup()
+
+    def reset(self) -> None:
+        self.coins: dict[str, Any] | None = None
+        self.torn = False
+        self.wanted: dict[str, str] = {}
+        self.file.unlink(missing_ok=True)
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        self.wanted[event] = outcome
+        return True
+
+    def record(self) -> Any:  # noqa: ANN401
+        return deepcopy(self.coins)
+
+    def shows(self) -> str:
+        if self.torn:
+            return "TORN"
+        return "absent" if self.coins is None else "THERE"
+
+    def do(self, event: str) -> str:
+        self.effects = -1
+        return self.happens(event)
+
+    def crash(self, event: str, point: int) -> bool:
+        self.effects = point
+        try:
+            self.happens(event)
+        except DeadError:
+            died = True
+        else:
+            died = False
+        self.effects = -1
+        self.happens("night")
+        return died
+
+    def effect(self) -> None:
+        """Die here, if this is the one."""
+        if self.effects == 0:
+            raise DeadError
+        self.effects -= 1
+
+    def happens(self, event: str) -> str:
+        wanted = self.wanted.pop(event, "")
+        there = self.coins is not None
+        match event:
+            case "knit" if there or self.torn:
+                return "EXISTS"
+            case "knit":
+                self.keep({"coins": [], "said": "thanks"})
+            case "pay" if self.torn:
+                return "TORN"
+            case "pay" if not there:
+                return "NOT_FOUND"
+            case "pay":
+                return self.pay(dropped=wanted == "dropped")
+            case "lose":
+                self.effect()
+                self.file.unlink(missing_ok=True)
+                self.coins, self.torn = None, False
+            case "night" if wanted == "moths" and there:
+                self.file.write_text("{", encoding="utf-8")
+                self.load()
+            case "night":
+                self.load()
+        return "" if event == "night" else "ok"
+
+    def pay(self, *, dropped: bool) -> str:
+        coins = deepcopy(self.coins) or {}
+        coins["coins"].append(1)
+        if dropped:
+            return "DROPPED"
+        self.keep(coins)
+        return "ok"
+
+    def keep(self, coins: dict[str, Any]) -> None:
+        other = self.file.with_suffix(".new")
+        self.effect()
+        other.write_text(self.text(coins), encoding="utf-8")
+        self.effect()
+        other.replace(self.file)
+        self.coins = coins
+
+    def text(self, coins: dict[str, Any]) -> str:
+        return json.dumps(coins)
+
+    def load(self) -> None:
+        try:
+            self.coins = json.loads(self.file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            self.coins, self.torn = None, self.torn
+        except ValueError:
+            self.coins, self.torn = None, True
+
+
+def test_a_good_one_passes() -> None:
+    found = run(machine_of(PURSE), Purse, examples=20)
+
+    assert (found.failures, found.missed) == ((), ())
+
+
+class Remembers(Purse):
+    """What is torn still tells what was in it."""
+
+    def load(self) -> None:
+        before = self.coins
+        super().load()
+        self.coins = before if self.torn else self.coins
+
+
+def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
+    """What it has of the coins is what there was before, though it shows what it would after."""
+    found = run(machine_of(PURSE), Remembers, examples=0)
+
+    assert found.failures == ()
+
+
+class Lends(Purse):
+    """What it is asked for is its own, not a copy."""
+
+    def record(self) -> Any:  # noqa: ANN401
+        return self.coins
+
+
+class LendsPart(Purse):
+    """The copy is shallow."""
+
+    def record(self) -> Any:  # noqa: ANN401
+        return dict(self.coins) if self.coins else None
+
+
+class Hasty(Purse):
+    """A coin that was dropped is counted."""
+
+    def pay(self, *, dropped: bool) -> str:
+        super().pay(dropped=False)
+        return "DROPPED" if dropped else "ok"
+
+
+class Forgets(Purse):
+    """Not all of it is written down."""
+
+    def text(self, coins: dict[str, Any]) -> str:
+        return json.dumps({"coins": coins["coins"]})
+
+
+class Overwrites(Purse):
+    """It knits over one that is there, and says that it did not."""
+
+    def happens(self, event: str) -> str:
+        if event == "knit" and self.coins is not None:
+            self.coins["said"] = "again?"
+        return super().happens(event)
+
+
+class WritesInPlace(Purse):
+    """It begins to write, and has not ended."""
+
+    def keep(self, coins: dict[str, Any]) -> None:
+        self.effect()
+        self.file.write_text(self.text(coins)[:5], encoding="utf-8")
+        self.effect()
+        self.file.write_text(self.text(coins), encoding="utf-8")
+        self.coins = coins
+
+
+class WritesTwice(Purse):
+    """Whoever dies in between has half of it."""
+
+    def keep(self, coins: dict[str, Any]) -> None:
+        super().keep({**coins, "said": "thank"})
+        super().keep(coins)
+
+
+PLANTED = [
+    (Lends, "who reads its record can write to it", "knit"),
+    (LendsPart, "who reads its record can write to it", "knit"),
+    (Hasty, "pay failed, and changed its record: coins was [], and is [1]", "knit; pay=dropped"),
+    (
+        Forgets,
+        "it came through night as it was, and changed its record: said was 'thanks', and is None",
+        "knit; night=kept",
+    ),
+    (Overwrites, "knit was refused, and changed its record: said was 'thanks', and is 'again?'", "knit; knit"),
+    (WritesInPlace, "after a crash it shows TORN, where a restart may show absent or THERE", "crash@1 knit=done,kept"),
+    (
+        WritesTwice,
+        "after a crash its record is neither as before nor as after the event: coins was [], and is [1]",
+        "knit; crash@2 pay=paid,kept",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "says", "test"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
+def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> None:
+    """With the shortest test, which fails again."""
+    machine = machine_of(PURSE)
+
+    found = run(machine, kind, examples=0)
+
+    told = {each.broken: "; ".join(map(str, each.steps)) for each in found.failures}
+    assert [steps for broken, steps in told.items() if says in broken][:1] == [test], told
+    again = replay(machine, kind, steps(test))
+    assert says in again.failures[0].broken

@@ -1,0 +1,444 @@
+"""What differs is named, and what may be left out is none of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from drawn import CONTAINER, POD, Change, changes, drawing_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import DOOR, JOB, door, edited, job, machine_of
+from random_machines import machines
+
+from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
+from fsm.diagrams.draw.ascii import drawn
+from fsm.diagrams.draw.dot import dot
+from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.outline import Sketch, sketch
+from fsm.diagrams.draw.picture import picture
+from fsm.diagrams.project import drawn_names
+from fsm.diagrams.read import Drawing, parse
+from fsm.errors import InputError
+from fsm.language.build import under
+from fsm.library import load, names
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from fsm.diagrams.draw.picture import Picture
+    from fsm.machine import Machine
+
+OWN = (("container-status", CONTAINER), ("pod-sandbox", POD))
+LABELS = {
+    "container-status": ("Create", "Load", "Start", "Stop", "Exit", "Remove", "Exec", "Attach", "LogReopen", "Pause"),
+    "pod-sandbox": ("Create(Run)", "Load", "Start(Run)", "Start", "Stop", "Exit", "Remove", "PortForward"),
+}
+CHANGES = [(model, change) for model, text in OWN for change in changes(text, LABELS[model])]
+
+
+def said(found: Comparison) -> list[str]:
+    """The differences: where, and what."""
+    states = [f"{each.where.value}: {each.name}" for each in found.differing_states]
+    return states + [f"{each.where.value}: {_move(each)}" for each in found.differing_moves]
+
+
+def _move(each: ComparedMove) -> str:
+    return f"{each.source or '.'} {each.label or each.event or '-'} {each.target}"
+
+
+# -- drawings and the machines they are of ---------------------------------------
+
+
+@pytest.mark.parametrize(("model", "text"), OWN)
+def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
+    """From either side."""
+    machine, drawing = load(model), drawing_of(text)
+
+    assert [] == said(compare(machine, drawing))
+    assert [] == said(compare(drawing, machine))
+
+
+def test_there_are_enough_changes() -> None:
+    """More than a hundred for one drawing."""
+    assert 100 < len([change for model, change in CHANGES if model == "container-status"])
+
+
+@pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
+def test_every_single_change_is_named(model: str, change: Change) -> None:
+    """A label, a name, a line or a head that is another, or is not there, makes a difference, or a mistake."""
+    (found,) = parse(change.text, "changed.txt")
+
+    if found.drawing is None:
+        told = " ".join(f"{problem.line} {problem.what}" for problem in found.problems)
+        near = range(change.lines.start - 1, change.lines.stop + 1)
+        assert {*map(str, near)} & {*re.findall(r"\d+", told)} or change.what.split()[-1] in told
+        return
+    compared = compare(load(model), found.drawing)
+    assert not compared.equal
+    places = [place for each in compared.differing_moves for place in each.places]
+    places += [each.place for each in compared.differing_states]
+    missing = " ".join(said(compared)).lower()
+    assert any(place and place.line in change.lines for place in places) or called(model, change.what) & {
+        *missing.split()
+    }
+
+
+def called(model: str, what: str) -> set[str]:
+    """What the thing that was changed is called in the model, in any way, in small letters."""
+    old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
+    meant = drawn_names.names(load(model)).meant([old])
+    events = {meaning.event for _, meaning in meant if meaning}
+    states = {state for own in drawn_names.groups(load(model), [old]).values() for state in own}
+    return {
+        word.lower() for word in (*events, *states, old, *(["run"] if "(run)" in old.lower() or old == "Start" else []))
+    }
+
+
+def test_what_may_be_left_out_is_told() -> None:
+    """And no difference; without the model's word for it, all that is missing is one."""
+    machine, drawing = load("container-status"), drawing_of(CONTAINER)
+    undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
+
+    assert {"start", "stop", "remove", "exit", "restart", "exec-sync", "stats", "checkpoint"} <= undrawn
+    told = said(compare(replace(machine, omits={}), drawing))
+    assert "first: CREATED remove DELETED" in told
+    assert "first: CREATED start EXITED" in told
+    assert "first: . restart DELETED" in told
+
+
+def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
+    """A drawing of the door, with *more* statements, and names that may be others."""
+    statements = [
+        f"{closed} --> OPEN: {push}",
+        f"OPEN --> {closed}: slam",
+        f"{closed} --> gone: RemoveDoor",
+        "OPEN --> gone: remove",
+        *more,
+    ]
+    kept = "\n".join(each for each in statements if not without or without not in each)
+    return drawing_of(f"stateDiagram-v2\n{kept}\n", "door.mmd")
+
+
+NAMED: list[tuple[Drawing, list[str]]] = [
+    (doors(), []),
+    (doors("[*] --> CLOSED"), []),
+    (doors("[*] --> OPEN"), ["second: . - OPEN"]),
+    (doors(push="push"), []),
+    (doors(push="push/opened"), []),
+    (doors(push="push: opened"), []),
+    (doors(push="push ✗ STUCK"), []),
+    (doors(push="push/stuck"), ["second: CLOSED push/stuck OPEN", "first: CLOSED push OPEN"]),
+    (doors(push="Push"), ["second: CLOSED Push OPEN"]),
+    (doors(push="pushdoor"), ["second: CLOSED pushdoor OPEN"]),
+    (doors(push="push/slam"), ["second: CLOSED slam OPEN"]),
+    (doors(push="push, slam"), ["second: CLOSED slam OPEN"]),
+    (doors(push="slam"), ["second: CLOSED slam OPEN"]),
+    (doors("OPEN --> CLOSED"), ["second: OPEN - CLOSED"]),
+    (doors("OPEN --> BROKEN: slam"), ["second: BROKEN", "second: OPEN slam BROKEN"]),
+    (doors("CLOSED --> CLOSED: push"), []),
+    (doors("OPEN --> OPEN: push"), []),
+    (doors("gone --> gone: push"), ["second: gone push gone"]),
+    (doors("OPEN --> CLOSED: knock"), ["second: OPEN knock CLOSED"]),
+    (doors(closed="closed"), ["second: closed", "second: closed PushDoor OPEN", "second: OPEN slam closed", "second: closed RemoveDoor gone"]),
+    (doors("shut --> ajar: warp", closed="shut"), ["first: ajar push OPEN", "first: ajar remove gone"]),
+    (doors(without="OPEN --> gone"), ["first: OPEN remove gone"]),
+    (doors(without="slam"), []),
+    (doors(without="gone"), []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("drawing", "expected"), NAMED)
+def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
+    """By name, name on the wire, what is shown or an outcome, letter by letter; a drawing may be a sketch."""
+    assert expected == said(compare(door(), drawing))
+
+
+def test_complete_makes_of_a_sketch_a_drawing() -> None:
+    """What it lacks is missing then."""
+    assert ["first: gone"] == said(compare(door(), doors(without="gone"), complete=True))[:1]
+    assert ["first: OPEN slam CLOSED"] == said(compare(door(), doors(without="slam"), complete=True))
+
+
+def test_says_why() -> None:
+    """As data: what is unknown, what is unlabelled, what leads elsewhere."""
+    drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
+
+    assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
+        move.why for move in compare(door(), drawing).differing_moves
+    ]
+
+
+STATED = edited(
+    DOOR,
+    "[profile.old]",
+    '[drawing.omits]\nremove = { states = ["ajar"] }\npush = { outcomes = ["stuck"] }\n[profile.old]',
+)
+
+
+def test_a_machine_may_say_what_drawings_leave_out() -> None:
+    """Then all else is to be drawn; what is said of one state is said of those that are drawn as the same."""
+    machine = machine_of(STATED)
+
+    assert [] == said(compare(machine, doors()))
+    assert [] == said(compare(machine, doors(without="CLOSED --> gone")))
+    assert ["first: OPEN remove gone"] == said(compare(machine, doors(without="OPEN --> gone")))
+    assert ["first: OPEN slam CLOSED"] == said(compare(machine, doors(without="slam")))
+
+
+ALIASED = (
+    DOOR.replace('shows = "CLOSED" }', 'shows = "CLOSED", aliases = ["Zu"] }', 1)
+    .replace('rpc     = "RemoveDoor"', 'rpc = "RemoveDoor"\naliases = ["Weg"]')
+    .replace('reply = "STUCK" }]', 'reply = "STUCK", aliases = ["Push (jams)", "Lift then Pull"] }]')
+)
+
+
+def test_aliases_are_names() -> None:
+    """Of states, events and outcomes; what has an alias of its own is not drawn as what shows the same."""
+    machine = machine_of(ALIASED)
+
+    drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
+    assert [] == said(compare(machine, drawing))
+    assert [] == said(compare(machine, drawing, complete=True))
+    assert ["first: Zu push Zu"] == said(compare(machine, doors(closed="Zu"), complete=True))
+    assert ["second: Zu Push (jams) OPEN"] == said(
+        compare(machine, doors("Zu --> OPEN: Push (jams)", "Zu --> Zu: push", closed="Zu"))
+    )
+
+
+def test_labels_along_a_line_are_one_name() -> None:
+    """And each of them alone is none."""
+    machine = machine_of(ALIASED)
+    way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
+    drawing = drawing_of(way)
+
+    assert ("Lift then Pull",) == drawing.arrows[0].labels
+    assert [] == [each for each in said(compare(machine, drawing)) if "second" in each]
+    assert ["second: Zu Lift Zu"] == [
+        each for each in said(compare(machine, drawing_of(way.replace("Pull", "")))) if "second" in each
+    ]
+
+
+@pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
+def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
+    """The label, from which the arrowhead may be far away; or that, if it is the way that is wrong."""
+    text = drawn(sketch(door())).replace(old, new)
+    lines = text.split("\n")
+
+    compared = compare(door(), drawing_of(text))
+    places = [move.places[1] for move in compared.differing_moves if move.where is Where.SECOND]
+
+    assert places
+    assert all(place and lines[place.line - 1].startswith(shown, place.column - 1) for place in places)
+
+
+def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
+    """Through the states between, or as one move; and states that show the same as one."""
+    through = "waiting --> starting: start\nstarting --> checking: start\nchecking --> running: start"
+    shown = "WAITING --> RUNNING: StartJob"
+    rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
+
+    one = drawing_of("stateDiagram\n" + shown + "\n" + rest.format("WAITING", "RUNNING", "ENDED"))
+    assert [] == said(compare(job(), one))
+    more = f"{through}\n{rest.format('waiting', 'running', 'ENDED')}starting --> waiting: start\nchecking --> ENDED: exit\n"
+    assert [] == said(compare(job(), drawing_of("stateDiagram\n" + more)))
+    wrong = drawing_of("stateDiagram\nWAITING --> ENDED: start\n" + rest.format("WAITING", "RUNNING", "ENDED"))
+    assert ["second: WAITING start ENDED", "first: WAITING start RUNNING"] == said(compare(job(), wrong))
+
+
+def test_what_interrupts_may_come_from_nowhere() -> None:
+    """Other events come from the initial state then."""
+    base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
+
+    crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
+    assert [] == said(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
+    crash = base + "[*] --> WAITING: crash\n"
+    assert ["first: . crash ENDED"] == said(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
+    crash = base + "[*] --> absent: crash\n[*] --> RUNNING: start\n"
+    assert ["second: absent start RUNNING"] == [
+        each for each in said(compare(job(), drawing_of(f"stateDiagram\n{crash}"))) if "crash" not in each
+    ]
+
+
+# -- what is drawn by us -----------------------------------------------------------
+
+
+def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
+    """How what is drawn as *text* differs from *machine*."""
+    return said(compare(machine, drawing_of(text), complete=complete))
+
+
+@pytest.mark.parametrize("name", names())
+def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
+    """Nothing is missing, nothing is added, with all profiles."""
+    machine = load(name)
+
+    assert [] == read(machine, drawn(sketch(machine)))
+    for profile in machine.profiles:
+        assert [] == read(under(machine, profile), drawn(sketch(under(machine, profile))))
+
+
+@settings(max_examples=300, deadline=None)
+@given(machine=machines())
+def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
+    """Whatever the layout has to cross."""
+    assert [] == read(machine, drawn(sketch(machine)))
+
+
+def _spoilt(shown: Sketch, chance: random.Random) -> Sketch | None:
+    """*shown* with one line left out, turned round or relabelled; ``None`` if there is nothing to spoil."""
+    lines, trunks = list(shown.lines), list(shown.trunks)
+    if not lines and not trunks:
+        return None
+    if trunks and chance.random() < 0.3:
+        trunks[0] = replace(trunks[0], labels=("unheard", *trunks[0].labels[1:]))
+        return replace(shown, trunks=tuple(trunks))
+    if not lines:
+        return None
+    line = lines.pop(chance.randrange(len(lines)))
+    match chance.choice(("drop", "label", "target")):
+        case "label":
+            lines.append(
+                replace(line, labels=("unheard", *line.labels[1:]), joined="/".join(("unheard", *line.labels[1:])))
+            )
+        case "target":
+            others = [state for state in (*shown.states, "unheard") if state != line.target]
+            target = chance.choice(others)
+            if any((each.source, each.target) == (line.source, target) for each in lines):
+                target = "unheard"
+            lines.append(replace(line, target=target))
+        case _:
+            pass
+    states = dict.fromkeys((*shown.states, *(each.target for each in lines)))
+    return replace(shown, lines=tuple(lines), states=tuple(states))
+
+
+@settings(max_examples=150, deadline=None)
+@given(machine=machines(), chance=st.randoms(use_true_random=False))
+def test_random_drawings_with_one_change_differ(machine: Machine, chance: random.Random) -> None:
+    """What is left out, added or another is named with its event."""
+    spoilt = _spoilt(sketch(machine), chance)
+    if spoilt is None:
+        return
+
+    assert read(machine, drawn(spoilt))
+
+
+@pytest.mark.parametrize("name", names())
+def test_our_pictures_are_read_back(name: str) -> None:
+    """What they draw is there, in Mermaid and DOT; drawn in full, nothing of it is missing."""
+    machine = replace(load(name), omits=None)
+    full = picture(machine, show=("outcomes", "stays", "interrupts"))
+
+    for write in (dot, mermaid):
+        assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
+        assert [] == read(machine, write(full)), write.__name__
+
+
+@pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
+@settings(max_examples=100, deadline=None)
+@given(machine=machines())
+def test_our_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
+    """Whatever they leave out, bundle, or name alike."""
+    machine = replace(machine, omits=None)
+    full = picture(machine, show=("outcomes", "stays", "interrupts"))
+
+    assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
+    assert [] == read(machine, write(full))
+
+
+# -- two machines, two drawings ---------------------------------------------------
+
+
+def test_versions_differ_in_their_cells() -> None:
+    """One reply of one call."""
+    machine = load("container-status")
+
+    found = compare(under(machine, "containerd-1.6"), under(machine, "containerd-2.1"), names=("1.6", "2.1"))
+
+    assert ["first: absent stop absent"] == said(found)
+    assert [("NOT_FOUND", ("stop-of-removed",))] == [(move.reply, move.outcomes) for move in found.differing_moves]
+
+
+TWINS = [
+    ('to = "open", emits = ["Creak"]', 'to = "open", emits = ["Crack"]', {"shut push open"}),
+    ('reply = "STUCK"', 'reply = ["STUCK", "JAMMED"]', {"shut push shut"}),
+    ('silent = ["*"]', 'ignores = ["*"]', {"shut knock shut"}),
+    ('cannot  = ["ajar", "gone"]', 'cannot  = ["ajar"]\nsilent = ["gone"]', {"gone slam gone"}),
+    ("[event.warp]", "[event.wave]", {"shut warp ajar", "shut wave ajar"}),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), TWINS)
+def test_two_machines(old: str, new: str, expected: set[str]) -> None:
+    """Targets, replies, outputs, silence, names."""
+    text = edited(DOOR, old, new) if DOOR.count(old) == 1 else DOOR.replace(old, new)
+    other = machine_of(text)
+
+    told = {each.split(": ", 1)[1] for each in said(compare(door(), other))}
+
+    assert expected <= told
+    assert compare(door(), door()).equal
+
+
+def test_machines_are_matched_by_any_name_of_theirs() -> None:
+    """Events by that on the wire, states by aliases."""
+    renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
+    renamed = renamed.replace('event = "push"', 'event = "shove"')
+    assert [] == said(compare(door(), machine_of(renamed)))
+
+    alias = edited(
+        JOB,
+        'ended    = { about = "Done, or lost.", shows = "ENDED" }',
+        'over = { about = "Done, or lost.", shows = "ENDED", aliases = ["ended"] }',
+    )
+    assert [] == said(
+        compare(
+            job(), machine_of(alias.replace('"ended"', '"over"').replace('aliases = ["over"]', 'aliases = ["ended"]'))
+        )
+    )
+
+
+def test_two_drawings_are_compared_letter_by_letter() -> None:
+    """A shared label is as good as two arrows."""
+    one = drawing_of("stateDiagram\nA --> B: go, stop\nB --> C\n")
+    two = drawing_of("digraph {\nA -> B [label=go]\nA -> B [label=stop]\nB -> c\n}\n")
+
+    assert ["first: C", "second: c", "first: B - C", "second: B - c"] == said(compare(one, two))
+
+
+def test_compares_machines_and_drawings_only() -> None:
+    """Anything else is a mistake of the caller."""
+    with pytest.raises(TypeError, match="compare machines or drawings"):
+        compare(door(), "door")  # type: ignore[arg-type]
+
+
+# -- which of several ---------------------------------------------------------------
+
+FINE = "stateDiagram\nCLOSED --> OPEN: push\n"
+OTHER = "```\n\nstateDiagram\nOPEN --> CLOSED: push\n"
+STRANGE = "```\n\nstateDiagram\nx --> y: z\n"
+BROKEN = "```\n\nstateDiagram\nx -> y\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
+)
+def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
+    """The one that matches, or that alone has a state of the machine."""
+    found = choose(door(), parse(text, "doors.md"), compare)
+
+    assert f"doors.md:{line}" == found.second
+
+
+@pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
+def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
+    """Two that could be meant, or one that cannot be read."""
+    with pytest.raises(InputError) as caught:
+        choose(door(), parse(text, "doors.md"), compare)
+
+    assert code == caught.value.problems[0].code

@@ -1,0 +1,508 @@
+"""Models as pictures: what is drawn, in every format, and the command as people meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import zlib
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from commands import FAILING, HOLDING, fsm
+from hypothesis import given
+from machines import DOOR, JOB, edited, machine_of
+from random_machines import machines
+from readers import read_by_mermaid, read_by_plantuml
+from test_report import missing
+
+from fsm.diagrams.draw.dot import dot
+from fsm.diagrams.draw.image import digest, png, svg
+from fsm.diagrams.draw.markdown import markdown
+from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
+from fsm.diagrams.draw.plantuml import plantuml
+from fsm.language.build import under
+from fsm.library import load, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fsm.diagrams.draw.picture import Picture
+    from fsm.machine import Machine
+
+PARTS: Any = ("outcomes", "stays", "ignores", "refuses", "silent", "interrupts")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _dot() -> None:
+    """Pictures are made by the real program."""
+    if shutil.which("dot") is None:
+        missing("Graphviz's dot", "apt-get install graphviz")
+
+
+def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
+    """The events on each edge."""
+    return {(edge.source, edge.target): [label.event for label in edge.labels] for edge in drawing.edges}
+
+
+# -- what is drawn ---------------------------------------------------------------
+
+
+def test_moves_are_drawn_and_the_rest_is_named() -> None:
+    """Between two states there is one edge, whatever leads along it."""
+    drawing = picture(machine_of(DOOR))
+
+    assert arrows(drawing) == {
+        ("shut", "open"): ["push"],
+        ("ajar", "open"): ["push"],
+        ("ajar", "shut"): ["push"],
+        ("shut", "ajar"): ["warp"],
+        ("open", "shut"): ["slam"],
+        (ANY, "gone"): ["remove"],
+    }
+    assert drawing.left_out == ("knock",)
+
+
+def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
+    """From any state, and from no other."""
+    drawn = arrows(picture(machine_of(DOOR)))
+
+    assert drawn[ANY, "gone"] == ["remove"]
+    assert not [pair for pair in drawn if pair[1] == "gone" and pair[0] != ANY]
+
+
+SHOWN = [
+    # What is asked for, and an edge that is there then and only then.
+    ("ignores", "open", "open", "push"),
+    ("refuses", "gone", "gone", "push"),
+    ("silent", "gone", "gone", "knock"),
+    ("stays", "shut", "shut", "push"),
+]
+
+
+@pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
+def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
+    """Each part by itself."""
+    machine = machine_of(DOOR)
+
+    assert event not in arrows(picture(machine)).get((source, target), [])
+    assert event in arrows(picture(machine, show=[part]))[source, target]
+
+
+def test_interruptions_are_drawn_on_request() -> None:
+    """A crash leads from everywhere to everywhere."""
+    machine = machine_of(JOB)
+
+    assert "crash" in picture(machine).left_out
+    assert arrows(picture(machine, show=["interrupts"]))["running", "ended"] == ["exit", "crash"]
+    assert arrows(picture(machine, events=["crash"]))["running", "ended"] == ["crash"]
+
+
+def test_an_error_is_drawn_where_nothing_else_leads() -> None:
+    """And beside what does only on request."""
+    machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
+    both = ("waiting", "starting")
+
+    assert arrows(picture(machine))[both] == ["start"]
+    assert arrows(picture(machine))["starting", "waiting"] == ["start"]
+    assert arrows(picture(machine, show=["outcomes"]))[both] == ["start", "start"]
+
+
+def test_short_cuts_are_drawn_on_request() -> None:
+    """What a call does at once is not drawn where it also gets by and by."""
+    at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
+    machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
+
+    assert ("waiting", "running") not in arrows(picture(machine))
+    assert arrows(picture(machine, show=["outcomes"]))["waiting", "running"] == ["start"]
+
+
+def test_states_that_differ_in_nothing_drawn_are_one() -> None:
+    """The three ways to be unknown, which only a restart leads to, until that is drawn."""
+    machine = load("container-status")
+    together = ("unknown-created", "unknown-running", "unknown-exited")
+
+    assert together in [node.states for node in picture(machine).nodes]
+    assert (ELSEWHERE, "unknown-created") in arrows(picture(machine))
+    assert [(each,) for each in together] == [
+        node.states for node in picture(machine, show=["interrupts"]).nodes if "unknown" in node.name
+    ]
+
+
+@given(machines())
+def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
+    """By definition: what leads to them and away from them, without and with the others."""
+    whole = arrows(picture(machine, show=["interrupts"]))
+    for node in picture(machine, show=["interrupts"]).nodes:
+        assert {machine.states[state].shows for state in node.states} in ({node.shows}, {node.name})
+        if len(node.states) > 1:
+            assert not [pair for pair in whole if set(pair) & set(node.states[1:])]
+            alone = [_alone(machine, state, set(node.states)) for state in node.states]
+            assert all(each == alone[0] for each in alone)
+
+
+def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
+    """Every move to or from *state* but from and to those it is *among*, whatever it replies."""
+    found = set()
+    for event in machine.events.values():
+        for cells in (event.cells, event.ends):
+            for source, cell in cells.items():
+                for way in getattr(cell, "outcomes", ()):
+                    if source == state and way.to not in among:
+                        found.add((event.name, "to", way.to))
+    return found
+
+
+def test_deviations_are_always_drawn() -> None:
+    """Also those that lead nowhere else."""
+    machine = machine_of(DOOR)
+    drawing = picture(under(machine, "old"))
+
+    assert ("shut", "shut") not in arrows(picture(machine))
+    assert [label.deviates for edge in drawing.edges if edge.source == edge.target for label in edge.labels] == [True]
+    assert drawing.profiles == ("old",)
+    assert "deviations of old included" in dot(drawing)
+
+
+def test_only_what_an_event_touches_is_drawn() -> None:
+    """The rest is about other events."""
+    drawing = picture(machine_of(DOOR), events=["slam"])
+
+    assert [node.name for node in drawing.nodes] == ["shut", "open"]
+    assert arrows(drawing) == {("open", "shut"): ["slam"]}
+    assert picture(machine_of(JOB), events=["exit"]).initial == ""
+
+
+@given(machines())
+def test_every_move_is_on_an_edge(machine: Machine) -> None:
+    """All that moves a random machine is drawn, if everything is asked for; and else all that leads on, some way."""
+    for drawing, every in ((picture(machine, show=PARTS), True), (picture(machine, show=["interrupts"]), False)):
+        drawn = arrows(drawing)
+        names = {state: node.name for node in drawing.nodes for state in node.states}
+        for event in machine.events.values():
+            for ends, cells in ((False, event.cells), (True, event.ends)):
+                for state, cell in cells.items():
+                    for way in getattr(cell, "outcomes", ()):
+                        target = names[way.to]
+                        on = drawn.get((names[state], target), []) + drawn.get((ANY, target), [])
+                        leads = names[state] != target and "ok" in way.reply and (ends or not event.ends)
+                        assert event.name in on or not (every or leads)
+
+
+# -- formats -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", names())
+def test_dot_takes_it(name: str) -> None:
+    """Graphviz reads it back, with as many nodes as there are states, and warns of nothing."""
+    drawing = picture(load(name))
+    ran = subprocess.run(["dot", "-Tjson"], input=dot(drawing).encode(), capture_output=True, check=True)  # noqa: S607
+    document: Any = json.loads(ran.stdout)
+
+    assert ran.stderr == b""
+    boxes = [each["name"] for each in document["objects"] if each.get("shape") == "box"]
+    assert {each.removesuffix(" (again)") for each in boxes} == {node.name for node in drawing.nodes}
+    assert len(document["edges"]) == len(drawing.edges) + 1
+
+
+@pytest.mark.parametrize("name", names())
+def test_svg_is_small_and_suits_the_dark(name: str) -> None:
+    """It fits a README, has no white page behind it, and its words are its states'."""
+    drawing = picture(load(name))
+    made = svg(drawing)
+    root = ET.fromstring(made)  # noqa: S314
+
+    width = float(root.attrib["width"])
+    words = {text.text for text in root.iter(f"{SVG}text")}
+    assert width < 920
+    assert abs(width - float(root.attrib["viewBox"].split()[2])) <= 1
+    assert set(load(name).states) <= words
+    assert root.attrib["data-source"] == digest(dot(drawing))
+    assert "prefers-color-scheme:dark" in str(next(root.iter(f"{SVG}style")).text)
+    assert not [each for each in root.iter(f"{SVG}polygon") if each.get("fill") in {"white", "#ffffff"}]
+    assert b"<!--" not in made
+    assert made == svg(drawing)
+
+
+def test_png_is_sharp_and_opaque() -> None:
+    """Twice as many dots as the SVG has, on white, which suits every page that cannot say what it is."""
+    drawing = picture(load("cri-pod"))
+    made = png(drawing)
+    width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
+    corner = zlib.decompress(b"".join(_parts(made, b"IDAT")))[1:4]
+
+    assert (depth, kind & 2) == (8, 2)
+    assert abs(width - 2 * float(ET.fromstring(svg(drawing)).attrib["width"])) <= 4  # noqa: S314
+    assert corner == b"\xff\xff\xff"
+
+
+def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
+    """The contents of the parts of a PNG that are of one *kind*."""
+    start = 8
+    while start < len(made):
+        size = int.from_bytes(made[start : start + 4])
+        if made[start + 4 : start + 8] == kind:
+            yield made[start + 8 : start + 8 + size]
+        start += size + 12
+
+
+def test_every_colour_has_a_dark_one() -> None:
+    """None is left that a dark page would swallow, with whatever marks."""
+    counts = {("stop", state): 10**number for number, state in enumerate(load("container-status").states)}
+    steps, states = frozenset({("create", "absent", "created")}), frozenset({"created"})
+    marks = Marks(counts=counts, steps=steps, states=states, failed=frozenset({"absent"}))
+    made = svg(picture(load("container-status"), marks=marks)).decode()
+    style = made[made.index("<style>") : made.index("</style>")]
+    colours = r'="(#[0-9a-f]{6})"'
+
+    used = set(re.findall(colours, made.replace(style, "")))
+    assert len(used) > 6
+    assert used <= set(re.findall(colours, style))
+
+
+@given(machines())
+def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
+    """And speak of every state."""
+    for form in (dot, mermaid, plantuml):
+        written = form(picture(machine))
+        assert written == form(picture(machine))
+        assert all(state in written for state in machine.states)
+
+
+ODD = '<b>&"OPEN"\'; state x : #9; %% [*] --> y\\n @enduml } end'
+"""What other languages take for their own."""
+
+
+def odd() -> Machine:
+    """A door whose words are odd wherever the language lets them be."""
+    shown = edited(DOOR, 'shows = "OPEN"', f"shows = {json.dumps(ODD)}")
+    titled = edited(shown, 'title   = "A door"', f"title   = {json.dumps(f'{ODD} {ODD}')}")
+    return machine_of(titled.replace("ajar", "a-jar").replace("gone", "a_jar").replace("shut", "state"))
+
+
+def test_odd_words_stay_words_to_dot() -> None:
+    """Quotes, angle brackets and the like are written so that they are drawn."""
+    ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
+    words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
+
+    assert ran.stderr == b""
+    assert ODD in words
+
+
+def test_mermaid_takes_it(pytestconfig: pytest.Config) -> None:
+    """Its own parser reads back every state and arrow, of every model and of odd ones."""
+    drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
+    drawings.append(picture(under(machine_of(DOOR), "old"), marks=Marks(states=frozenset({"open"}))))
+    found_by_mermaid = read_by_mermaid(pytestconfig.rootpath, list(map(mermaid, drawings)))
+    for drawing, found in zip(drawings, found_by_mermaid, strict=True):
+        pseudo = sum(edge.source in {ANY, ELSEWHERE} for edge in drawing.edges)
+        assert len(drawing.nodes) + pseudo == len(found["states"]) - 1  # the beginning
+        assert len(drawing.edges) + 1 == len(found["arrows"])
+        told = {word for state in found["states"] for text in state["descriptions"] for word in text.split("<br>")}
+        assert {state for node in drawing.nodes for state in node.states} <= told
+        ended = [arrow["relationTitle"].count("<br>") for arrow in found["arrows"] if arrow["relationTitle"]]
+        assert sum(ended) + len(ended) == sum(len(edge.labels) for edge in drawing.edges if edge.source != ELSEWHERE)
+
+
+def test_words_of_mermaid_can_be_states(pytestconfig: pytest.Config) -> None:
+    """Its own are not used as names."""
+    words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
+    drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
+
+    for drawing, found in zip(
+        drawings, read_by_mermaid(pytestconfig.rootpath, list(map(mermaid, drawings))), strict=True
+    ):
+        assert len(drawing.edges) + 1 == len(found["arrows"])
+
+
+def test_plantuml_takes_it(tmp_path: Path) -> None:
+    """The program itself does."""
+    drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
+
+    read_by_plantuml(tmp_path, list(map(plantuml, drawings)))
+    with pytest.raises(AssertionError):
+        read_by_plantuml(tmp_path, ["@startuml\nstate a\na --> --> b\n@enduml\n"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("container-status", ["restart"]), ("cri-pod", ["any state"]), ("plugin-pod", [])]
+)
+def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
+    """What is no state looks like none; no style is there for nothing."""
+    written = plantuml(picture(load(name)))
+
+    assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
+    assert bool(words) == ("BorderColor<<word>> transparent" in written)
+    assert "any state" not in re.sub(r'".*<<word>>', "", written)
+
+
+def test_the_table_has_every_cell() -> None:
+    """As many columns as states, and a row more for calls that take time."""
+    machine = machine_of(JOB)
+    rows = [line for line in markdown(machine).splitlines() if line.startswith("|")]
+
+    assert len(rows) == 2 + len(machine.events) + sum(bool(event.ends) for event in machine.events.values())
+    assert {line.count("|") for line in rows} == {len(machine.states) + 2}
+    assert "| **…start** |  |  | … checking<br>→ waiting, ✗ | → running / started |  |  |" in rows
+
+
+def test_odd_words_do_not_break_the_table() -> None:
+    """Each row has as many columns as the head, and what Markdown might take for its own is escaped."""
+    wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
+    rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
+
+    assert r"**open**<br>a \| \<b\> \*c\* \\ |" in rows[0]
+    assert {len(re.split(r"(?<!\\)\|", row.replace(r"\\", ""))) for row in rows} == {len(wide.states) + 3}
+
+
+# -- the command ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("svg", "<?xml"),
+        ("dot", "digraph"),
+        ("mermaid", "stateDiagram-v2"),
+        ("plantuml", "@startuml"),
+        ("markdown", "# "),
+    ],
+)
+def test_to_standard_output(form: str, begins: str) -> None:
+    """One picture."""
+    ran = fsm("draw", "cri-pod", "--format", form)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(begins)
+
+
+def test_into_a_folder(tmp_path: Path) -> None:
+    """Every model in every format asked for."""
+    ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {
+        f"{name}.{suffix}" for name in names() for suffix in ("dot", "png")
+    }
+    assert (tmp_path / "new" / "cri-pod.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_suffix_says_the_format(tmp_path: Path) -> None:
+    """And an unknown one is a mistake."""
+    assert fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.mmd")).returncode == 0
+    assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
+    ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
+    assert ran.returncode == 2
+    assert "does not say in which format" in ran.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pod.mmd"]
+
+
+WRONG = [
+    (["draw"], "say which model to draw"),
+    (["draw", "cri-pods"], "did you mean 'cri-pod'?"),
+    (["draw", "cri-pod", "cri-container"], "several pictures need --output FOLDER"),
+    (["draw", "cri-pod", "-p", "containerd-1"], "profiles: containerd-1.6"),
+    (["draw", "cri-pod", "-e", "stopp"], "did you mean 'stop'?"),
+    (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "ask for one at a time"),
+    (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
+    (["draw", "cri-pod", "--coverage", "no/such.log"], "cannot be opened"),
+    (["draw", "cri-pod", "--coverage", __file__], "shows nothing of what cri-pod does [FSM204]"),
+    (["draw", "cri-pod", "--highlight", __file__], "shows no pod [FSM204]"),
+    (["draw", "cri-pod", "-o", "/proc/none/pod.svg"], "/proc/none"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
+def test_wrong_input(arguments: list[str], said: str) -> None:
+    """A sentence with the way out, and exit code 2."""
+    ran = fsm(*arguments)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_without_dot(tmp_path: Path) -> None:
+    """How to get it is told once, and the text forms are written."""
+    env = {**os.environ, "PATH": str(tmp_path)}
+    alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
+
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert "so there is no svg: apt-get install graphviz" in alone.stderr
+    assert every.returncode == 2
+    assert every.stderr.count("so there is no svg and no png: apt-get install graphviz") == 1
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        f"{name}.{suffix}" for name in names() for suffix in ("dot", "mmd", "puml", "md", "txt")
+    }
+
+
+def test_when_dot_fails(tmp_path: Path) -> None:
+    """What it said is passed on."""
+    (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
+    (tmp_path / "dot").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = fsm("draw", "cri-pod", env=env)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "'dot' could not make svg: it has no such format" in ran.stderr
+
+
+def test_a_way_through_a_log_is_marked() -> None:
+    """The steps that the first container of a real log took."""
+    ran = fsm("draw", "container-status", "-f", "dot", "--highlight", HOLDING)
+    marked = re.findall(r'"?([\w-]+)"? -> "?([\w -]+?)"? \[.*color="#0969da"', ran.stdout)
+
+    assert ran.returncode == 0
+    assert ("absent", "created") in marked
+    assert ("created", "created-removing") in marked
+
+
+def test_where_a_run_failed_is_marked() -> None:
+    """In red, the state in which what followed is not legal, with what followed."""
+    ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
+    failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
+
+    assert ran.returncode == 0
+    assert [re.split(r" \[| ->", line.strip())[0].strip('"') for line in failed] == [
+        "absent",
+        "absent (again)",
+        "absent",
+    ]
+    assert "stop ✗ NOT_FOUND" in failed[-1]
+
+
+def test_a_counterexample_is_marked(tmp_path: Path) -> None:
+    """As the checker writes it."""
+    for folder, text in (
+        ("models", DOOR),
+        (
+            "properties",
+            'machine = "door"\n[property.p]\nsays = ""\nlevel = "MUST"\nsource = ""\nnever = "open then gone"\n',
+        ),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
+    report = tmp_path / "report.json"
+    report.write_text(fsm("check", str(tmp_path / "models" / "door.toml"), "--format", "json").stdout, encoding="utf-8")
+    ran = fsm("draw", str(tmp_path / "models" / "door.toml"), "-f", "dot", "--highlight", str(report))
+
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r'shut -> open \[.*color="#0969da"', ran.stdout)
+    assert re.search(r'gone \[.*color="#0969da"', ran.stdout)
+
+
+def test_coverage_shades_what_was_met() -> None:
+    """And says how often, in the picture and in the table."""
+    drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
+    table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
+
+    assert re.search(r"exited \[.*met [1-9]", drawn)
+    assert re.search(r"absent -> created \[.*create.*[1-9]×", drawn)  # noqa: RUF001  (the sign for times)
+    assert re.search(r"\d+ times", table)
+    assert "dotted" in drawn

@@ -1,0 +1,475 @@
+"""Drawings are read as they are drawn, or refused with the place and the way out."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from drawn import CONTAINER, POD, drawing_of
+
+from fsm.diagrams.read import Drawing, Kind, find, parse
+from fsm.errors import InputError
+from fsm.language.codes import RULES
+
+
+def arrows(drawing: Drawing) -> list[str]:
+    """What is drawn, in order: ``source label target``, a dot standing for nowhere."""
+    return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
+
+
+def picture(text: str) -> str:
+    """*text* without the margin that the test has."""
+    return dedent(text).lstrip("\n")
+
+
+def test_a_drawing_in_a_comment_with_its_flaws() -> None:
+    """A corner missing, a loop on the right, labels on either side, a trunk with branches, a target without a box."""
+    assert [
+        ". Create CREATED",
+        ". Load CREATED",
+        "CREATED Start RUNNING",
+        ". Load RUNNING",
+        "RUNNING LogReopen|Exec|Attach RUNNING",
+        ". Load UNKNOWN",
+        "RUNNING Exit/Stop EXITED",
+        ". Load EXITED",
+        "UNKNOWN Stop EXITED",
+        "EXITED Remove DELETED",
+    ] == arrows(drawing_of(CONTAINER))
+
+
+def test_a_way_has_all_labels_that_stand_along_it() -> None:
+    """A trunk that branches and crosses another, labels of several lines with remarks, and a word met twice."""
+    assert [
+        ". Create(Run) then Start(Run) READY",
+        ". Load READY",
+        "READY PortForward READY",
+        ". Create(Run) then Start (failed and not cleaned) UNKNOWN",
+        ". Load UNKNOWN",
+        "READY Stop/Exit NOTREADY",
+        ". Load NOTREADY",
+        "UNKNOWN Stop NOTREADY",
+        "NOTREADY Remove DELETED",
+        ". Create(Run) then Start (failed but cleaned) DELETED",
+    ] == arrows(drawing_of(POD))
+
+
+def test_places_are_those_of_the_file() -> None:
+    """Lines and columns count from one, tabs and comment marks included."""
+    drawing = drawing_of("\t// +---+ go +---+\n\t// | A +----> B |\n\t// +---+    +---+\n")
+
+    assert [("A", 2, 7), ("B", 2, 16)] == [(name, place.line, place.column) for name, place in drawing.states.items()]
+    assert [(2, 14)] == [(arrow.place.line, arrow.place.column) for arrow in drawing.arrows]
+
+
+DRAWN = {
+    "plain": (
+        """
+        +---+  go  +---+
+        | A +------> B |
+        +---+      +---+
+        """,
+        ["A go B"],
+    ),
+    "heads beside the border": (
+        """
+        +---+  go  +---+
+        | A |----->| B |
+        +---+      +---+
+        """,
+        ["A go B"],
+    ),
+    "a label in a level line": (
+        """
+        +---+           +---+
+        | A |--- go --->| B |
+        +---+           +---+
+        """,
+        ["A go B"],
+    ),
+    "a label in an upright line": (
+        """
+        +---+
+        | A |
+        +-+-+
+          |
+         go
+        (soon)
+          |
+          v
+        +---+
+        | B |
+        +---+
+        """,
+        ["A go (soon) B"],
+    ),
+    "box-drawing characters": (
+        """
+        ┌───┐  go  ╭───╮
+        │ A ├─────►│ B │
+        └─┬─┘      ╰─▲─╯
+          │  again   │
+          └──────────┘
+        """,
+        ["A go B", "A again B"],
+    ),
+    "corners of dots and quotation marks": (
+        """
+        .---.  go  .---.
+        | A |----->| B |
+        '---'      '---'
+        """,
+        ["A go B"],
+    ),
+    "corners that are strokes": (
+        """
+        -----  go  -----
+        | A |----->| B |
+        -----      -----
+        """,
+        ["A go B"],
+    ),
+    "a line with two heads leads both ways": (
+        """
+        +---+  go  +---+
+        | A <------> B |
+        +---+      +---+
+        """,
+        ["B go A", "A go B"],
+    ),
+    "lines that join": (
+        """
+        +---+      +---+
+        | A |      | B |
+        +-+-+      +-+-+
+          | a        | b
+          +----+-----+
+               |
+            +--v--+
+            |  C  |
+            +-----+
+        """,
+        ["A a C", "B b C"],
+    ),
+    "lines that cross": (
+        """
+              +---+
+              | C |
+              +-+-+
+                | down
+        +---+   |    +---+
+        | A +---|----> B |
+        +---+   | on +---+
+                v
+              +---+
+              | D |
+              +---+
+        """,
+        ["A on B", "C down D"],
+    ),
+    "a side branch without a joint": (
+        """
+        +---+
+        | A |
+        +-+-+
+          | go
+          |
+          |------> B
+          v
+        +---+
+        | C |
+        +---+
+        """,
+        ["A go B", "A go C"],
+    ),
+    "from nowhere, and to a word on the left": (
+        """
+        ---> A --+
+        """,
+        None,
+    ),
+    "words as states": (
+        """
+                +---+  go
+        GONE <--+ A <----- *
+                +---+
+        """,
+        ["A - GONE", ". go A"],
+    ),
+    "an arrow from a word that another leads to": (
+        """
+        +---+  go         back  +---+
+        | A +-----> SOON -------> B |
+        +---+                   +---+
+        """,
+        ["A go SOON", "SOON back B"],
+    ),
+    "a remark in a box, and a name on two lines": (
+        """
+        +---------+      +-------+
+        |   NOT   |  go  | READY |
+        |  READY  +------> (now) |
+        +---------+      +-------+
+        """,
+        ["NOT READY go READY"],
+    ),
+    "wide letters take two columns": (
+        """
+        +------+ 行 +---+
+        | 停止 +----> B |
+        +------+    +---+
+        """,
+        ["停止 行 B"],
+    ),
+    "letters that look like strokes": (
+        """
+        +-------+  not-v-ready  +---+
+        | v-v V +---------------> B |
+        +-------+               +---+
+        """,
+        ["v-v V not-v-ready B"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [case for case in DRAWN if DRAWN[case][1] is not None])
+def test_reads(case: str) -> None:
+    """Each way to draw it."""
+    text, expected = DRAWN[case]
+
+    assert expected == arrows(drawing_of(picture(text)))
+
+
+MARKS = ["// ", "# ", " * ", "-- ", ";; ", "% ", "> ", "\t//", "    "]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_reads_in_comments_of_all_kinds(mark: str) -> None:
+    """The marks at the beginning of the lines are no part of the drawing."""
+    text = "".join(f"{mark}{line}\n" for line in picture(DRAWN["plain"][0]).splitlines())
+
+    assert ["A go B"] == arrows(drawing_of(text))
+
+
+def test_sentences_around_a_drawing_are_none_of_it() -> None:
+    """Also directly above and below, with arrows of their own."""
+    text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
+
+    assert ["A go B"] == arrows(drawing_of(text))
+
+
+WRONG = {
+    "no head": ("FSM404", "+---+  go  +---+\n| A +------+ B |\n+---+      +---+\n", "between A (2:6) and B (2:11) has no arrowhead"),
+    "a gap": ("FSM404", "+---+  go  +---+\n| A +-- ---> B |\n+---+      +---+\n", "column 7: the line is broken off"),
+    "no line": ("FSM404", "+---+ +---+ go +---+\n| A | | C +----> B |\n+-v-+ +---+    +---+\n", "the arrowhead 'v' on the border of a box has no line"),
+    "a joint alone": ("FSM404", "+---+  go  +---+\n| A +------> B +\n+---+      +---+\n", "the joint '+' on the border of a box has no line"),
+    "into nothing": ("FSM404", "+---+  go  +---+\n| A +---->   | B |\n+---+      +---+\n", "the arrowhead '>' points at nothing"),
+    "a word that is no state": ("FSM404", "      +---+\nA --> | B |\n go   +---+\n", "the line ends at 'A', which is no box"),
+    "a stray stroke": ("FSM404", "+---+  go  +---+\n| A +------> B |  |\n+---+      +---+\n", "'|' is part of no line"),
+    "heads only": ("FSM404", "+---+     +---+\n| A <--+--> B |\n+---+  v  +---+\n     +---+\n     | C |\n     +---+\n", "the line has arrowheads only"),
+    "many to many": ("FSM405", "+---+ go +---+\n| A +--+-> B |\n+---+  | +---+\n       |\n+---+  | +---+\n| C +--+-> D |\n+---+    +---+\n", "2 beginnings and 2 arrowheads: which leads where?"),
+    "a ring": ("FSM405", "+---+ +-+  +---+\n| A +-+ +--> B |\n+---+ +-+  +---+\n", "the line runs in a ring"),
+    "a label of no line": ("FSM406", "+---+  go  +---+\n| A +------> B |\n+---+      +---+           what\n", "'what' belongs to no line"),
+    "a label between two lines": ("FSM406", "+---+  +---+\n| A |  | B |\n+-+-+  +-+-+\n  | to   |\n  | go   |\n  |      |\n+-v-+  +-v-+\n| C |  | D |\n+---+  +---+\n".replace(" to ", "  to").replace(" go   |", "  go  |"), "could be the label of several lines"),
+    "a label above one line and below another": ("FSM406", "+---+     +---+\n| A +-----> B |\n|   |  go |   |\n|   <-----+   |\n+---+     +---+\n", "'go' could be the label of several lines"),
+    "a label beside a line that has no other": ("FSM406", "   +---+\n   | A |\n   +-+-+\n     |\n+--->| go\n|    |  +--+\n|    v     |\n", ""),
+    "a box in a box": ("FSM407", "+-----------+  go  +---+\n| +---+     +------> B |\n| | A | big |      +---+\n| +---+     |\n+-----------+\n", "a box has boxes in it"),
+}  # fmt: skip
+del WRONG["a label beside a line that has no other"]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refuses_what_could_be_misread(case: str) -> None:
+    """With the code, the place and a way out; nothing is read from it."""
+    code, text, what = WRONG[case]
+
+    (found,) = parse(text, "wrong.txt")
+
+    assert found.drawing is None
+    assert code in {problem.code for problem in found.problems}
+    assert any(what in problem.what for problem in found.problems), found.problems
+    assert all(problem.hint and problem.path == "wrong.txt" for problem in found.problems)
+
+
+def squeezed(text: str) -> str:
+    """*text* as it is after a trip through a page that does not keep blanks."""
+    return "\n".join(" ".join(line.split()) for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("text", [CONTAINER, POD])
+def test_a_drawing_without_its_columns_says_so(text: str) -> None:
+    """Neither as a drawing nor as one that is merely broken."""
+    with pytest.raises(InputError) as caught:
+        parse(squeezed(text), "copy.txt")
+
+    (problem,) = caught.value.problems
+    assert "FSM403" == problem.code
+    assert problem.line > 5
+    assert "runs of blanks were squeezed" in problem.what
+    assert "take it from its source" in problem.hint
+
+
+NOTHING = {
+    "FSM402": ("no drawing\nat all: a -> b\n", "has no drawing of states in it"),
+    "FSM407": ("    +-----+\n    |  A  |    x\n    +--  -+  --> y\n", "looks like the border of a box"),
+}
+
+
+@pytest.mark.parametrize("code", NOTHING)
+def test_a_text_without_a_drawing_says_why(code: str) -> None:
+    """And what would be one."""
+    text, what = NOTHING[code]
+
+    with pytest.raises(InputError) as caught:
+        parse(text, "x.txt")
+
+    (problem,) = caught.value.problems
+    assert code == problem.code
+    assert what in problem.what
+    assert problem.hint
+
+
+def test_a_table_is_no_drawing() -> None:
+    """Nor is a box without arrows."""
+    for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):
+        with pytest.raises(InputError):
+            parse(text, "table.md")
+
+
+# -- Mermaid and DOT -------------------------------------------------------------
+
+MERMAID = """\
+# States
+
+```mermaid
+---
+title: A box
+---
+stateDiagram-v2
+    direction LR
+    %% a remark
+    classDef loud fill:#f00
+    [*] --> CREATED : Create
+    state "RUNNING" as r
+    CREATED --> r:::loud : Start<br/>Again
+    note right of r
+        a --> b
+    end note
+    r --> r : Stop#47;Exit
+    EXITED : has ended
+    r --> EXITED
+    EXITED --> [*] : Remove;
+```
+
+Then a --> b.
+"""
+
+
+def test_reads_mermaid_between_fences() -> None:
+    """States by their text where they have one; notes and colours are passed over."""
+    drawing = drawing_of(MERMAID, "states.md")
+
+    assert (Kind.MERMAID, 7, 20) == (drawing.kind, drawing.line, drawing.last)
+    assert [
+        ". Create CREATED",
+        "CREATED Start|Again RUNNING",
+        "RUNNING Stop/Exit RUNNING",
+        "RUNNING - EXITED",
+        "EXITED Remove [*]",
+    ] == arrows(drawing)
+    assert [11, 13, 17, 19, 20] == [arrow.place.line for arrow in drawing.arrows]
+
+
+def test_reads_mermaid_in_a_comment() -> None:
+    """It ends with the comment."""
+    text = "// stateDiagram\n//   A --> B: go\ncode --> is: none\n"
+
+    assert ["A go B"] == arrows(drawing_of(text))
+
+
+@pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
+def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
+    """With its line."""
+    (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
+
+    assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
+    assert f"not a statement of a flat state diagram: {statement!r}" in found.problems[0].what
+
+
+DOT = """\
+// a -> comment
+strict digraph "a b" {
+  node [shape=box]; /* more -> comment */
+  start [shape=point]
+  A [label="CREATED\\nsince noon"]
+  start -> A [label="Create"]
+  A -> {B C} [label="a -> b\\lStop/Exit"]
+  subgraph cluster_0 { D -> B [label=<<b>go</b>&amp;<i>stay</i>>] }
+  B:n -> "D":s -> A
+}
+"""
+
+
+def test_reads_dot() -> None:
+    """Labels and names as they are seen, edges with their lines."""
+    drawing = drawing_of(DOT, "x.dot")
+
+    assert Kind.DOT == drawing.kind
+    assert [
+        ". Create CREATED",
+        "CREATED a -> b|Stop/Exit B",
+        "CREATED a -> b|Stop/Exit C",
+        "D go&stay B",
+        "B - D",
+        "D - CREATED",
+    ] == arrows(drawing)
+    assert [6, 7, 7, 8, 9, 9] == [arrow.place.line for arrow in drawing.arrows]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("digraph {\n a -> \n}\n", 2, "column 4: is not DOT: expected rbrace"),
+        ("graph {\n a -- b\n}\n", 1, "the graph has no directions"),
+    ],
+)
+def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
+    """With its line."""
+    (found,) = parse(text, "x.dot")
+
+    assert [("FSM409", line)] == [(problem.code, problem.line) for problem in found.problems]
+    assert what in found.problems[0].what
+
+
+def test_finds_several_in_one_file() -> None:
+    """Of all kinds, in the order of their lines."""
+    found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
+
+    assert [Kind.MERMAID, Kind.ASCII, Kind.DOT, Kind.ASCII] == [each.drawing and each.drawing.kind for each in found]
+    assert sorted(each.line for each in found) == [each.line for each in found]
+
+
+# -- files -----------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there(tmp_path: object) -> None:
+    """Is said to be so."""
+    with pytest.raises(InputError, match="no such file or directory"):
+        find(f"{tmp_path}/none.txt")
+
+
+def test_a_file_that_is_no_text(tmp_path: object) -> None:
+    """Is refused."""
+    path = f"{tmp_path}/picture.png"
+    with open(path, "wb") as file:  # noqa: PTH123  (the fixture is only a place)
+        file.write(b"\x89PNG\r\n\x1a\n\xff\xfe")
+
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        find(path)
+
+
+def test_every_code_of_drawings_has_a_case() -> None:
+    """FSM410 is about the choice between drawings, and has its case with the command."""
+    cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", *NOTHING} | {code for code, _, _ in WRONG.values()}
+
+    assert {code for code in RULES if code.startswith("FSM4")} == cases

@@ -1,0 +1,533 @@
+"""Machines are told apart exactly if a naive fixed point tells them apart, and by a shortest trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import naive_equivalence
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import DOOR, JOB, counter, door, edited, job, machine_of
+from naive_equivalence import Watched, follows, shortest, shows
+from random_machines import random_machine
+
+from fsm.equivalence import bisimilar, compare
+from fsm.equivalence.comparison import Branching, Distinguished, Same, Seen, Side
+from fsm.language.build import under
+from fsm.library import load, names
+from fsm.machine import Moves
+from fsm.machine.table import tabulate
+from fsm.mutation import mutants
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    import random
+
+    from fsm.equivalence.comparison import Comparison
+    from fsm.machine import Cell, Event, Machine, Outcome
+
+Kind = TypeVar("Kind", bound="Cell")
+
+MOST_SITUATIONS = 30
+"""Of both machines together; the second opinion compares each with each, again and again."""
+
+
+def compared(first: Machine, second: Machine, *, shared: bool = False) -> Comparison:
+    """What tells the two apart."""
+    return compare(tabulate(first), tabulate(second), shared=shared)
+
+
+# -- two opinions --------------------------------------------------------------
+
+
+def agree(first: Machine, second: Machine, *, shared: bool = False) -> Comparison | None:
+    """What the engine says of the two, which is what the second opinion makes of them; ``None`` if they are too large.
+
+    Whatever is said as evidence is confirmed.
+    """
+    watched = Watched(first, second, shared=shared), Watched(second, first, shared=shared)
+    if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
+        return None
+    found = compared(first, second, shared=shared)
+    alike = naive_equivalence.bisimilar(*watched)
+
+    assert isinstance(found, Same) == alike
+    assert shared or bisimilar(tabulate(first), tabulate(second)) == alike
+    match found:
+        case Distinguished():
+            assert shortest(*watched) == len(found.trace)
+            confirm(found, watched)
+        case Branching():
+            assert found.every_trace
+            assert shortest(*watched) is None
+            replay(found, watched)
+    return found
+
+
+def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
+    """The owner has the trace, as its run shows, and the other has it but for its end."""
+    owner, other = watched[found.owner.value], watched[found.owner.other.value]
+    before = follows(other, found.trace[:-1])
+    last = found.trace[-1]
+    instead = [each for each in other.visible(before) if (each.event, each.ends) == (last.event, last.ends)]
+    certain = [each for each in instead if each.reply not in other.machine.indefinite]
+
+    assert follows(owner, found.trace)
+    assert shows(owner, found.run, found.trace)
+    assert before
+    assert not follows(other, found.trace)
+    assert {now.state for now in before} == {state or "?" for state in found.states}
+    assert plain(certain, found.instead) <= {*found.instead} <= plain(instead, found.instead)
+
+
+def plain(these: list[Seen], listed: tuple[Seen, ...]) -> set[Seen]:
+    """*these* in the words of those that are *listed*; a code that is not told apart there is any other error."""
+    return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
+
+
+def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
+    """Both can go through the rounds, and at the end one has the option and the other has lost it."""
+    now = [{each.start} for each in watched]
+    assert found.start == tuple(each.start.state for each in watched)
+    for each in found.rounds:
+        for side, state in enumerate((each.first, each.second)):
+            now[side] = {at for at in watched[side].after(now[side], each.seen) if at.state == (state or "?")}
+
+            assert now[side]
+    owner, other = found.owner.value, found.owner.other.value
+
+    assert any(watched[owner].after({at}, found.option) for at in now[owner])
+    assert not all(watched[other].after({at}, found.option) for at in now[other])
+
+
+@given(st.randoms(use_true_random=False))
+def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -> None:
+    """One is the other with states doubled, cells exchanged or outcomes changed."""
+    machine = random_machine(chance)
+    other = machine
+    for _ in range(chance.choice((1, 1, 2))):
+        other = chance.choice((doubled, exchanged, redirected))(chance, other)
+    agree(*chance.sample((machine, other), 2))
+
+
+@given(st.randoms(use_true_random=False))
+def test_two_opinions_on_mutants(chance: random.Random) -> None:
+    """One differs from the other in one cell."""
+    machine = random_machine(chance)
+    agree(machine, chance.choice([each.machine for each in mutants(machine)]))
+
+
+@given(st.randoms(use_true_random=False))
+def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
+    """One is the other with a state torn in two: what led to it is a choice between them."""
+    machine = random_machine(chance)
+    agree(*chance.sample((machine, torn(chance, machine)), 2))
+
+
+@given(st.randoms(use_true_random=False))
+def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
+    """Made independently; their events have the same names in part."""
+    agree(random_machine(chance), random_machine(chance), shared=chance.random() < 0.5)
+
+
+@given(st.randoms(use_true_random=False))
+def test_nobody_can_tell_a_state_from_its_double(chance: random.Random) -> None:
+    """Whichever of the two an outcome leads to."""
+    machine = random_machine(chance)
+    found = compared(machine, doubled(chance, machine))
+
+    assert isinstance(found, Same), found
+
+
+# -- machines that are nearly alike --------------------------------------------
+
+
+def doubled(chance: random.Random, machine: Machine) -> Machine:
+    """*machine* with one more state that does what another does; some outcomes lead there instead."""
+    state = chance.choice([*machine.states])
+    double = f"{state}-too"
+    events = {}
+    for name, event in machine.events.items():
+        cells = dict(event.cells)
+        cells[double] = cells[state]
+        ends = dict(event.ends) | ({double: event.ends[state]} if state in event.ends else {})
+        turn = {at: _turned(chance, cell, state, double) for at, cell in cells.items()}
+        events[name] = replace(
+            event, cells=turn, ends={at: _turned(chance, end, state, double) for at, end in ends.items()}
+        )
+    states = {**machine.states, double: replace(machine.states[state], name=double)}
+    return replace(machine, states=states, events=events)
+
+
+def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
+    """*cell* with some of the outcomes that lead to *state* leading *to* another."""
+    if not isinstance(cell, Moves):
+        return cell
+    ways = (replace(way, to=to) if way.to == state and chance.random() < 0.5 else way for way in cell.outcomes)
+    return replace(cell, outcomes=tuple(ways))
+
+
+def exchanged(chance: random.Random, machine: Machine) -> Machine:
+    """*machine* with two cells of an event exchanged."""
+    event = chance.choice([*machine.events.values()])
+    one, two = chance.sample([*machine.states], 2)
+    cells = {**event.cells, one: event.cells[two], two: event.cells[one]}
+    return _with(machine, replace(event, cells=cells))
+
+
+def redirected(chance: random.Random, machine: Machine) -> Machine:
+    """*machine* with one outcome that leads elsewhere, replies otherwise, emits more, or is not there."""
+    event = chance.choice([*machine.events.values()])
+    cells = dict(event.ends if event.ends and chance.random() < 0.5 else event.cells)
+    ends = cells.keys() == event.ends.keys() and cells == event.ends
+    acting = [state for state, cell in cells.items() if isinstance(cell, Moves)]
+    if not acting:
+        return machine
+    state = chance.choice(acting)
+    cell = cells[state]
+    assert isinstance(cell, Moves)
+    ways = list(cell.outcomes)
+    number = chance.randrange(len(ways))
+    ways[number : number + 1] = _other(chance, machine, event, ways[number], alone=len(ways) == 1)
+    cells[state] = replace(cell, outcomes=tuple(ways))
+    return _with(machine, replace(event, ends=cells) if ends else replace(event, cells=cells))  # type: ignore[arg-type]
+
+
+def _other(chance: random.Random, machine: Machine, event: Event, way: Outcome, *, alone: bool) -> list[Outcome]:
+    if way.begins:
+        return [replace(way, to=chance.choice([*event.ends]))]
+    match chance.choice(("to", "to", "emits", "reply", "drop")):
+        case "to":
+            return [replace(way, to=chance.choice([*machine.states]))]
+        case "emits":
+            return [replace(way, emits=chance.choice(((), ("x",), ("x", "y"))))]
+        case "reply" if event.kind == "call":
+            return [replace(way, reply=chance.choice((("ok",), ("error",), ("ok", "BUSY"), ("CANCELED",))))]
+        case "drop" if not alone:
+            return []
+    return [way]
+
+
+def _with(machine: Machine, event: Event) -> Machine:
+    return replace(machine, events={**machine.events, event.name: event})
+
+
+def torn(chance: random.Random, machine: Machine) -> Machine:
+    """*machine* with a state in two: each lacks an alternative that the other has; what led to it leads to either."""
+    found = [
+        (event, state, cell)
+        for event in machine.events.values()
+        for state, cell in event.cells.items()
+        if state != machine.initial and isinstance(cell, Moves) and len(cell.outcomes) > 1
+    ]
+    if not found:
+        return machine
+    event, state, cell = chance.choice(found)
+    other = doubled(chance, machine)
+    double = next(each for each in other.states if each not in machine.states)
+    if double != f"{state}-too":
+        return machine
+    one, two = chance.sample(cell.outcomes, 2)
+    events = {}
+    for name, each in other.events.items():
+        cells = {at: _either(here, state, double) for at, here in each.cells.items()}
+        ends = {at: _either(here, state, double) for at, here in each.ends.items()}
+        if name == event.name:
+            for at, lost in ((state, one), (double, two)):
+                left = cells[at]
+                assert isinstance(left, Moves)
+                kept = tuple(way for way in left.outcomes if way.name.removesuffix("-too") != lost.name)
+                cells[at] = replace(left, outcomes=kept)
+        events[name] = replace(each, cells=cells, ends=ends)
+    return replace(other, events=events)
+
+
+def _either(cell: Kind, state: str, double: str) -> Kind:
+    if not isinstance(cell, Moves):
+        return cell
+    both = (
+        (way, replace(way, to={state: double, double: state}[way.to], name=f"{way.name}-too"))
+        if way.to in {state, double}
+        else (way,)
+        for way in cell.outcomes
+    )
+    return replace(cell, outcomes=tuple(way for ways in both for way in ways))
+
+
+# -- one at a time -------------------------------------------------------------
+
+NO_WARP = edited(DOOR, 'moves  = { shut = "ajar" }\ncannot = ["*"]', 'cannot = ["*"]')
+PAIRS = [
+    # What is changed in a door: what, into what, and what tells the two apart.
+    ('name = "opened"', 'name = "gives-way"', None),
+    ('says   = "A door that is pushed', 'says   = "One', None),
+    ('about = "Closed."', 'about = "Not open."', None),
+    ('shows = "OPEN"', 'shows = "OPENED"', [Seen(event="push", reply="ok", emits=("Creak",)), Seen(shows="OPEN")]),
+    ('gone = "NOT_FOUND"', 'gone = "error"', [Seen(event="remove", reply="ok"), Seen(event="push", reply="STUCK")]),
+    (
+        'emits = ["Bang"]',
+        "emits = []",
+        [Seen(event="push", reply="ok", emits=("Creak",)), Seen(event="slam")],
+    ),
+    ('silent = ["*"]', 'ignores = ["*"]', [Seen(event="knock", silent=True)]),
+    ('ignores = ["shut"]\ncannot  = ["ajar", "gone"]', 'cannot = ["*"]', [Seen(event="slam")]),
+    ('cannot = ["*"]', 'ignores = ["*"]', None),
+    ('moves  = { shut = "ajar" }', 'moves  = { shut = "gone" }', [Seen(event="push", reply="NOT_FOUND")]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
+def test_what_can_be_observed(old: str, new: str, trace: list[Seen] | None) -> None:
+    """Replies, outputs, signals, what is shown, and silence; names and sentences cannot."""
+    found = agree(door(), machine_of(edited(DOOR, old, new)))
+
+    if trace is None:
+        assert isinstance(found, Same)
+    else:
+        assert isinstance(found, Distinguished)
+        assert tuple(trace) == found.trace
+
+
+def test_a_choice_that_is_made_earlier() -> None:
+    """A door that may warp unseen has no other traces; but once it has, it cannot slam."""
+    found = agree(door(), machine_of(NO_WARP))
+
+    assert isinstance(found, Branching)
+    assert (found.owner, found.option) == (Side.SECOND, Seen(event="slam"))
+    assert [("ajar", "shut")] == [(each.first, each.second) for each in found.rounds]
+    assert [None] == [each.seen for each in found.rounds]
+
+
+CALLS = [
+    # What is changed in a job, and what tells the two apart.
+    ('emits = ["started"]', 'emits = ["began"]', ["make ok", "start begins", "…start begins", "…start ok started"]),
+    (
+        'to = "running", emits',
+        'to = "ended", emits',
+        ["make ok", "start begins", "…start begins", "…start ok started", "exit"],
+    ),
+    ("interrupts = true", "interrupts = false", ["make ok", "start begins", "crash", "…start silent"]),
+    (
+        'checking = { to = "running", emits',
+        'checking = { to = "running", reply = "LATE", emits',
+        ["make ok", "start begins", "…start begins", "…start ok started"],
+    ),
+    (
+        'waiting = [\n  { name = "begins", begins = "starting" },',
+        'waiting = [\n  { name = "begins", begins = "checking" },\n  { name = "slowly", begins = "starting" },',
+        ["make ok", "start begins", "…start ok started"],
+    ),
+]
+
+
+def word(seen: Seen) -> str:
+    """*seen* in a few words."""
+    words = [f"{'…' if seen.ends else ''}{seen.event or 'look'}", seen.reply, *seen.emits, seen.shows]
+    return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
+
+
+TOSS = """\
+[machine]
+name = "coin"
+title = "A coin"
+about = "Falls."
+source = "a purse"
+initial = "held"
+[states]
+held = { about = "In the hand.", shows = "-" }
+one = { about = "Fell.", shows = "-" }
+two = { about = "Fell.", shows = "-" }
+[event.toss]
+kind = "signal"
+about = "It is tossed."
+moves = { held = EARLY }
+cannot = ["*"]
+[event.head]
+kind = "signal"
+about = "Head."
+moves = { one = "held" }
+cannot = ["*"]
+[event.tail]
+kind = "signal"
+about = "Tail."
+moves = { two = "held"LATE }
+cannot = ["*"]
+"""
+EARLY = TOSS.replace("EARLY", '[{ name = "a", to = "one" }, { name = "b", to = "two" }]').replace("LATE", "")
+LATE = TOSS.replace("EARLY", '"one"').replace("LATE", ', one = "held"')
+
+
+def test_a_choice_that_is_made_earlier_and_seen() -> None:
+    """After the toss one coin has settled on one side; the other has not."""
+    found = agree(machine_of(EARLY), machine_of(LATE))
+
+    assert isinstance(found, Branching)
+    assert [("toss", "one", "one")] == [(word(seen), one, two) for seen, one, two in found.rounds if seen]
+    assert (Side.SECOND, "tail") == (found.owner, word(found.option))
+
+
+def test_an_outcome_that_only_one_has() -> None:
+    """Though what else may be after the same event is the same in both."""
+    found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
+
+    assert isinstance(found, Distinguished)
+    assert ["toss", "tail"] == [word(seen) for seen in found.trace]
+
+
+FALLS = """
+[event.turn]
+kind = "hidden"
+about = "It turns over."
+moves = { one = "two" }
+cannot = ["*"]
+"""
+
+
+def test_what_is_hidden_after_an_event_is_nothing_new() -> None:
+    """To fall on one side and turn over unseen is to fall on the other, which may as well happen at once."""
+    found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
+
+    assert isinstance(found, Same)
+
+
+@pytest.mark.parametrize(("old", "new", "trace"), CALLS, ids=[each[1] for each in CALLS])
+def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
+    """Where they begin and end, and that an interruption takes them with it."""
+    found = agree(job(), machine_of(edited(JOB, old, new)))
+
+    assert isinstance(found, Distinguished)
+    assert trace == [word(each) for each in found.trace]
+
+
+@pytest.mark.parametrize("name", names())
+def test_shipped_machines_are_what_they_are(name: str) -> None:
+    """And what a profile does otherwise is found, or cannot be seen."""
+    machine = load(name)
+
+    assert isinstance(compared(machine, machine), Same)
+    for profile in machine.profiles:
+        other = under(machine, profile)
+        found = compared(machine, other)
+        if isinstance(found, Distinguished):
+            confirm(found, (Watched(machine, other), Watched(other, machine)))
+
+
+def test_says_what_the_other_could_do_instead() -> None:
+    """Of the same event, in every state that it may be in; the machines may be given in either order."""
+    old = under(door(), "old")
+    found, turned = compared(door(), old), compared(old, door())
+
+    assert isinstance(found, Distinguished)
+    assert isinstance(turned, Distinguished)
+    assert ("push ok", Side.SECOND, Side.FIRST) == (word(found.trace[-1]), found.owner, turned.owner)
+    assert ("shut", "ajar") == found.states
+    assert ["push ok Creak", "push STUCK"] == [word(each) for each in found.instead]
+    assert ["lock-jams"] == [taken.outcome for taken in found.run.steps]
+
+
+def test_a_long_way() -> None:
+    """Through thousands of states."""
+    found = compared(counter(to=1_000), counter(to=999))
+
+    assert isinstance(found, Distinguished)
+    assert len(found.trace) == 1_000
+
+
+ONE_MORE = (
+    DOOR
+    + """
+[event.bell]
+kind  = "call"
+about = "Ring."
+moves = { shut = { to = "open", emits = ["Ding"] } }
+ignores = ["*"]
+
+[event.night]
+kind  = "signal"
+about = "Nobody comes any more."
+cannot = ["*"]
+"""
+)
+
+
+def test_events_that_only_one_has() -> None:
+    """They tell the two apart, unless what both share is asked for."""
+    found = agree(door(), machine_of(ONE_MORE))
+
+    assert isinstance(found, Distinguished)
+    assert ("bell ok Ding", Side.SECOND) == (word(found.trace[0]), found.owner)
+    assert isinstance(agree(door(), machine_of(ONE_MORE), shared=True), Same)
+
+
+def test_signals_that_only_one_has_are_hidden() -> None:
+    """Where only what both share counts: they may happen, and nobody sees it."""
+    other = machine_of(edited(ONE_MORE, 'any more."\ncannot', 'any more."\nmoves = { shut = "gone" }\ncannot'))
+    found = agree(door(), other, shared=True)
+
+    assert isinstance(found, Distinguished)
+    assert "push NOT_FOUND" == word(found.trace[0])
+    assert ["night", "push"] == [taken.event for taken in found.run.steps]
+
+
+def test_events_have_the_same_name_here_or_on_the_wire() -> None:
+    """An event of one and an event of the other that share a name are the same."""
+    text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
+    text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
+
+    assert isinstance(compared(door(), machine_of(edited(text, "[event.RemoveDoors]", "[event.knock]"))), Same)
+    assert isinstance(compared(door(), machine_of(text)), Distinguished)
+
+
+def test_replies_that_leave_all_open_are_replies() -> None:
+    """One machine may be left in the dark where the other is not."""
+    sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
+    found = agree(job(), sure)
+
+    assert isinstance(found, Distinguished)
+    assert ("make CANCELED", Side.FIRST) == (word(found.trace[0]), found.owner)
+
+
+def test_stops_at_the_limit_and_says_so() -> None:
+    """A comparison that was cut short is unknown, never a pass."""
+    table = tabulate(counter(to=30))
+
+    assert Unknown(why="the machines have more than 40 situations") == compare(table, table, limit=40)
+
+
+def undecided(size: int) -> str:
+    """A machine that guesses, at some *a*, that *size* calls are left: subsets of its states are many."""
+    states = "\n".join(f'n{n} = {{ about = "{n}.", shows = "-" }}' for n in range(size + 1))
+    ways = [f'n{n} = "n{n + 1}"' for n in range(1, size)]
+    return f"""\
+[machine]
+name = "undecided"
+title = "Undecided"
+about = "Guesses."
+source = "automata theory"
+initial = "n0"
+[states]
+{states}
+[event.a]
+kind = "call"
+about = "This or that."
+moves = {{ n0 = [{{ name = "on", to = "n0" }}, {{ name = "off", to = "n1" }}], {", ".join(ways)} }}
+refuses = {{ n{size} = "FULL" }}
+[event.b]
+kind = "call"
+about = "The other."
+moves = {{ n0 = "n0", {", ".join(ways)} }}
+refuses = {{ n{size} = "FULL" }}
+"""
+
+
+def test_a_search_for_a_trace_that_is_cut_short() -> None:
+    """It is certain that they differ, but not whether a trace shows it."""
+    one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
+    whole, short = compare(one, two), compare(one, two, limit=50)
+
+    assert isinstance(whole, Distinguished)
+    assert 10 == len(whole.trace)
+    assert isinstance(short, Branching)
+    assert not short.every_trace

@@ -1,0 +1,267 @@
+"""Machines in other languages, read back by readers of others and by slow ones of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import naive
+import pytest
+from commands import FSM, fsm
+from exported import SCXML, bare, from_json, from_scxml
+from machines import DOOR, counter, door, edited, job, machine_of
+from random_claims import stated
+from random_machines import random_machine
+from statemachine.io import load as chart_of
+
+from fsm.interop.dot import dot
+from fsm.interop.promela import promela
+from fsm.interop.promela.vocabulary import CannotExportError
+from fsm.interop.scxml.write import scxml
+from fsm.language.build import under
+from fsm.library import load, names
+from fsm.machine import outcomes
+from fsm.report import machine_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.machine import Machine
+
+DOT = shutil.which("dot") or ""
+SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name).profiles)]
+
+
+def machine_under(name: str, profile: str | None) -> Machine:
+    """A shipped machine."""
+    return under(load(name), profile) if profile else load(name)
+
+
+def everything(machine: Machine) -> str:
+    """All of *machine* as JSON."""
+    return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
+
+
+def toys() -> list[Machine]:
+    """Machines with every word of the language, and some by chance."""
+    chance = random.Random(7)
+    odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
+    return [door(), under(door(), "old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
+
+
+# -- nothing is lost -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "profile"), SHIPPED)
+def test_shipped_machines_are_read_back(name: str, profile: str | None) -> None:
+    machine = machine_under(name, profile)
+
+    assert from_json(json.loads(everything(machine))) == bare(machine)
+    assert from_scxml(scxml(machine)) == bare(machine)
+
+
+def test_toys_are_read_back() -> None:
+    for machine in toys():
+        assert from_json(json.loads(everything(machine))) == bare(machine)
+        assert from_scxml(scxml(machine)) == bare(machine)
+
+
+def test_orders_are_kept() -> None:
+    """States, events and profiles come in the order of the model."""
+    for machine in toys():
+        for back in (from_json(json.loads(everything(machine))), from_scxml(scxml(machine))):
+            assert list(back.states) == list(machine.states)
+            assert list(back.events) == list(machine.events)
+            assert list(back.profiles) == list(machine.profiles)
+
+
+# -- SCXML -----------------------------------------------------------------------
+
+EVENT = r"(\w|-)+(\.(\w|-)+)*"
+"""What the schema of SCXML allows as the name of an event."""
+ID = r"[A-Za-z_][\w.-]*"
+
+
+def test_names_are_those_of_the_schema() -> None:
+    """Ids are unique, targets exist, and no transition hides another of its state."""
+    for machine in [*toys(), *(load(name) for name in names())]:
+        root = ET.fromstring(scxml(machine))  # noqa: S314  (we wrote it)
+        ids = [each.attrib["id"] for each in root.iter(f"{SCXML}state")]
+        assert len(set(ids)) == len(ids) == len(machine.states)
+        assert all(re.fullmatch(ID, each) for each in ids)
+        assert {each.get("target", ids[0]) for each in root.iter(f"{SCXML}transition")} <= {*ids}
+        assert all(re.fullmatch(EVENT, each.attrib["event"]) for each in root.iter() if "event" in each.attrib)
+        for state in root.iter(f"{SCXML}state"):
+            events = [each.attrib["event"] for each in state.iter(f"{SCXML}transition")]
+            assert not [(a, b) for a in events for b in events if a != b and f"{b}.".startswith(f"{a}.")]
+            assert len(set(events)) == len(events)
+
+
+@pytest.mark.parametrize("machine", [door(), job(), *(load(name) for name in names())], ids=lambda each: each.name)
+def test_a_processor_of_others_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
+    """Each outcome, from each state that it finds, leads python-statemachine where it leads us."""
+    path = tmp_path / "chart.scxml"
+    path.write_text(scxml(machine), encoding="utf-8")
+    chart = chart_of(path)
+    ids = {each: state for state, each in zip(machine.states, _ids(path), strict=True)}
+    chance = random.Random(1)
+    running = chart()
+    state = machine.initial
+    for _ in range(150):
+        event = machine.events[chance.choice([*machine.events])]
+        choices = [("", each) for each in outcomes(event.cells[state], state, event.kind) or ()]
+        choices += [("-ends", each) for each in (event.ends[state].outcomes if state in event.ends else ())]
+        if choices:
+            ends, way = chance.choice(choices)
+            running.send(f"{event.name}{ends}.{way.name}")
+            state = way.to
+        else:
+            running.send(f"{event.name}.done")
+        assert [ids[each.id] for each in running.configuration] == [state]
+
+
+def _ids(path: Path) -> list[str]:
+    return [each.attrib["id"] for each in ET.parse(path).iter(f"{SCXML}state")]  # noqa: S314  (we wrote it)
+
+
+# -- DOT -------------------------------------------------------------------------
+
+
+def test_graphviz_reads_every_edge() -> None:
+    """What Graphviz has of the graph is every outcome of every cell."""
+    if not DOT:
+        message = "Graphviz is missing: apt-get install graphviz"
+        pytest.fail(message) if os.environ.get("FSM_FORBID_SKIPS") == "1" else pytest.skip(message)
+    for machine in [*toys(), *(load(name) for name in names())]:
+        ran = subprocess.run([DOT, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
+        read = json.loads(ran.stdout)
+        nodes = [each["name"] for each in read["objects"]]
+        edges = Counter(
+            (nodes[each["tail"]], nodes[each["head"]], each["label"], each["outcome"], each.get("emits", ""))
+            for each in read["edges"]
+        )
+        ways = Counter(
+            (state, way.to, f"{'…' if ends else ''}{event.name}", way.name, ", ".join(way.emits))
+            for event in machine.events.values()
+            for ends, cells in ((False, event.cells), (True, event.ends))
+            for state, cell in cells.items()
+            if not ends or naive.goes_on(machine, state, event.name)
+            for way in outcomes(cell, state, event.kind) or ()
+        )
+        assert nodes == list(machine.states)
+        assert edges == ways
+
+
+# -- Promela (what SPIN makes of it is for test_spin) ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "what"),
+    [
+        ('refines = "door"', "Promela has no word for all that can be seen of door: see 'fsm check'"),
+        ('matches-diagram = "door.txt"', "a drawing is nothing that a run could break: see 'fsm check'"),
+    ],
+)
+def test_what_promela_cannot_say(claim: str, what: str) -> None:
+    with pytest.raises(CannotExportError) as caught:
+        promela(door(), stated(door(), claim))
+    assert str(caught.value).startswith(what)
+
+
+# -- the command -------------------------------------------------------------------
+
+
+def export(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """``fsm export`` with *arguments*."""
+    return fsm("export", *arguments)
+
+
+@pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
+def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
+    """And the file has the rights that any new file has, and nothing is beside it."""
+    path = tmp_path / "cri-pod.pml"
+    printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
+
+    assert (printed.returncode, written.returncode, written.stdout) == (0, 0, "")
+    assert printed.stdout == path.read_text(encoding="utf-8")
+    assert [path] == list(tmp_path.iterdir())
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_export_and_show_have_one_json() -> None:
+    shown = fsm("show", "cri-pod", "--format", "json")
+
+    assert shown.stdout == export("cri-pod", "--to", "json").stdout
+
+
+WRONG = [
+    (["no-such"], "is not the name of a model"),
+    (["cri-pod", "--profile", "no"], "'no': profiles: "),
+    (["cri-pod", "--property", "no", "--to", "json"], "--property says nothing with --to json"),
+    (["cri-pod", "-o", "no/such/folder"], "no such file or directory"),
+    (["cri-pod", "-o", "/"], "is a directory"),
+    (["{door}", "--property", "no"], "'no': properties: never, same"),
+    (["{door}", "--property", "same"], "Promela has no word for all that can be seen of door"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_mistakes_have_a_way_out(arguments: list[str], said: str, tmp_path: Path) -> None:
+    path = str(properties(tmp_path))
+    if "--to" not in arguments:
+        arguments = [*arguments, "--to", "promela"]
+    ran = export(*(each.format(door=path) for each in arguments))
+
+    assert ran.returncode == 2
+    assert said in " ".join(ran.stderr.split())
+    assert ran.stdout == ""
+
+
+def properties(folder: Path) -> Path:
+    """A door, and two properties of it."""
+    (folder / "models").mkdir()
+    (folder / "properties").mkdir()
+    (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")
+    path = folder / "properties" / "door.toml"
+    head = 'says = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+    claims = {"never": 'never = "gone then open"', "same": 'refines = "door"'}
+    stated = "".join(f"[property.{name}]\n{head}{claim}\n" for name, claim in claims.items())
+    path.write_text(f'machine = "door"\n{stated}', encoding="utf-8")
+    return path
+
+
+def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> None:
+    path = properties(tmp_path)
+    own, beside = (
+        export(str(each), "--to", "promela", "-P", "never") for each in (path, tmp_path / "models" / "door.toml")
+    )
+
+    assert own.returncode == 0
+    assert "never (MUST): It." in own.stdout
+    assert own.stdout == beside.stdout
+
+
+def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
+    """Ctrl-C, whenever it comes, leaves the old file or the new one, and nothing else."""
+    path = tmp_path / "door.scxml"
+    for wait in (0.0, 0.1, 0.2, 0.3, 0.4, 0.6):
+        path.write_text("old", encoding="utf-8")
+        ran = subprocess.Popen(
+            [FSM, "export", "cri-container", "--to", "scxml", "-o", str(path)], stderr=subprocess.DEVNULL
+        )
+        time.sleep(wait)
+        ran.send_signal(signal.SIGINT)
+        ran.wait(30)
+        text = path.read_text(encoding="utf-8")
+        assert text == "old" or text.endswith("</scxml>\n")
+        assert [path] == list(tmp_path.iterdir())

@@ -1,0 +1,581 @@
+"""Machines of other libraries become models that do what those libraries do, and ours come back from them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from exported import bare
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import DOOR, counter, door, job, machine_of
+from random_machines import machines
+from statemachine.io import load as chart_of
+from transitions import MachineError
+from transitions.extensions.markup import MarkupMachine
+
+from fsm.equivalence import bisimilar
+from fsm.interop.formats import imported
+from fsm.interop.outcome_events import happenings
+from fsm.interop.python_statemachine.write import TAKEN, python_statemachine
+from fsm.interop.scxml.write import scxml
+from fsm.interop.transitions.write import transitions
+from fsm.language.build import under
+from fsm.language.write import toml
+from fsm.library import load, names
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent, outcomes
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable, Mapping
+
+    from fsm.interop.formats import Imported
+    from fsm.machine import Cell, Machine, Outcome
+
+SHIPPED = [load(name) for name in names()]
+PROFILED = [under(machine, profile) for machine in SHIPPED for profile in machine.profiles]
+
+
+def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> Imported:
+    """What is imported of *source*."""
+    text = source if isinstance(source, str) else json.dumps(source)
+    return imported(text.encode(), path="lamp.json", outcomes=outcomes)
+
+
+def ways_of(machine: Machine, event: str, state: str) -> tuple[Outcome, ...]:
+    """What *event* may come to in *state*."""
+    return outcomes(machine.events[event].cells[state], state, machine.events[event].kind) or ()
+
+
+def same(first: Machine, second: Machine) -> bool:
+    """Whether nobody can tell the two apart."""
+    return bisimilar(tabulate(first), tabulate(second))
+
+
+# -- models as text ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
+def test_a_model_that_is_written_is_the_machine(machine: Machine) -> None:
+    """With its clauses, levels, profiles and drawings."""
+    assert bare(machine_of(toml(machine))) == bare(machine)
+
+
+@given(machines())
+def test_random_models_are_written(machine: Machine) -> None:
+    assert bare(machine_of(toml(machine))) == bare(machine)
+
+
+@pytest.mark.parametrize("machine", PROFILED, ids=lambda each: each.name)
+def test_a_profile_that_is_written_is_what_it_allows(machine: Machine) -> None:
+    assert same(machine_of(toml(machine)), machine)
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_any_text_can_be_written(text: str) -> None:
+    machine = replace(door(), about=text)
+
+    assert machine_of(toml(machine)).about == text
+
+
+def test_models_are_short() -> None:
+    """What several states share is said once, and what goes without saying is not said."""
+    text = toml(door(), comments=["A door.", "", "By hand."])
+
+    assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
+    assert '[event.remove]\nkind = "call"\nrpc = "RemoveDoor"\n' in text
+    assert 'moves = {"*" = "gone"}\nignores = ["gone"]\n' in text
+    assert 'moves = {shut = "ajar"}\ncannot = ["*"]\n' in text
+    assert 'gone = {about = "Taken away."}\n' in text
+
+
+# -- SCXML of ours -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
+def test_our_state_charts_come_back(machine: Machine) -> None:
+    """Whole: with replies, clauses, profiles, and calls that take time."""
+    assert bare(taken(scxml(machine)).machine) == bare(machine)
+
+
+@given(machines())
+def test_our_random_state_charts_come_back(machine: Machine) -> None:
+    assert bare(taken(scxml(machine)).machine) == bare(machine)
+
+
+@pytest.mark.parametrize("machine", PROFILED, ids=lambda each: each.name)
+def test_our_profiled_state_charts_do_what_they_did(machine: Machine) -> None:
+    assert same(taken(scxml(machine)).machine, machine)
+
+
+# -- our machines, run by others -------------------------------------------------------
+
+DEFAULTS = settings(max_examples=60, deadline=None)
+
+
+@DEFAULTS
+@given(machines(), st.randoms(use_true_random=False))
+def test_transitions_takes_our_steps(machine: Machine, chance: random.Random) -> None:
+    """From every state, each event leads where it leads here, and none is there that is not here."""
+    running = MarkupMachine(markup=json.loads(transitions(machine)))
+    for event, state, to in _walk(machine, chance):
+        assert running.state == state
+        if to is None:
+            with pytest.raises((MachineError, AttributeError)):  # an event that is nowhere is no attribute
+                running.trigger(event)
+        else:
+            assert running.trigger(event) is True
+            assert running.state == to
+        running.set_state(chance.choice(list(machine.states)))
+        running.set_state(to or state)
+
+
+@DEFAULTS
+@given(machines(), st.randoms(use_true_random=False))
+def test_python_statemachine_takes_our_steps(machine: Machine, chance: random.Random) -> None:
+    """From every state, each event leads where it leads here; others are ignored."""
+    running = chart_of(python_statemachine(machine), format="json", validate=True)()
+    for event, state, to in _walk(machine, chance):
+        assert [each.id for each in running.configuration] == [state]
+        running.send(event)
+        assert [each.id for each in running.configuration] == [to or state]
+
+
+def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
+    """Events by chance, the state in which they happen, and where they lead; ``None`` if they cannot happen."""
+    leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
+    events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
+    state = machine.initial
+    for _ in range(25):
+        event = chance.choice(events)
+        to = leads.get((event, state))
+        yield event, state, to
+        state = to or state
+
+
+def _steps(machine: Machine) -> Iterable[tuple[str, str, str, str]]:
+    """Each step of *machine*: its event, its outcome, and where it leads from and to."""
+    for event in machine.events.values():
+        for row, cells in ((event.name, event.cells), (f"{event.name}-ends", event.ends)):
+            for state, cell in cells.items():
+                match cell:
+                    case Moves(outcomes=ways):
+                        for way in ways:
+                            yield row, way.name, state, way.to
+                    case Ignores():
+                        yield row, "ignored", state, state
+
+
+@pytest.mark.parametrize("machine", SHIPPED, ids=lambda each: each.name)
+def test_shipped_machines_are_loaded(machine: Machine) -> None:
+    MarkupMachine(markup=json.loads(transitions(machine)))
+    running = chart_of(python_statemachine(machine), format="json", validate=True)()
+
+    assert [each.id for each in running.configuration] == [machine.initial]
+
+
+@pytest.mark.parametrize("name", [*sorted(TAKEN), "_private", "__class__", "name", "id", "events", "initial_state"])
+def test_states_may_be_called_like_attributes(name: str) -> None:
+    """Of python-statemachine's own objects, which have states as attributes."""
+    machine = machine_of(DOOR.replace("open", name).replace(f'"{name}ed"', '"opened"'))
+    running = chart_of(python_statemachine(machine), format="json")()
+    running.send("push.opened")
+
+    (state,) = running.configuration
+    assert state.id.strip("_2") in {name.strip("_"), f"state{name.strip('_')}", f"state{name}".strip("_")}
+
+
+def test_all_attributes_are_known() -> None:
+    """No other name of an attribute breaks a machine of python-statemachine."""
+    first = chart_of(python_statemachine(door()), format="json")()
+    for name in {name for name in dir(first) if not name.startswith("_") and "." not in name} - TAKEN:
+        back = {"transitions": [{"event": "a.b", "target": name}]}
+        states = {name: {"transitions": [{"event": "a.b", "target": "next"}]}, "next": back}
+        running = chart_of(json.dumps({"states": states}), format="json")()
+        running.send("a.b")
+        assert [each.id for each in running.configuration] == ["next"]
+
+
+# -- ours, there and back ----------------------------------------------------------------
+
+
+def plain(machine: Machine, *, raises: bool) -> Machine:
+    """What is left of *machine* where there are no replies, outputs and sights.
+
+    Where it *raises*, every event is a call, and answered with an error
+    where it is refused; else every event is a signal, and ignored there.
+    """
+    kept = {each.event.rpartition(".")[0] for each in happenings(machine)}
+    return replace(
+        machine,
+        clauses={},
+        profiles={},
+        omits=None,
+        indefinite=(),
+        states={name: replace(state, shows=name) for name, state in machine.states.items()},
+        events={
+            name: replace(
+                event,
+                kind="call" if raises else "signal",
+                rpc="",
+                interrupts=False,
+                cells={state: _plain(cell, raises=raises) for state, cell in event.cells.items()},
+            )
+            for name, event in machine.events.items()
+            if name in kept
+        },
+    )
+
+
+def _plain(cell: Cell, *, raises: bool) -> Cell:
+    match cell:
+        case Moves(outcomes=ways):
+            reply = ("ok",) if raises else ()
+            emits = {way.name: () if raises else way.emits for way in ways}
+            return replace(cell, outcomes=tuple(replace(way, reply=reply, emits=emits[way.name]) for way in ways))
+        case Refuses() | Cannot() | Silent() if raises:
+            return Refuses(codes=("error",), clause=cell.clause)
+        case _:
+            return Ignores(clause=cell.clause)
+
+
+@DEFAULTS
+@given(machines(time=False))
+def test_what_transitions_keeps_comes_back(machine: Machine) -> None:
+    found = taken(transitions(machine), outcomes=True).machine
+
+    assert same(found, plain(machine, raises=True))
+
+
+@DEFAULTS
+@given(machines(time=False))
+def test_what_python_statemachine_keeps_comes_back(machine: Machine) -> None:
+    """Outputs too."""
+    found = taken(python_statemachine(machine), outcomes=True).machine
+
+    assert same(found, plain(machine, raises=False))
+
+
+@DEFAULTS
+@given(machines())
+def test_what_transitions_dumps_is_read(machine: Machine) -> None:
+    """Its own markup leaves out where internal transitions lead."""
+    markup = json.loads(transitions(machine))
+    dumped = json.loads(json.dumps(MarkupMachine(markup=json.loads(transitions(machine))).markup))
+
+    assert same(taken(dumped).machine, taken(markup).machine)
+
+
+def test_without_outcomes_each_is_an_event() -> None:
+    machine = taken(transitions(door())).machine
+
+    assert list(machine.events) == ["push.opened", "push.stuck", "push.ignored", "remove.done", "remove.ignored", *REST]
+
+
+REST = ["slam.ignored", "slam.done", "warp.done"]
+
+
+# -- configurations of others -----------------------------------------------------------------
+
+STATES = ("a", "b", "not c")
+CONDITIONS = ("x", "y")
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> dict[str, Any]:
+    """Configurations of `transitions`, in all the ways in which they are written."""
+    ignoring = st.sampled_from([{}, {"ignore_invalid_triggers": True}, {"ignore_invalid_triggers": False}])
+    states = [draw(st.sampled_from([name, {"name": name, **draw(ignoring)}])) for name in STATES]
+    state = st.sampled_from(STATES)
+    conditions = st.sampled_from(
+        [
+            {},
+            {},
+            {"conditions": "x"},
+            {"conditions": ["x"]},
+            {"unless": "x"},
+            {"unless": ["y"]},
+            {"conditions": ["x"], "unless": ["y"]},
+        ]
+    )
+    source = st.one_of(state, st.just("*"), st.lists(state, min_size=1, unique=True))
+    dest = st.one_of(state, st.just("="), st.none())
+    trigger = st.sampled_from(["go", "stop it"])
+    tables = st.builds(
+        lambda trigger, source, dest, own: {"trigger": trigger, "source": source, "dest": dest, **own},
+        trigger,
+        source,
+        dest,
+        conditions,
+    )
+    lists = st.builds(lambda *parts: list(parts), trigger, source, dest)
+    return {
+        "states": states,
+        "transitions": draw(st.lists(st.one_of(tables, lists), max_size=5)),
+        "initial": draw(state),
+        **draw(ignoring),
+        **draw(st.sampled_from([{}, {"auto_transitions": False}, {"ordered_transitions": True}])),
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(configurations())
+def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
+    """In every state, for every trigger: the same ends, over all that conditions may be."""
+    machine = taken(configuration).machine
+    markup: Any = {**json.loads(json.dumps(configuration)), "models": []}
+    running = MarkupMachine(markup=markup)
+    called = {event.rpc or name: event for name, event in machine.events.items()}
+    shown = {state.shows: name for name, state in machine.states.items()}
+
+    assert machine.states[machine.initial].shows == configuration["initial"]
+    assert {name for name in running.events if not name.startswith("to_")} == set(called)
+    for (name, event), state in itertools.product(called.items(), STATES):
+        ours = {(way.to, way.reply[0]) for way in ways_of(machine, event.name, shown[state])}
+        assert ours == {(shown[to], reply) for to, reply in _ends(running, name, state)}
+
+
+def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
+    """Where `transitions` is after *trigger* in *state*, and whether it raised, over all that conditions may be."""
+    found = set()
+    for values in itertools.product((True, False), repeat=len(CONDITIONS)):
+        model = _Model(dict(zip(CONDITIONS, values, strict=True)))
+        running.add_model(model, initial=state)
+        try:
+            model.trigger(trigger)
+            found.add((model.state, "ok"))
+        except MachineError:
+            found.add((model.state, "error"))
+        running.remove_model(model)
+    return found
+
+
+class _Model:
+    """What `transitions` moves, with its conditions."""
+
+    state: str
+    trigger: Any
+
+    def __init__(self, holds: Mapping[str, bool]) -> None:
+        self._holds = holds
+
+    def x(self) -> bool:
+        return self._holds["x"]
+
+    def y(self) -> bool:
+        return self._holds["y"]
+
+
+def test_a_configuration_in_yaml() -> None:
+    """Words that YAML takes for truth values are names of states; so are numbers."""
+    text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
+    machine = imported(text.encode(), path="lamp.yaml").machine
+
+    assert list(machine.states) == ["on", "off", "007"]
+    assert [way.to for way in ways_of(machine, "press", "on")] == ["007"]
+
+
+LAMP = """\
+# Imported from lamp.json, a configuration of transitions.
+# A trigger is a call: its reply is ok where transitions returns, and error where it raises.
+# The automatic triggers to_STATE, which may be called everywhere, are left out.
+# before_state_change calls log.
+
+[machine]
+name = "lamp"
+title = "lamp"
+about = "As lamp.json, a configuration of transitions, has it."
+source = "lamp.json"
+initial = "off"
+
+[states]
+off = {about = "Off."}
+on-again = {about = "On again. On entry: shine.", shows = "on again"}
+
+[event.press]
+kind = "call"
+about = "Press."
+
+[event.press.moves]
+off = [
+    {name = "is_whole-not-is_broken", to = "on-again", about = "When is_whole and not is_broken. After: count, sing."},
+    {name = "otherwise", to = "off", about = "When no condition holds: nothing is done."},
+]
+on-again = "off"
+
+[event.smash]
+kind = "call"
+about = "Smash."
+moves = {on-again = "off"}
+refuses = {off = "error"}
+"""
+
+
+def test_a_model_is_pleasant_to_read() -> None:
+    configuration = {
+        "states": ["off", {"name": "on again", "on_enter": ["shine"]}],
+        "initial": "off",
+        "before_state_change": ["log"],
+        "transitions": [
+            {
+                "trigger": "press",
+                "source": "off",
+                "dest": "on again",
+                "conditions": "is_whole",
+                "unless": "is_broken",
+                "after": ["count", "sing"],
+            },
+            ["press", "on again", "off"],
+            ["smash", "on again", "off"],
+        ],
+    }
+
+    assert taken(configuration).text == LAMP
+
+
+# -- definitions and state charts of others ------------------------------------------------------
+
+
+@st.composite
+def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
+    """Definitions of python-statemachine, whose conditions are data; *several* of them in a transition."""
+    state = st.sampled_from(["a", "b"])
+    event = st.sampled_from(["go", "go.far", "stop", "go stop", "go.*", "*", "stop."])
+    conditions = [{}, {}, {"cond": "x"}, {"unless": "x"}, *([{"cond": ["x"], "unless": ["y"]}] if several else [])]
+    condition: st.SearchStrategy[dict[str, Any]] = st.sampled_from(conditions)
+    target: st.SearchStrategy[dict[str, Any]] = st.one_of(st.just({}), state.map(lambda name: {"target": name}))
+    transition = st.builds(lambda event, *parts: {"event": event} | parts[0] | parts[1], event, condition, target)
+    found: dict[str, Any] = {name: {"transitions": draw(st.lists(transition, max_size=3))} for name in ("a", "b")}
+    if draw(st.booleans()):
+        found["b"] = {"final": True}
+    return {"name": "lamp", "states": found}
+
+
+@settings(max_examples=40, deadline=None)
+@given(definitions())
+def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:
+    """In every state, for every event: the same ends, over all that data may be."""
+    machine = taken(definition).machine
+    ends: dict[tuple[str, str], set[str]] = {}
+    for x, y, begin in itertools.product((True, False), (True, False), ("a", "b")):
+        states = {name: {**each, "initial": name == begin} for name, each in definition["states"].items()}
+        document = {"datamodel": {"x": str(x), "y": str(y)}, "states": states}
+        for event in machine.events:
+            running = chart_of(json.dumps(document), format="json")()  # only the first of a class has data
+            running.send(event)
+            (state,) = running.configuration
+            ends.setdefault((event, begin), set()).add(state.id)
+    for (event, begin), found in ends.items():
+        assert {way.to for way in ways_of(machine, event, begin)} == found
+
+
+@settings(max_examples=60, deadline=None)
+@given(definitions(several=False))
+def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
+    """The same machine in SCXML and in JSON is the same model."""
+    first = imported(_chart(definition).encode(), path="lamp.json").machine
+    second = taken(definition).machine
+
+    for name, event in first.events.items():
+        assert _plainly(event.cells) == _plainly(second.events[name].cells)
+    assert list(first.events) == list(second.events)
+    assert first.states == second.states
+
+
+def _plainly(cells: Mapping[str, Cell]) -> list[Any]:
+    """What happens by *cells*, whatever it is called."""
+    ways = [outcomes(cell, state, "signal") or () for state, cell in cells.items()]
+    return [[(way.to, way.emits) for way in each] for each in ways]
+
+
+def _chart(definition: dict[str, Any]) -> str:
+    """*definition* in SCXML."""
+    root = ET.Element("scxml", {"xmlns": "http://www.w3.org/2005/07/scxml", "name": definition["name"]})
+    for name, state in definition["states"].items():
+        element = ET.SubElement(root, "final" if state.get("final") else "state", {"id": name})
+        for each in state.get("transitions", []):
+            told = {key: value for key, value in each.items() if key in {"event", "target"}}
+            condition = each["cond"] if "cond" in each else f"not {each['unless']}" if "unless" in each else ""
+            ET.SubElement(element, "transition", {**told, **({"cond": condition} if condition else {})})
+    return ET.tostring(root, encoding="unicode")
+
+
+def test_what_is_sent_is_emitted() -> None:
+    """On the way out, by the transition, and on the way in; not what a chart sends itself."""
+    text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
+      <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
+        <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
+        <transition event="nod"><send event="nodded" target="#_parent"/></transition></state>
+      <state id="b"><onentry><send event="come" target="#_parent"/></onentry></state></scxml>"""
+    machine = imported(text.encode(), path="a.scxml").machine
+
+    assert [way.emits for way in ways_of(machine, "go", "a")] == [("left", "gone", "come")]
+    assert [way.emits for way in ways_of(machine, "nod", "a")] == [("nodded",)]
+    definition = {
+        "states": {
+            "a": {
+                "exit": {"send": {"event": "left", "target": "#_parent"}},
+                "transitions": [
+                    {
+                        "event": "go",
+                        "target": "b",
+                        "on": [{"send": {"event": "gone", "target": "http://x"}}, {"send": {"event": "own"}}, "called"],
+                    },
+                    {"event": "nod", "after": {"send": {"event": "nodded", "target": "#_parent"}}},
+                ],
+            },
+            "b": {"enter": {"send": {"event": "come", "target": "#_parent"}}},
+        }
+    }
+    again = taken(definition).machine
+    assert [way.about for way in ways_of(again, "go", "a")] == ["On: called."]
+    assert same(again, machine)
+
+
+def test_a_chart_that_only_takes_anything() -> None:
+    machine = taken({"states": {"a": {"transitions": [{"event": "*", "target": "b"}]}, "b": {}}}).machine
+
+    assert {name: event.rpc for name, event in machine.events.items()} == {"_": "*"}
+
+
+def test_odd_names_are_kept_beside_ours() -> None:
+    """A state shows its old name, an event has it on the wire; no two become one."""
+    configuration = {
+        "states": ["a b", "a-b", "ä", "-"],
+        "initial": "a b",
+        "transitions": [["go on", "*", "ä"], ["go-on", "ä", "="]],
+        "name": "My lamp",
+    }
+    machine = taken(configuration).machine
+
+    assert {name: state.shows for name, state in machine.states.items()} == {
+        "a-b-2": "a b",
+        "a-b": "a-b",
+        "_": "ä",
+        "_-2": "-",
+    }
+    assert {name: event.rpc for name, event in machine.events.items()} == {"go-on-2": "go on", "go-on": ""}
+    assert (machine.name, machine.title) == ("My-lamp", "My lamp")
+
+
+def test_nothing_happens() -> None:
+    """A machine without transitions is one without events."""
+    machine = taken({"states": ["a"], "initial": "a"}).machine
+
+    assert (list(machine.states), dict(machine.events)) == (["a"], {})
+
+
+def test_many_conditions_are_all_kept() -> None:
+    """Of more than can be combined each is an outcome."""
+    arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
+    machine = taken({"states": ["a"], "initial": "a", "transitions": arrows}).machine
+
+    assert [way.name for way in ways_of(machine, "go", "a")] == [*(f"c{n}" for n in range(12)), "otherwise"]
+    last = {"trigger": "go", "source": "a", "dest": None}
+    machine = taken({"states": ["a"], "initial": "a", "transitions": [*arrows, last, last]}).machine
+    assert len(ways_of(machine, "go", "a")) == 13

@@ -1,0 +1,309 @@
+"""What SPIN says of exported machines and properties, beside what we say: sizes, verdicts, shortest lengths."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import spin
+from machines import JOB, counter, door, edited, job, machine_of
+from random_claims import random_property, stated
+from random_machines import random_machine
+
+from fsm.checker import check, counted
+from fsm.interop.promela import promela
+from fsm.language.build import under
+from fsm.library import load, names, specification, specified
+from fsm.machine.table import tabulate
+from fsm.property.claims import Always, Follows, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+from fsm.property.evidence import Proved, Refuted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fsm.machine import Machine
+    from fsm.property.claims import Claim, Counts, Property
+
+BATCH = 50
+"""Random machines in one test."""
+FEW = 2
+"""Parts of a shipped claim that are all compared."""
+SHARES = 4
+"""Tests that have the shipped machines between them."""
+
+
+@pytest.fixture(autouse=True)
+def _spin() -> None:
+    spin.needed()
+
+
+def of_random_machine(seed: int) -> tuple[Machine, Property]:
+    """A machine, and a property of it."""
+    chance = random.Random(seed)
+    machine = random_machine(chance)
+    return machine, random_property(chance, machine)
+
+
+# -- sizes ---------------------------------------------------------------------
+
+
+def sizes(machines: Sequence[Machine], folder: Path) -> None:
+    """That SPIN reaches as many states, by as many transitions, in as many steps; it counts the start as one."""
+    answers = spin.answers([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
+    for machine, answer in zip(machines, answers, strict=True):
+        assert not answer.error
+        assert_same(counted(tabulate(machine)), answer)
+
+
+def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
+    """That both searched the same."""
+    assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
+    assert not transitions or ours.transitions == theirs.transitions - 1
+
+
+def test_shipped_machines_have_the_same_size(tmp_path: Path) -> None:
+    """Each shipped machine, without and under each of its profiles."""
+    machines = [load(name) for name in names()]
+    sizes([*machines, *(under(each, profile) for each in machines for profile in each.profiles)], tmp_path)
+
+
+AWKWARD = """\
+[machine]
+name = "init"
+title = "*/ of words that mean something in Promela"
+about = "d_step"
+source = "od"
+initial = "none"
+[states]
+none = { about = "No state, by its name." }
+a-b = { about = "Like the next." }
+"a.b" = { about = "Like the last." }
+run = { about = "A word of Promela." }
+[event.do]
+kind = "call"
+about = "A word of Promela."
+moves = { none = { to = "a-b", emits = ["x y", "x*y", "none"] }, a-b = { to = "a.b", emits = ["%s\\"\\n"] }, "a.b" = "run" }
+refuses = { run = "BUSY" }
+[event.none]
+kind = "hidden"
+about = "No event, by its name."
+moves = { run = "none" }
+cannot = ["*"]
+"""
+
+
+def test_toys_have_the_same_size(tmp_path: Path) -> None:
+    """Whatever their names are."""
+    sizes(
+        [door(), under(door(), "old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 200, BATCH))
+def test_random_machines_have_the_same_size(tmp_path: Path, first: int) -> None:
+    sizes([of_random_machine(seed)[0] for seed in range(first, first + BATCH)], tmp_path)
+
+
+def test_a_machine_that_differs_is_told_apart(tmp_path: Path) -> None:
+    """The twin: one outcome less, and SPIN counts one transition less."""
+    text = edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }')
+    [answer] = spin.answers([spin.Part(promela(machine_of(text)))], tmp_path, safety=True)
+
+    assert counted(tabulate(job())).transitions == answer.transitions - 1 + 1
+
+
+# -- verdicts ------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """One part of a claim: of this machine, and as text for SPIN."""
+
+    machine: Machine
+    stated: Property
+    part: spin.Part
+    alone: bool
+
+
+def questions(machine: Machine, asked: Property) -> Iterator[Question]:
+    """One for each part of the claim."""
+    text = promela(machine, asked)
+    parts = list(_parts(asked.claim))
+    for number, claim in enumerate(parts, 1):
+        yield Question(machine, stated_as(asked, claim), spin.Part(text, number), alone=len(parts) == 1)
+
+
+def _parts(claim: Claim) -> list[Claim]:
+    match claim:
+        case Always(conditions=conditions, when=when):
+            return [Always(conditions=(each,), when=when) for each in conditions]
+        case Never(sequences=sequences, until=until):
+            return [Never(sequences=(each,), until=until) for each in sequences]
+        case Reachable(sequences=sequences):
+            return [Reachable(sequences=(each,)) for each in sequences]
+        case _:
+            return [claim]
+
+
+def stated_as(asked: Property, claim: Claim) -> Property:
+    """*asked* with another claim."""
+    return replace(asked, claim=claim)
+
+
+def agree(asked: Sequence[Question], folder: Path) -> None:
+    """That SPIN and we conclude the same of each, and search the same, and find a shortest run of the same length."""
+    answers = spin.answers([each.part for each in asked], folder / "safety", safety=True)
+    for each, answer in zip(asked, answers, strict=True):
+        agree_on(each, answer)
+    lasting = [each for each in asked if isinstance(each.stated.claim, LeadsTo)]
+    answers = spin.answers([each.part for each in lasting], folder / "liveness", safety=False) if lasting else []
+    for each, answer in zip(lasting, answers, strict=True):
+        ours = check(each.stated, tabulate(each.machine)).conclusion
+        assert answer.error == isinstance(ours, Refuted), each.stated
+
+
+def agree_on(each: Question, answer: spin.Answer) -> None:
+    """That both say the same of finite runs."""
+    ours = check(each.stated, tabulate(each.machine))
+    match ours.conclusion:
+        case _ if isinstance(each.stated.claim, LeadsTo):
+            assert not answer.error  # only sizes can be compared
+        case Proved(witnesses=[witness]):
+            assert answer.error, each.stated
+            assert witness.length == answer.at - 1
+            return
+        case Refuted() as refuted if not isinstance(each.stated.claim, Reachable):
+            assert answer.error, each.stated
+            assert refuted.length == answer.at - 1
+            return
+        case _:
+            assert not answer.error, each.stated
+    # Parts of one claim have their error codes in common in SPIN.
+    assert_same(ours.searched, answer, transitions=each.alone)
+
+
+def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
+    """Both, as *profile* has them, the machine that is followed too."""
+    if profile is None:
+        return machine, asked
+    if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
+        asked = replace(asked, claim=Follows(other=under(asked.claim.other, profile)))
+    return under(machine, profile), asked
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_shipped_properties_have_the_same_verdict(tmp_path: Path, share: int) -> None:
+    """Each property of each shipped machine, and under a profile if it is known to fail there.
+
+    Of a claim that has many parts, the first and the last: all of them take
+    minutes.  What SPIN cannot say is compared elsewhere.
+    """
+    asked: list[Question] = []
+    for name in specified()[share::SHARES]:
+        found = specification(name)
+        for each in found.properties:
+            if not isinstance(each.claim, Refines | MatchesDiagram):
+                profiles = [None, *(profile for profile in found.machine.profiles if each.expected(profile))]
+                for profile in profiles:
+                    parts = [*questions(*profiled(found.machine, each, profile))]
+                    asked += parts if len(parts) <= FEW else [parts[0], parts[-1]]
+    agree(asked, tmp_path)
+
+
+@pytest.mark.parametrize("first", range(0, 200, BATCH))
+def test_random_properties_have_the_same_verdict(tmp_path: Path, first: int) -> None:
+    asked = [each for seed in range(first, first + BATCH) for each in questions(*of_random_machine(seed))]
+    agree(asked, tmp_path)
+
+
+def test_random_properties_are_of_every_kind() -> None:
+    """Of what is compared here, much holds and much fails, in every kind."""
+    found: dict[tuple[str, str], int] = {}
+    for seed in range(200):
+        machine, asked = of_random_machine(seed)
+        verdict = type(check(asked, tabulate(machine)).conclusion).__name__
+        kind = type(asked.claim).__name__, "fails" if verdict == "Refuted" else "holds"
+        found[kind] = found.get(kind, 0) + 1
+
+    assert len(found) == 10
+    assert min(found.values()) >= 3, found
+
+
+def random_listener(chance: random.Random) -> Machine:
+    """A machine that has events *x* and *y*, as random machines emit them."""
+    machine = random_machine(chance, time=False)
+    names = chance.sample([*machine.events], min(2, len(machine.events)))
+    renamed = dict(zip(names, "xy", strict=False))
+    events = [replace(event, name=renamed.get(event.name, event.name)) for event in machine.events.values()]
+    return replace(machine, events={event.name: event for event in events})
+
+
+def following(seed: int) -> Question:
+    """Whether a random machine follows a random listener."""
+    chance = random.Random(seed)
+    machine, asked = of_random_machine(seed)
+    asked = replace(asked, claim=Follows(other=random_listener(chance)))
+    return Question(machine, asked, spin.Part(promela(machine, asked)), alone=True)
+
+
+@pytest.mark.parametrize("first", [0, 50])
+def test_random_machines_follow_alike(tmp_path: Path, first: int) -> None:
+    """What a random machine emits, as events of another."""
+    asked = [following(seed) for seed in range(first, first + BATCH)]
+    verdicts = [type(check(each.stated, tabulate(each.machine)).conclusion) for each in asked]
+
+    agree(asked, tmp_path)
+    assert min(verdicts.count(Refuted), verdicts.count(Proved)) >= 4
+
+
+# -- the commands in the head ---------------------------------------------------
+
+
+def followed(text: str, folder: Path) -> str:
+    """What the commands in the head of *text* print, the first of each."""
+    (folder / "model.pml").write_text(text, encoding="utf-8")
+    commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
+    ran = subprocess.run(
+        ["/bin/sh", "-c", "\n".join(commands)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return ran.stdout
+
+
+def test_the_head_says_what_to_run_and_what_comes_of_it(tmp_path: Path) -> None:
+    """The machine alone: what is expected is what SPIN prints."""
+    text = promela(job(), file="model.pml")
+    said = followed(text, tmp_path)
+    graph = counted(tabulate(job()))
+
+    assert f"Expect {graph.states} states, stored; {graph.transitions + 1} transitions" in text
+    assert f"{graph.states} states, stored" in said
+    assert f"{graph.transitions + 1} transitions" in said
+
+
+def test_a_counterexample_tells_its_steps(tmp_path: Path) -> None:
+    """A sequence that happens, found as the second of two parts, and told step by step."""
+    asked = stated(job(), 'never = ["is absent then is waiting and was ended", "is starting then is running"]')
+    text = promela(job(), asked, file="model.pml").replace("-DCASE=1", "-DCASE=2")
+    said = followed(text, tmp_path)
+
+    assert "errors: 1" in said
+    told = [line.strip() for line in said.splitlines() if " to " in line]
+    assert told == [
+        "make/done replies ok: absent to waiting",
+        "start/begins: waiting to starting",
+        "start ends/checks: starting to checking",
+        "start ends/done replies ok emits started: checking to running",
+    ]
+
+
+@pytest.mark.parametrize(("fair", "errors"), [('["start.ends", "crash"]', 0), ('["exit"]', 1)])
+def test_an_endless_run_is_an_acceptance_cycle(tmp_path: Path, fair: str, errors: int) -> None:
+    """What is fair decides."""
+    asked = stated(job(), f'from = "is starting"\nleads-to = "not is starting"\nfair = {fair}')
+    said = followed(promela(job(), asked, file="model.pml"), tmp_path)
+
+    assert f"errors: {errors}" in said

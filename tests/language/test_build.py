@@ -1,0 +1,440 @@
+"""From a model as written to a machine: every mistake of meaning, with its line and its way out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from machines import DOOR, JOB, counter, door, edited, job, line_of, machine_of, problems_of
+
+import fsm
+from fsm.language.build import LARGEST_TABLE, under
+from fsm.language.codes import RULES
+from fsm.library import load, names
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+
+# -- every mistake of meaning --------------------------------------------------
+
+# Code, what to replace in the door or the job, by what, what is said, the way out.
+# The mark "# here" stands in the line that is to be named.
+WARP = 'moves  = { shut = "ajar" }\ncannot = ["*"]'
+EXIT = 'moves  = { running = "ended", checking = "ended" }'
+BEGINS = '{ name = "begins", begins = "starting" },'
+CHECKS = '  { name = "checks", begins = "checking" },'
+DEVIATES = 'deviates = "push-opens"\nsince    = "1920"\nlink     = "https://example.org/doors#jam"\n'
+JAMS = 'moves    = { shut = { to = "shut" } }'
+CREAKS = 'moves = { ajar = { to = "open", emits = ["Creak"] } }'
+LESS = (
+    '[profile.old.cell.less]\nevent = "push"\nabout = ""\nmoves = { ajar = { to = "shut", reply = "STUCK" } }  # here'
+)
+CHECKING = 'checking = { to = "running", emits = ["started"] }\n'
+
+CASES = [
+    ("FSM101", DOOR, 'initial = "shut"', 'initial = "shot"  # here', "unknown initial state 'shot'", "did you mean 'shut'? states: shut, open, ajar, gone"),
+    ("FSM102", DOOR, 'ignores = ["shut"]', 'ignores = ["shut",\n"shat"]  # here', "unknown state 'shat'", "did you mean 'shut'? states: shut"),
+    ("FSM102", DOOR, WARP, 'moves = { shut = "ajar", open-wide = "gone" }  # here\ncannot = ["*"]', "unknown state 'open-wide'", "states: shut"),
+    ("FSM102", DOOR, 'clauses = { gone = "gone-is-gone" }', 'clauses = { gone = "gone-is-gone", gon = "gone-is-gone" }  # here', "unknown state 'gon'", "did you mean 'gone'?"),
+    ("FSM102", JOB, CHECKING, f'{CHECKING}chequing = "running"  # here\n', "unknown state 'chequing'", "did you mean 'checking'?"),
+    ("FSM103", DOOR, "[event.slam]", '[event.bang]  # here\nkind = "signal"\nabout = ""\ncannot = ["shut", "open", "ajar"]\n[event.slam]', "event 'bang' has no cell for state 'gone'", "say what 'bang' does there: moves,"),
+    ("FSM104", DOOR, WARP, 'moves = { shut = "opened" }  # here\ncannot = ["*"]', "event 'warp' moves to unknown state 'opened'", "did you mean 'open'? states: shut, open, ajar, gone"),
+    ("FSM104", DOOR, WARP, '[event.warp.moves]\n"*" = "gone"\n[event.warp.moves.shut]\nto = "gon"  # here', "moves to unknown state 'gon'", "did you mean 'gone'?"),
+    ("FSM104", JOB, BEGINS, f'{BEGINS}\n{{ name = "b", begins = "stating" }},  # here', "event 'start' begins in unknown state 'stating'", "did you mean 'starting'?"),
+    ("FSM105", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar", "gone", "shut"]  # here', "event 'slam' has 2 cells for 'shut': ignores and cannot", "keep the one"),
+    ("FSM105", DOOR, 'silent = ["*"]', 'silent = ["*",\n"*"]  # here', "event 'knock' has 2 cells for '*': silent and silent", "keep the one"),
+    ("FSM105", DOOR, CREAKS, f"{CREAKS}\n{LESS}", "event 'push' in 'ajar' is overridden by 'never-stuck' and 'less'", "keep the one that is meant; only deviations may meet"),
+    ("FSM106", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar"]\nrefuses = { gone = "error" }  # here', "signal 'slam' cannot have 'refuses' cells", "nobody is refused: use cannot, ignores or silent"),
+    ("FSM106", DOOR, 'silent = ["*"]', 'cannot = ["*"]  # here', "call 'knock' cannot have 'cannot' cells", "anyone may call: use refuses or silent"),
+    ("FSM106", DOOR, WARP, 'cannot = ["*"]\n[event.warp.moves.shut]\nto = "ajar"\nreply = "ok"  # here', "hidden 'warp' cannot have 'reply'", "only calls"),
+    ("FSM106", JOB, EXIT, 'moves = { running = { begins = "ended" } } # here', "signal 'exit' cannot have 'begins'", "only calls"),
+    ("FSM106", JOB, EXIT, f'{EXIT}\nends = {{ running = "ended" }} # here', "signal 'exit' cannot have 'ends'", "only calls"),
+    ("FSM107", DOOR, 'gone = { about = "Taken away." }', 'gone = { about = "Taken away.", shows = "" } # here', "state 'gone' shows ''", "leave shows out for 'gone', or say what is read"),
+    ("FSM108", DOOR, 'clause  = "push-opens"', 'clause = "push-open"  # here', "unknown clause 'push-open'", "did you mean 'push-opens'? clauses: push-opens, gone-is-gone"),
+    ("FSM108", DOOR, 'clauses = { gone = "gone-is-gone" }', 'clauses = { gone = "gone-is-gone", ajar = "open" }  # here', "unknown clause 'open'", "clauses: push-opens, gone-is-gone"),
+    ("FSM108", DOOR, 'deviates = "push-opens"', 'deviates = "pull-opens"  # here', "unknown clause 'pull-opens'", "did you mean 'push-opens'?"),
+    ("FSM109", DOOR, WARP, 'moves = { shut = { emits = [] } }  # here\ncannot = ["*"]', "outcome of 'warp' has none of to, begins and stays", "give the one state it leads to"),
+    ("FSM109", JOB, BEGINS, f'{BEGINS}\n{{ name = "both", to = "ended", begins = "running" }},  # here', "outcome of 'start' has to = 'ended' and begins = 'running' at once", "give the one state"),
+    ("FSM109", DOOR, WARP, 'moves = { shut = { to = "ajar", stays = true } }  # here\ncannot = ["*"]', "has to = 'ajar' and stays = 'true' at once", "give the one state"),
+    ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", reply = "ok" }, # here', "outcome of 'start' begins, and has 'reply' already", "say so where it ends"),
+    ("FSM110", JOB, BEGINS, '{ name = "begins", begins = "starting", emits = ["x"] }, # here', "outcome of 'start' begins, and has 'emits' already", "say so where it ends"),
+    ("FSM111", JOB, CHECKING, f'{CHECKING}running = "ended"  # here\n', "event 'start' ends in 'running', where it is never in progress", 'nothing leads there from starting or checking, where it begins: add an outcome with begins = "running", or drop the end'),
+    ("FSM111", JOB, CHECKING, f'{CHECKING}absent = "ended"  # here\n', "event 'start' ends in 'absent', where it is never in progress", "nothing leads there from starting or checking, where it begins"),
+    ("FSM111", JOB, f"starting = [\n{CHECKS}", f'starting = [  # here\n{CHECKS}\n{{ name = "x", begins = "running" }},', "event 'start' begins in 'running' and never ends there", "say how it ends: ends = { running = … }"),
+    ("FSM111", DOOR, JAMS, 'moves = { shut = { begins = "ajar" } }  # here', "event 'push' begins in 'ajar' and never ends there", "say how it ends"),
+    ("FSM111", DOOR, JAMS, 'moves = { shut = "shut" }\nends.ajar = "open"  # here', "event 'push' ends in 'ajar', where it is never in progress", 'it never begins: add an outcome with begins = "ajar", or drop the end'),
+    ("FSM112", DOOR, WARP, 'moves = { shut = [] }  # here\ncannot = ["*"]', "event 'warp' has no outcome in 'shut'", "name at least one"),
+    ("FSM112", DOOR, WARP, 'moves = { shut = [{ name = "x", to = "ajar" },\n{ to = "open" }] }  # here\ncannot = ["*"]', "alternative outcome of 'warp' in 'shut' has no name", 'name = "…"'),
+    ("FSM112", JOB, '{ name = "failed", to = "waiting", reply = "error" },', '{ name = "failed", to = "waiting", reply = [] },  # here', "outcome of 'start' has no reply", "name one, or leave reply out for ok"),
+    ("FSM112", DOOR, 'refuses = { gone = "NOT_FOUND" }', "refuses = { gone = [] }  # here", "event 'push' refuses 'gone' with no reply", "name an error, or use silent"),
+    ("FSM113", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar", "gone", "*"]  # here', "'*' of event 'slam' stands for no state", "leave it out"),
+    ("FSM114", DOOR, 'event    = "push"', 'event = "pusch"  # here', "unknown event 'pusch'", "did you mean 'push'? events: push, remove, knock, slam, warp"),
+    ("FSM115", DOOR, f"{DEVIATES}{JAMS}", f"{JAMS}  # here", "'lock-jams' allows in 'shut' what event 'push' does not", 'deviates = "…"'),
+    ("FSM115", DOOR, JAMS, 'silent = ["shut"]  # here', "'lock-jams' says nothing of 'shut', where event 'push' has a rule", "say what the implementation does there"),
+    ("FSM116", DOOR, JAMS, 'moves = { shut = { to = "shut", reply = "STUCK" } }  # here', "'lock-jams' allows in 'shut' nothing that event 'push' does not", "drop deviates, or the cell"),
+    ("FSM116", DOOR, "[profile.old.cell.never-stuck]", '[profile.old.cell.nothing]  # here\nevent = "push"\nabout = ""\n[profile.old.cell.never-stuck]', "'nothing' overrides no cell", "name those that differ"),
+    ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "PushDoor"  # here', "events 'push' and 'remove' are both 'PushDoor' on the wire", "one name on the wire is one event"),
+    ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "knock"  # here', "event 'remove' is 'knock' on the wire, which is another event", "rename one of them"),
+    ("FSM121", DOOR, 'rpc     = "RemoveDoor"', 'rpc = "RemoveDoor"\naliases = ["knock"]  # here', "alias 'knock' of event 'remove' is a name of event 'knock'", "one name is one event"),
+    ("FSM121", DOOR, 'about = "Closed.", shows = "CLOSED" }', 'about = "Closed.", shows = "CLOSED", aliases = ["gone"] }  # here', "alias 'gone' of state 'shut' is a name of state 'gone'", "or several that show the same"),
+    ("FSM121", DOOR, 'reply = "STUCK" }] }', 'reply = "STUCK", aliases = ["knock"] }] }  # here', "alias 'knock' of outcome 'stuck' of 'push' is a name of event 'knock'", "one name is one event"),
+    ("FSM123", DOOR, "[profile.old]", '[drawing.omits]\npusch = { states = ["*"] }  # here\n[profile.old]', "drawings omit unknown event 'pusch'", "did you mean 'push'?"),
+    ("FSM123", DOOR, "[profile.old]", '[drawing.omits]\npush = { states = ["opne"] }  # here\n[profile.old]', "drawings omit 'push' from unknown state 'opne'", "did you mean 'open'?"),
+    ("FSM123", DOOR, "[profile.old]", '[drawing.omits]\npush = { outcomes = ["stukc"] }  # here\n[profile.old]', "drawings omit of 'push' unknown outcome 'stukc'", "did you mean 'stuck'?"),
+    ("FSM123", DOOR, "[profile.old]", "[drawing.omits]\npush = {}  # here\n[profile.old]", "drawings omit nothing of 'push'", "name states or outcomes"),
+    ("FSM123", DOOR, "[profile.old]", '[drawing.omits]\nknock = { states = ["*"] }  # here\n[profile.old]', "drawings omit nothing of 'knock'", "it moves nothing"),
+    ("FSM122", JOB, f'starting = [\n{CHECKS}\n  {{ name = "failed", to = "waiting", reply = "error" }},\n]\n{CHECKING}', 'starting = { begins = "checking" }  # here\nchecking = { begins = "starting" }\n', "event 'start' never ends: from 'starting' and 'checking' it only begins again", "give one of them an outcome with to or stays"),
+    ("FSM122", JOB, CHECKING, 'checking = { begins = "running" }  # here\nrunning = { begins = "running" }\n', "event 'start' never ends: from 'checking' and 'running' it only begins again", "give one of them"),
+    ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = ""  # here', "event 'remove' is '' on the wire", "leave rpc out"),
+    ("FSM118", DOOR, 'silent = ["*"]', 'silent = ["*"]\ninterrupts = true  # here', "call 'knock' cannot interrupt calls", "only signals and hidden events do"),
+    ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nlevel = "MAY"\nsource = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "text", "old", "new", "what", "hint"), CASES, ids=lambda part: part[:40])
+def test_says_what_is_wrong_where_and_the_way_out(
+    code: str, text: str, old: str, new: str, what: str, hint: str
+) -> None:
+    """One mistake is one problem: in its line, with the value, and with a hint."""
+    text = edited(text, old, new)
+
+    problems = problems_of(text)
+
+    assert [(code, line_of(text))] == [(problem.code, problem.line) for problem in problems]
+    assert what in problems[0].what
+    assert hint in problems[0].hint
+
+
+def test_a_table_of_more_than_a_million_cells_is_refused() -> None:
+    """It is said before any cell is made."""
+    head, _, _ = DOOR.partition("[states]")
+    states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
+    events = "".join(f'[event.e{number}]\nkind = "call"\nabout = ""\nsilent = ["*"]\n' for number in range(1_001))
+
+    (problem,) = problems_of(f"{head}[states]\n{states}{events}")
+
+    assert ("FSM120", 1_009) == (problem.code, problem.line)
+    assert f"1001 events in 1000 states are more than {LARGEST_TABLE} cells" == problem.what
+
+
+def test_every_rule_of_meaning_has_a_case() -> None:
+    """No code stands in the list of rules that nothing raises."""
+    assert {code for code in RULES if "FSM1" < code < "FSM2"} == {case[0] for case in CASES} | {"FSM120"}
+
+
+def test_every_code_that_is_used_has_a_rule() -> None:
+    """Of the families of codes that have rules, none is missing, and none is never used."""
+    families = {code[:4] for code in RULES}
+    used = {
+        code
+        for path in Path(fsm.__file__).parent.rglob("*.py")
+        if path.name != "rules.py"
+        for code in re.findall(r"FSM\d{3}", path.read_text(encoding="utf-8"))
+        if code[:4] in families
+    }
+
+    assert set(RULES) == used
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_a_rule_says_what_it_finds_why_and_an_example(code: str) -> None:
+    """Three short parts: no capital, no full stop."""
+    rule = RULES[code]
+
+    assert re.fullmatch(r"FSM[0-9]{3}", code)
+    for part in (rule.finds, rule.why, rule.example):
+        assert part
+        assert not part.endswith(".")
+    assert rule.finds[0].islower()
+    assert rule.why[0].islower()
+
+
+def test_says_all_mistakes_at_once() -> None:
+    """Mistakes in all parts of a file are said together, by line."""
+    text = DOOR
+    for old, new in [
+        ('initial = "shut"', 'initial = "shot"'),
+        ('gone = { about = "Taken away." }', 'gone = { about = "", shows = "" }'),
+        ('clause  = "push-opens"', 'clause  = "pull-opens"'),
+        ('rpc     = "RemoveDoor"', 'rpc     = "PushDoor"'),
+        ('silent = ["*"]', 'silent = ["shut", "opened"]'),
+        (WARP, 'moves = { shut = "ayar" }\nrefuses = { open = "error" }'),
+        ('event    = "push"', 'event    = "pull"'),
+    ]:
+        text = edited(text, old, new)
+
+    problems = problems_of(text)
+
+    expected = "101 107 108 117 103 103 103 102 103 103 104 106 114"
+    assert expected == " ".join(problem.code.removeprefix("FSM") for problem in problems)
+    assert sorted(problem.line for problem in problems) == [problem.line for problem in problems]
+
+
+def test_a_mistake_behind_a_star_is_said_once() -> None:
+    """However many states the star stands for."""
+    text = edited(DOOR, 'silent = ["*"]', 'moves = { "*" = "nowhere" }')
+
+    assert ["FSM104"] == [problem.code for problem in problems_of(text)]
+
+
+# -- what is built ---------------------------------------------------------------
+
+
+def test_every_cell_is_there_in_the_order_of_the_model() -> None:
+    """The star stands for the states that are not mentioned, in whatever group."""
+    machine = door()
+
+    assert [
+        ("push", "Moves Ignores Moves Refuses"),
+        ("remove", "Moves Moves Moves Ignores"),
+        ("knock", "Silent Silent Silent Silent"),
+        ("slam", "Ignores Moves Cannot Cannot"),
+        ("warp", "Moves Cannot Cannot Cannot"),
+    ] == [
+        (event.name, " ".join(type(cell).__name__ for cell in event.cells.values()))
+        for event in machine.events.values()
+    ]
+    assert all(tuple(event.cells) == tuple(machine.states) for event in machine.events.values())
+
+
+def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
+    """Where no clause is named, the event itself is one, at the level of the event or of the machine."""
+    machine = door()
+
+    assert [
+        ("push", "shut", "push-opens", "MUST", "handbook, section 2"),
+        ("push", "gone", "gone-is-gone", "SHOULD", "handbook, section 5"),
+        ("remove", "gone", "remove", "MAY", "handbook, section 5"),
+        ("slam", "open", "slam", "observed", "the door maker's handbook, second edition"),
+        ("warp", "open", "warp", "MUST", "the door maker's handbook, second edition"),
+    ] == [
+        (event, state, clause.name, clause.level, clause.source)
+        for event, state in (("push", "shut"), ("push", "gone"), ("remove", "gone"), ("slam", "open"), ("warp", "open"))
+        for clause in (machine.events[event].cells[state].clause,)
+    ]
+
+
+def test_a_state_shows_its_name_unless_it_says_otherwise() -> None:
+    """Two states may show the same: an observer cannot tell them apart."""
+    assert ["CLOSED", "OPEN", "CLOSED", "gone"] == [state.shows for state in door().states.values()]
+
+
+def test_a_call_that_begins_replies_where_it_ends() -> None:
+    """On the way it has no reply; a plain state stands for an outcome that replies ok."""
+    start = job().events["start"]
+
+    assert [("begins", "starting", (), True), ("too-early", "waiting", ("error",), False)] == [
+        (way.name, way.to, way.reply, way.begins)
+        for cell in (start.cells["waiting"],)
+        if isinstance(cell, Moves)
+        for way in cell.outcomes
+    ]
+    assert {
+        "starting": [("checks", "checking", ()), ("failed", "waiting", ("error",))],
+        "checking": [("done", "running", ("ok",))],
+    } == {state: [(way.name, way.to, way.reply) for way in end.outcomes] for state, end in start.ends.items()}
+
+
+def test_signals_have_no_reply() -> None:
+    """Nobody asked."""
+    moves = job().events["exit"].cells["running"]
+
+    assert isinstance(moves, Moves)
+    assert [()] == [way.reply for way in moves.outcomes]
+
+
+def test_a_cell_knows_its_line() -> None:
+    """The line of the word that made it, also where it stands in a list or behind a star."""
+    events = door().events
+
+    for event, state, mark in [
+        ("push", "shut", 'moves   = { "*" = [{ name = "opened"'),
+        ("slam", "gone", 'cannot  = ["ajar", "gone"]'),
+        ("push", "gone", 'refuses = { gone = "NOT_FOUND" }'),
+    ]:
+        assert line_of(DOOR, mark) == events[event].cells[state].line
+
+
+def test_header_words_reach_the_machine() -> None:
+    """The entity is the machine's name unless it says otherwise."""
+    assert ("task", ("CANCELED",)) == (job().entity, job().indefinite)
+    assert ("counter", ()) == (counter().entity, counter().indefinite)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_shipped_model_is_well_formed(name: str) -> None:
+    """And so it is under each of its profiles."""
+    machine = load(name)
+
+    assert name == machine.name
+    for profile in machine.profiles:
+        assert machine.states == under(machine, profile).states
+
+
+# -- profiles ----------------------------------------------------------------------
+
+
+def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
+    """Its outcomes carry it; what the machine allows anyway does not."""
+    cell = under(door(), "old").events["push"].cells["shut"]
+
+    assert isinstance(cell, Moves)
+    assert [("opened", None), ("stuck", None), ("lock-jams", "push-opens")] == [
+        (way.name, way.deviation and way.deviation.clause.name) for way in cell.outcomes
+    ]
+    assert "push-opens" == cell.clause.name
+
+
+def test_an_override_that_narrows_replaces_the_cell() -> None:
+    """Under the profile the other outcomes are gone, and the clause stays."""
+    cell = under(door(), "old").events["push"].cells["ajar"]
+
+    assert isinstance(cell, Moves)
+    assert [("open", ("ok",), None)] == [(way.to, way.reply, way.deviation) for way in cell.outcomes]
+    assert "push-opens" == cell.clause.name
+
+
+def test_the_other_cells_are_those_of_the_machine() -> None:
+    """A profile changes what it names."""
+    machine = door()
+    profiled = under(machine, "old")
+
+    assert machine.events["push"].cells["gone"] == profiled.events["push"].cells["gone"]
+    assert machine.events["remove"] == profiled.events["remove"]
+    assert {} == profiled.profiles
+
+
+SLOW_START = """
+[clause.start-is-quick]
+says = "A start takes no time."
+level = "MUST"
+source = "nobody"
+
+[profile.slow]
+about = "Makes its jobs as if it started them."
+
+[profile.slow.cell.make-takes-time]
+event = "make"
+about = "Others meet the job before it is made."
+deviates = "start-is-quick"
+moves = { absent = { begins = "checking" } }
+ends = { checking = [{ name = "made", to = "waiting" }, { name = "lost", to = "absent", reply = "error" }] }
+
+[profile.slow.cell.start-ends-otherwise]
+event = "start"
+about = "A check may fail."
+deviates = "start-is-quick"
+ends = { checking = [{ name = "same", to = "running", emits = ["started"] }, { name = "bad", to = "ended", reply = "error" }] }
+
+[profile.sure]
+about = "A start that is checked never fails before."
+
+[profile.sure.cell.always-checks]
+event = "start"
+about = "It checks."
+ends = { starting = { begins = "checking" } }
+"""
+
+
+def test_a_deviation_may_take_time() -> None:
+    """Ends are extended as cells are: the machine's own stay, what is new carries the deviation."""
+    events = under(machine_of(JOB + SLOW_START), "slow").events
+
+    assert {
+        ("make", "checking"): [("make-takes-time-made", "waiting", True), ("make-takes-time-lost", "absent", True)],
+        ("start", "starting"): [("checks", "checking", False), ("failed", "waiting", False)],
+        ("start", "checking"): [("done", "running", False), ("start-ends-otherwise", "ended", True)],
+    } == {
+        (event.name, state): [(way.name, way.to, way.deviation is not None) for way in end.outcomes]
+        for event in events.values()
+        for state, end in event.ends.items()
+    }
+
+
+def test_ends_may_be_narrowed() -> None:
+    """Without a deviation they are replaced."""
+    ends = under(machine_of(JOB + SLOW_START), "sure").events["start"].ends
+
+    assert [("checking", True)] == [(way.to, way.begins) for way in ends["starting"].outcomes]
+    assert [("running", False)] == [(way.to, way.begins) for way in ends["checking"].outcomes]
+
+
+SOMETHING_MOVES = """
+[event.shake]
+kind = "hidden"
+about = "It moves what is in progress, or the specification does not say."
+"""
+
+
+@pytest.mark.parametrize(
+    ("shake", "state"),
+    [
+        ('ignores = ["*"]', "ended"),  # where an exit leads
+        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # anywhere
+        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # where a second start leads, begun meanwhile
+    ],
+)
+def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
+    """Not only where it begins; without what moves it there, the end is a mistake."""
+    text = edited(JOB, CHECKING, f'{CHECKING}{state} = {{ stays = true, reply = "GONE" }}\n')
+    still = edited(text, EXIT, 'moves = { running = "ended" }')
+
+    assert () == problems_of(text + SOMETHING_MOVES + shake)
+    assert ["FSM111"] == [each.code for each in problems_of(still + SOMETHING_MOVES + 'ignores = ["*"]')]
+
+
+def test_a_call_can_end_under_each_profile() -> None:
+    """Also where the machine's own way out is what the profile leaves away."""
+    again = edited(
+        JOB, CHECKING, 'checking = [{ name = "again", begins = "starting" }, { name = "done", to = "running" }]\n'
+    )
+    narrowed = """
+[profile.never]
+about = "It checks, and checks again."
+
+[profile.never.cell.forever]
+event = "start"
+about = ""
+ends = { starting = { begins = "checking" }, checking = { begins = "starting" } }  # here
+"""
+
+    assert () == problems_of(again)
+    assert [("FSM122", line_of(again + narrowed))] == [(each.code, each.line) for each in problems_of(again + narrowed)]
+
+
+def test_deviations_from_one_cell_may_meet() -> None:
+    """Each allows its own."""
+    more = (
+        DOOR
+        + '\n[profile.old.cell.falls-off]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { shut = "gone" }\n'
+    )
+    cell = under(machine_of(more), "old").events["push"].cells["shut"]
+
+    assert isinstance(cell, Moves)
+    assert ["opened", "stuck", "lock-jams", "falls-off"] == [way.name for way in cell.outcomes]
+
+
+def test_an_unknown_profile_is_misuse() -> None:
+    """The message has the value, and what there is."""
+    with pytest.raises(ValueError, match="machine 'door' has no profile 'new'; profiles: old"):
+        under(door(), "new")
+    with pytest.raises(ValueError, match="machine 'counter' has no profile 'old'; profiles: none"):
+        under(counter(), "old")
+
+
+def test_all_kinds_of_cells_are_in_the_toys() -> None:
+    """So that tests which use them meet every kind."""
+    kinds = {
+        type(cell) for machine in (door(), job()) for event in machine.events.values() for cell in event.cells.values()
+    }
+
+    assert {Moves, Ignores, Refuses, Cannot, Silent} == kinds
+
+
+def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
+    """Behind a star, it is another state each time."""
+    machine = machine_of(edited(DOOR, 'silent = ["*"]', 'moves = { "*" = { stays = true, emits = ["Knock"] } }'))
+    cells = machine.events["knock"].cells
+
+    assert {state: [state] for state in machine.states} == {
+        state: [way.to for way in cell.outcomes] for state, cell in cells.items() if isinstance(cell, Moves)
+    }

@@ -1,0 +1,229 @@
+"""Property files: what they come to mean, and every mistake in them with its line and a way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import DOOR, edited, line_of, machine_of
+
+from fsm.errors import InputError
+from fsm.language.build.machine_claims import specify
+from fsm.language.codes import RULES
+from fsm.language.read import parse_properties
+from fsm.library import specification
+from fsm.machine.conditions import In, Said
+from fsm.property.claims import Failure, Never, Refines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.errors import Problem
+    from fsm.machine import Machine
+    from fsm.property.claims import Specification
+
+CLAIM = 'never = "gone then open"'
+TEXT = f"""\
+machine = "door"
+expect  = {{ states = 4, transitions = 17, depth = 1 }}
+
+[under]
+old = {{ states = 4, transitions = 17, depth = 1 }}
+
+[property.gone-for-good]
+says   = "A door that was taken away does not come back."
+level  = "SHOULD"
+source = "handbook, section 5"
+link   = "https://example.org/doors#gone"
+{CLAIM}
+catches = ["push in gone: to open"]
+
+[property.gone-for-good.fails.old]
+about  = "Ghosts."
+length = 2
+"""
+
+
+def found(name: str) -> Machine:
+    """The machines that the files here may name."""
+    if name == "door":
+        return machine_of(DOOR)
+    from fsm.library import load  # noqa: PLC0415
+
+    return load(name)
+
+
+def specified(text: str) -> Specification:
+    """What the property file *text* states."""
+    return specify(parse_properties(text.encode(), path="toy.toml"), found)
+
+
+def problems(text: str) -> tuple[Problem, ...]:
+    """What is wrong with it."""
+    with pytest.raises(InputError) as raised:
+        specified(text)
+    return raised.value.problems
+
+
+def test_all_that_is_written_is_there() -> None:
+    """A property with its words, and where it is known to fail."""
+    whole = specified(TEXT)
+    (stated,) = whole.properties
+
+    assert (whole.machine.name, whole.expect["none"].states, whole.expect["old"].transitions) == ("door", 4, 17)
+    assert (stated.name, stated.level, stated.line) == ("gone-for-good", "SHOULD", 7)
+    assert stated.claim == Never(
+        sequences=(
+            (
+                Said(text="gone", means=In(states=frozenset({"gone"}))),
+                Said(text="open", means=In(states=frozenset({"open"}))),
+            ),
+        )
+    )
+    assert stated.expected(None) is None
+    assert stated.expected("old") == Failure(about="Ghosts.", length=2)
+    assert stated.catches == ("push in gone: to open",)
+
+
+def test_everywhere_is_everywhere() -> None:
+    """And a profile's own failure goes before it."""
+    (stated,) = specified(TEXT + '[property.gone-for-good.fails."*"]\nabout = "So it is."\nlength = 1\n').properties
+
+    assert [getattr(stated.expected(each), "length", None) for each in (None, "old")] == [1, 2]
+
+
+CASES = [
+    # The code, what is written for the claim (or what else), and what is said.
+    ("FSM301", 'once = "open"', "makes no claim", "make one of idempotent, always"),
+    ("FSM301", 'always = "open"\nnever = "open"  # here', "makes 2 claims: always, never", "make one of"),
+    ("FSM302", 'always = "open"\nuntil = "gone"  # here', "'until' says nothing with 'always'", "leave it out"),
+    ("FSM302", 'leads-to = "open"  # here', "has leads-to without from", "from = …"),
+    ("FSM303", 'never = "opne"  # here', "unknown name 'opne'", "did you mean 'open'? states and events: shut, open, ajar, gone, push"),
+    ("FSM303", 'never = [\n"open",\n"was opne",  # here\n]', "unknown state 'opne'", "did you mean 'open'? states: shut"),
+    ("FSM303", 'never = "shows OPNE"  # here', "no state shows 'OPNE'", "did you mean 'OPEN'? shown: CLOSED, OPEN, gone"),
+    ("FSM303", 'never = "emits Crack"  # here', "no event emits 'Crack'", "did you mean 'Creak'? outputs: Creak, Bang"),
+    ("FSM303", 'never = "push replies okay"  # here', "'okay' is no reply", "replies: ok, error, or a code"),
+    ("FSM303", 'never = "slam replies ok"  # here', "'slam' is no call and has no reply", "leave 'replies' out"),
+    ("FSM303", 'never = "open and"  # here', "'open and' ends where a condition should be", "say what is meant"),
+    ("FSM303", 'never = ""  # here', "'' ends where a condition should be", "say what is meant"),
+    ("FSM303", 'never = "(open or gone"  # here', "'(open or gone' lacks a ')'", "close what was opened"),
+    ("FSM303", 'never = "open gone"  # here', "'open gone' goes on with 'gone'", "put and, or or then in between"),
+    ("FSM303", 'never = "open && gone"  # here', "'open && gone' has '&' in it", "use names, parentheses, and, or, not, then"),
+    ("FSM303", 'never = "silent push"  # here', "lacks 'on' behind 'silent'", "silent on …"),
+    ("FSM303", 'never = "silent on psuh"  # here', "unknown event 'psuh'", "did you mean 'push'? events"),
+    ("FSM303", 'never = "then open"  # here', "'then open' has 'then' where a condition should be", "see 'fsm check --help'"),
+    ("FSM303", 'always = "open then gone"  # here', "speaks of several instants", "leave 'then' out here"),
+    ("FSM303", f'never = "{"(" * 60}open"  # here', "nests too deep", "say it in several properties"),
+    ("FSM303", 'reachable = "push"\nfrom-each = ["opne"]  # here', "unknown state 'opne'", "did you mean 'open'?"),
+    ("FSM303", 'idempotent = "psuh"  # here', "unknown event 'psuh'", "did you mean 'push'?"),
+    ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is no call", "only calls are repeated by somebody"),
+    ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["slum"]  # here', "unknown event 'slum'", "did you mean 'slam'?"),
+    ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["push.ends"]  # here', "event 'push' has no ends", "only calls that take time have"),
+    ("FSM303", 'from = "open"\nleads-to = "shut"\nstrongly-fair = ["push/opned"]  # here', "unknown outcome 'opned'", "did you mean 'opened'?"),
+    ("FSM304", 'refines = "cri-contaner"  # here', "machine 'cri-contaner' is not the name of a model", "did you mean 'cri-container'?"),
+    ("FSM304", 'follows = "cri-container"  # here', "none of the outputs of 'door' is an event of 'cri-container'", "the outputs of one are"),
+    ("FSM305", f'{CLAIM}\nfails.older = {{ about = "", length = 1 }}  # here', "unknown profile 'older'", "did you mean 'old'? profiles: *, none, old"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
+def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
+    """Each mistake by itself, in its line."""
+    text = edited(TEXT.split("\n[property.gone-for-good.fails", maxsplit=1)[0], CLAIM, claim)
+    (problem,) = problems(text)
+
+    mark = "# here" if "# here" in text else "[property.gone-for-good]"
+    assert (problem.code, problem.line) == (code, line_of(text, mark))
+    assert what in problem.what
+    assert hint in problem.hint
+
+
+def test_a_profile_that_is_not_there() -> None:
+    """Neither for the size."""
+    text = edited(TEXT, "\nold = ", "\nodl = ")
+    (problem,) = problems(text)
+
+    assert (problem.code, problem.line, problem.hint) == ("FSM305", 5, "did you mean 'old'? profiles: old")
+
+
+def test_no_property_is_a_mistake() -> None:
+    """A file that claims nothing."""
+    (problem,) = problems('machine = "door"\n[property]\n')
+
+    assert (problem.code, problem.line) == ("FSM301", 2)
+
+
+def test_every_mistake_is_said_at_once() -> None:
+    """With those of the file as a whole."""
+    text = edited(TEXT, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nlevel = "MUST"\nsource = ""\n'
+
+    assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
+
+
+def test_every_rule_is_broken_here() -> None:
+    """No code without a case; FSM306 is about files."""
+    assert {code for code in RULES if "FSM3" < code < "FSM4"} == {case[0] for case in CASES} | {"FSM306"}
+
+
+# -- files ----------------------------------------------------------------------
+
+
+def repository(at: Path, *, properties: str = TEXT) -> Path:
+    """A stranger's repository with a model and its properties."""
+    for folder, text in (("models", DOOR), ("properties", properties)):
+        (at / folder).mkdir()
+        (at / folder / "door.toml").write_text(text, encoding="utf-8")
+    return at
+
+
+@pytest.mark.parametrize("path", ["models/door.toml", "properties/door.toml"])
+def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -> None:
+    """Whichever of the two is named."""
+    whole = specification(str(repository(tmp_path) / path))
+
+    assert whole.machine.path == str(tmp_path / "models" / "door.toml") or path.startswith("models")
+    assert [each.name for each in whole.properties] == ["gone-for-good"]
+
+
+def test_a_machine_may_be_named_by_its_path(tmp_path: Path) -> None:
+    """Beside the property file."""
+    text = edited(TEXT, 'machine = "door"', 'machine = "../models/door.toml"')
+
+    assert specification(str(repository(tmp_path, properties=text) / "properties" / "door.toml")).machine.name == "door"
+
+
+def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> None:
+    """With the way out."""
+    repository(tmp_path)
+    (tmp_path / "properties" / "door.toml").unlink()
+    with pytest.raises(InputError) as raised:
+        specification(str(tmp_path / "models" / "door.toml"))
+    (problem,) = raised.value.problems
+
+    assert problem.code == "FSM306"
+    assert f"write its properties in {tmp_path}/properties/door.toml" in problem.hint
+
+
+def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
+    """At its own line, not at the property that names it."""
+    repository(tmp_path)
+    model = tmp_path / "models" / "door.toml"
+    model.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"  # here'), encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        specification(str(tmp_path / "properties" / "door.toml"))
+    (problem,) = raised.value.problems
+
+    assert (problem.path, problem.code) == (str(model), "FSM101")
+
+
+def test_refines_finds_what_is_beside_the_file(tmp_path: Path) -> None:
+    """A model next door goes before one that is shipped."""
+    text = edited(TEXT, CLAIM, 'refines = "cri-pod"')
+    repository(tmp_path, properties=text)
+    (tmp_path / "models" / "cri-pod.toml").write_text(
+        edited(DOOR, 'name    = "door"', 'name = "mine"'), encoding="utf-8"
+    )
+    (stated,) = specification(str(tmp_path / "properties" / "door.toml")).properties
+
+    assert isinstance(stated.claim, Refines)
+    assert stated.claim.other.name == "mine"

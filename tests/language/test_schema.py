@@ -1,0 +1,202 @@
+"""The JSON Schema says of a document what the parser says."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import inspect
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import DOOR, JOB, problems_of
+from pydantic import BaseModel
+from toml_text import toml_text
+
+import fsm.language.machine_file
+from fsm.language.schema import Vocabulary, schema
+from fsm.library import home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+SHIPPED = sorted((home() / "models").glob("*.toml"))
+DOCUMENTS = [tomllib.loads(text) for text in (DOOR, JOB, SHIPPED[0].read_text(encoding="utf-8"))]
+
+
+def _well_formed(document: dict[str, Any]) -> bool:
+    """Whether the parser finds nothing wrong with the form of *document*."""
+    return not {"FSM010", "FSM011", "FSM012"} & {problem.code for problem in problems_of(toml_text(document))}
+
+
+def _nodes(node: object) -> Iterator[dict[str, Any]]:
+    """Every table in *node*, itself included."""
+    if isinstance(node, dict):
+        yield node
+    for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _nodes(below)
+
+
+def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
+    """And it has a name of its own that is no address."""
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+    assert "https://json-schema.org/draft/2020-12/schema" == schema()["$schema"]
+    assert schema()["$id"].startswith("urn:")
+    assert schema()["title"]
+    assert schema()["description"]
+
+
+def test_every_call_gives_a_schema_of_its_own() -> None:
+    """What a caller does to one does not reach the next."""
+    mine = schema()
+    mine["$defs"].clear()
+
+    assert schema()["$defs"]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_models_are_valid(path: Path) -> None:
+    """An editor has nothing to say against them."""
+    VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def test_editors_understand_every_form() -> None:
+    """Alternatives are oneOf, nothing is null, and tables are closed to words and names that are none."""
+    for node in _nodes(schema()):
+        assert "anyOf" not in node
+        assert node.get("type") != "null"
+        if "patternProperties" in node or isinstance(node.get("properties"), dict):
+            assert node["additionalProperties"] is False
+
+
+def test_its_words_are_those_of_the_parser() -> None:
+    """Every class of the model is a definition, with the same words."""
+    classes = {
+        name: each
+        for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
+        if issubclass(each, BaseModel)
+    }
+    words = {name: set(each.model_fields) for name, each in classes.items() if each.model_fields}
+    found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
+    found["Written"] = set(schema()["properties"])
+
+    # Cells is no table of its own: events and overrides have its words.
+    cells = words.pop("Cells")
+    assert cells < found["WrittenEvent"]
+    assert cells < found["WrittenOverride"]
+    assert words == found
+
+
+LEAVES = st.sampled_from(["", "open", "Open", "a b", "*", "ok", "error", "NOT_FOUND", "MUST", "call", "observed"])
+OTHERS = st.one_of(
+    LEAVES,
+    st.booleans(),
+    st.integers(-1, 1),
+    st.just(0.5),
+    st.just(dt.date(1979, 5, 27)),
+    st.lists(LEAVES, max_size=2),
+    st.dictionaries(LEAVES, LEAVES, max_size=2),
+    st.lists(st.fixed_dictionaries({}, optional={"to": LEAVES, "reply": LEAVES, "emits": st.just([])}), max_size=2),
+)
+KEYS = st.sampled_from(
+    ["moves", "ignores", "about", "kind", "shut", "sh ut", "*", "", "<table>", "[key]", "é", "profile"]
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> dict[str, Any]:
+    """A document of which some keys are renamed, dropped or added, and some values are others."""
+    document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(DOCUMENTS)))
+    for _ in range(draw(st.integers(1, 3))):
+        places = [
+            (node, key) for node in _tables(document) for key in (node if isinstance(node, dict) else range(len(node)))
+        ]
+        if not places:
+            break
+        node, key = draw(st.sampled_from(places))
+        match draw(st.sampled_from(["rename", "drop", "replace", "replace", "add"])):
+            case "rename" if isinstance(node, dict):
+                node[draw(KEYS)] = node.pop(key)
+            case "drop":
+                del node[key]
+            case "add" if isinstance(node, dict):
+                node[draw(KEYS)] = draw(OTHERS)
+            case _:
+                node[key] = draw(OTHERS)
+    return document
+
+
+def _tables(node: object) -> Iterator[Any]:
+    if isinstance(node, dict | list):
+        yield node
+        for below in node.values() if isinstance(node, dict) else node:
+            yield from _tables(below)
+
+
+@pytest.mark.slow
+@given(document=mutated())
+def test_a_document_is_valid_exactly_when_the_parser_takes_its_form(document: dict[str, Any]) -> None:
+    """An editor complains where the parser does, and nowhere else."""
+    assert _well_formed(document) == VALIDATOR.is_valid(document)
+
+
+def test_both_kinds_of_documents_are_tried() -> None:
+    """The documents that are mutated are good before; an empty one is not."""
+    assert [True, True, True, False] == [_well_formed(document) for document in (*DOCUMENTS, {})]
+    assert [True, True, True, False] == [VALIDATOR.is_valid(document) for document in (*DOCUMENTS, {})]
+
+
+PATHS: list[tuple[tuple[str | int, ...], str]] = [
+    ((), "machine states event clause profile drawing"),
+    (("machine",), "name title about source initial level entity indefinite"),
+    (("states",), ""),
+    (("states", "open"), "about shows aliases"),
+    (("event", "push", "ignores"), ""),
+    (("event", "push", "moves", "*", 0, "reply"), ""),
+    (("clause", "c"), "says level source link"),
+    (("profile", "p"), "about since until cell"),
+    (
+        ("profile", "any name", "cell", "c"),
+        "moves ignores refuses cannot silent ends event about deviates since until link",
+    ),
+    (("nothing", "there"), ""),
+    (("event", 0), ""),
+]
+
+
+@pytest.mark.parametrize(("path", "words"), PATHS, ids=str)
+def test_knows_the_words_at_a_path(path: tuple[str | int, ...], words: str) -> None:
+    """Where authors choose the names there are none."""
+    assert words == " ".join(Vocabulary().words(*path))
+
+
+def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
+    """Alternatives are outcomes."""
+    alone = Vocabulary().words("event", "push", "moves", "open")
+
+    assert {"name", "to", "begins", "reply", "emits"} < set(alone)
+    assert alone == Vocabulary().words("event", "push", "ends", "open", 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("machine", "about"), "text in quotes"),
+        (("machine", "name"), "a name of letters, digits, '_', '.' and '-'"),
+        (("machine", "level"), "one of 'MUST', 'SHOULD', 'MAY', 'observed'"),
+        (("event", "push"), "a table"),
+        (("event", "push", "interrupts"), "true or false"),
+        (("event", "push", "moves", "x", "emits"), "a list, each entry text in quotes"),
+        (("event", "push", "moves", "x"), "a name of letters, digits, '_', '.' and '-', or a table, or a list of them"),
+    ],
+    ids=str,
+)
+def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
+    """In the words of people, not of JSON Schema."""
+    assert expected == Vocabulary().expected(*path)

@@ -1,0 +1,145 @@
+"""What can be reached: the same as brute force finds, and shortest paths that are runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import naive
+import pytest
+from hypothesis import given
+from machines import DOOR, counter, door, edited, job, machine_of
+from random_machines import machines
+
+from fsm.library import load, names
+from fsm.machine.graph import dead_cells, explore
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.machine.graph import Graph
+    from fsm.machine.table import Table
+
+
+def graph_of(machine: Machine) -> Graph[Table]:
+    """All that *machine* can reach."""
+    return explore(tabulate(machine))
+
+
+def reaching(machine: Machine) -> dict[str, set[str]]:
+    """For each state those that some run leads to from it, itself included: the closure, by brute force."""
+    found = {state: {state} | naive.leads(machine, state) for state in machine.states}
+    for _ in machine.states:
+        found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
+    return found
+
+
+def agree(machine: Machine) -> None:
+    """The graph of *machine* is what brute force makes of it."""
+    graph = graph_of(machine)
+    table, states = graph.table, graph.table.states
+    distance = naive.reached(machine)
+    reaches = reaching(machine)
+
+    assert distance == {states[number]: far for number, far in graph.depth.items()}
+    assert tuple(state for state in states if state not in distance) == graph.unreachable()
+    assert [
+        (table.rows[row].name, states[state]) for row, state in table.met() if states[state] not in distance
+    ] == list(dead_cells(graph))
+    assert {frozenset(b for b in reaches[a] if a in reaches[b]) for a in distance} == {
+        frozenset(each) for each in graph.components()
+    }
+    assert len(distance) == sum(map(len, graph.components()))
+    for state in distance:
+        assert state in ends_of(machine, graph.path(state))
+        assert distance[state] == len(graph.path(state))
+
+
+def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
+    """The states in which the run *path* may end; ``event/outcome`` each, ``…event`` for the end of a call."""
+    here = {machine.initial}
+    for step in path:
+        event, outcome = step.removeprefix("…").split("/")
+        ways = naive.ends if step.startswith("…") else naive.ways
+        here = {way.to for state in here for way in ways(machine, state, event) or () if way.outcome == outcome}
+    return here
+
+
+@given(machines())
+def test_agrees_with_brute_force(machine: Machine) -> None:
+    """States, distances, shortest paths, components and dead cells are what brute force finds."""
+    agree(machine)
+
+
+@pytest.mark.parametrize("name", names())
+def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
+    """The same holds of the machines that are shipped."""
+    agree(load(name))
+
+
+@given(machines())
+def test_components_come_in_the_order_of_time(machine: Machine) -> None:
+    """No component leads to one that comes before it."""
+    components = graph_of(machine).components()
+    reaches = reaching(machine)
+    for index, later in enumerate(components):
+        for earlier in components[:index]:
+            assert not reaches[later[0]] & set(earlier)
+
+
+@given(machines())
+def test_has_every_transition_of_every_reachable_state_once(machine: Machine) -> None:
+    """As many transitions leave a state as its cells have outcomes; ends count where their call begins."""
+    graph = graph_of(machine)
+    table = graph.table
+    left = [(step.source, step.row, step.way.index) for step in graph.transitions]
+    ways = [
+        way.index
+        for way in table.ways
+        if table.origin[way.index][1] in graph.depth
+        and (
+            not table.rows[table.origin[way.index][0]].ends
+            or naive.goes_on(
+                machine, table.states[table.origin[way.index][1]], table.rows[table.origin[way.index][0]].event.name
+            )
+        )
+    ]
+
+    assert sorted(ways) == sorted(index for _, _, index in left)
+
+
+def test_finds_the_far_end_of_a_long_way() -> None:
+    """A line of a thousand states is no deeper for the search than for the reader."""
+    graph = graph_of(counter(to=1_000))
+
+    assert 1_000 == graph.depth[1_000]
+    assert ("add/done",) * 1_000 == graph.path("n1000")
+    assert 1 == len(graph.components())
+
+
+def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
+    """A door swings to and fro until it is gone; a job only ever goes on."""
+    assert (("shut", "open", "ajar"), ("gone",)) == graph_of(door()).components()
+    assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == graph_of(
+        job()
+    ).components()
+    assert () == graph_of(job()).unreachable()
+
+
+def test_silence_leads_nowhere() -> None:
+    """A state behind a silent cell alone is not reached."""
+    graph = graph_of(silent_door())
+
+    assert ("gone",) == graph.unreachable()
+    assert ("push", "gone") in dead_cells(graph)
+
+
+def silent_door() -> Machine:
+    """The door, of whose removal nothing is said."""
+    return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
+
+
+@pytest.mark.parametrize("state", ["nowhere", "", "gone"])
+def test_refuses_a_path_to_what_is_not_reachable(state: str) -> None:
+    """A path to an unknown or an unreachable state is a misuse, named with the state."""
+    with pytest.raises(ValueError, match=f"state {state!r} is not reachable"):
+        graph_of(silent_door()).path(state)

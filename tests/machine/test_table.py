@@ -1,0 +1,115 @@
+"""The table says of every cell what the model says: the same as a second opinion that shares no code with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import naive
+import pytest
+from hypothesis import given
+from machines import counter, door, job
+from random_machines import machines
+
+from fsm.language.build import under
+from fsm.library import load, names
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+    from fsm.machine.table import Table, Way
+
+
+def agree(machine: Machine) -> None:
+    """Every cell of the table of *machine*, and every end, is what the second opinion makes of it."""
+    table = tabulate(machine)
+    for row in table.rows:
+        for number, state in enumerate(table.states):
+            expected = (
+                naive.ends(machine, state, row.event.name) if row.ends else naive.ways(machine, state, row.event.name)
+            )
+            found = table.step(number, row.index)
+
+            assert expected == (None if found is None else {way_of(table, way) for way in found}), (state, row.name)
+
+
+def way_of(table: Table, way: Way) -> naive.Way:
+    """*way* in the words of the second opinion."""
+    return naive.Way(table.states[way.to], frozenset(way.reply), way.emits, begins=way.begins, outcome=way.name)
+
+
+@given(machines())
+def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
+    """Whatever the machine, a step of the table is what the cell says."""
+    agree(machine)
+
+
+@pytest.mark.parametrize("name", names())
+def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
+    """A step of the table is what the model file says."""
+    agree(load(name))
+
+
+@pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
+def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
+    """What a profile allows besides is in the table too."""
+    agree(under(machine, profile))
+
+
+@given(machines())
+def test_numbers_every_way_once(machine: Machine) -> None:
+    """A way's index leads back to it, and its origin to the cell that holds it."""
+    table = tabulate(machine)
+    for index, way in enumerate(table.ways):
+        row, state = table.origin[index]
+
+        assert index == way.index
+        assert way in (table.step(state, row) or ())
+
+
+@given(machines())
+def test_meets_every_cell_once(machine: Machine) -> None:
+    """Every event has a cell in every state, and an end where the call may be; no cell comes twice."""
+    table = tabulate(machine)
+    met = [(table.rows[row].name, table.states[state]) for row, state in table.met()]
+    cells = {(event.name, state) for event in machine.events.values() for state in machine.states}
+    ends = {(f"…{event.name}", state) for event in machine.events.values() for state in event.ends}
+
+    assert cells | ends == set(met)
+    assert len(met) == len(set(met))
+
+
+def test_says_nothing_where_the_model_is_silent() -> None:
+    """Silence is ``None``, what cannot happen is empty; they are not the same."""
+    table = tabulate(door())
+
+    assert table.step(0, table.row["knock"]) is None
+    assert () == table.step(table.states.index("gone"), table.row["slam"])
+
+
+def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
+    """The ends follow the event's own row, and lead from the states it begins in."""
+    table = tabulate(job())
+    start, end = table.row["start"], table.end[table.row["start"]]
+    at = table.states.index("starting")
+
+    assert (start + 1, "…start") == (end, table.rows[end].name)
+    assert ["checks", "failed"] == [way.name for way in table.step(at, end) or ()]
+    assert () == table.step(table.states.index("waiting"), end)
+    assert table.cell(table.states.index("waiting"), end) is None
+
+
+@pytest.mark.parametrize(("reply", "fits"), [("ok", False), ("NOT_FOUND", True), ("WHATEVER", True), ("error", True)])
+def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # noqa: FBT001  (a table's column)
+    """``error`` in a model fits every reply but ok."""
+    table = tabulate(job())
+    (way,) = table.step(table.states.index("ended"), table.row["start"]) or ()
+
+    assert fits == way.replies(reply)
+
+
+def test_keeps_the_order_of_the_model() -> None:
+    """States and events are numbered as they are written."""
+    table = tabulate(counter(to=3))
+
+    assert ("n0", "n1", "n2", "n3") == table.states
+    assert {"add": 0, "reset": 1} == dict(table.row)

@@ -1,0 +1,188 @@
+"""The node against what a plugin may rely on: all that it can be told, in every run, held to the contract's machines.
+
+A second opinion on both: the properties of the node say one by one what the
+contract says as a whole, and the oracle judges recordings by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.library import load, load_system
+from fsm.machine.table import tabulate
+from fsm.product import Composed, cone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine.table import Table, Way
+
+Heard = frozenset[int]
+"""The states of the contract in which the plugin may take a container, or a pod, to be."""
+
+ENOUGH = 400_000
+"""States of the product beyond which the search would not end in time."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """One machine of the contract, and what it has heard."""
+
+    name: str
+
+    @property
+    def table(self) -> Table:
+        """Its table."""
+        return tabulated(self.name)
+
+    @property
+    def nothing(self) -> Heard:
+        """The plugin was told nothing."""
+        return frozenset({self.table.initial})
+
+    @property
+    def anything(self) -> Heard:
+        """Nobody knows what the plugin was told."""
+        return frozenset(range(len(self.table.states)))
+
+    def after(self, heard: Heard, event: str) -> Heard:
+        """What may be after *event*, by its name or its name on the wire; nothing where the contract forbids it."""
+        table = self.table
+        row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
+        return frozenset(way.to for state in heard for way in table.step(state, row) or ())
+
+    def clause(self, heard: Heard, event: str) -> str:
+        """The clause that *event* breaks."""
+        table = self.table
+        row = next(row for row in table.rows if event in {row.event.name, row.event.rpc})
+        return row.event.cells[table.states[min(heard)]].clause.name
+
+
+@cache
+def tabulated(name: str) -> Table:
+    """The table of a machine."""
+    return tabulate(load(name))
+
+
+class BrokenError(Exception):
+    """The contract is broken: by which machine's clause."""
+
+
+def broken(profile: str | None, *, part: str) -> set[str]:
+    """The clauses that a node breaks towards a plugin, of one ``container`` or of one ``pod``, in any run."""
+    node = load_system("node")
+    system = node.profiles[profile].system if profile else node
+    number = {copy.name: copy.digit for copy in system.copies}
+    entity, memory, mine = (
+        ("container.1.1", "nri-container.1.1", ".1.1") if part == "container" else ("pod.1", "nri-pod.1", ".1")
+    )
+    digits = {number[each] for each in (entity, memory, "plugin", "pod.1")}
+    table = Composed(system, cone=cone(system, digits, outputs={number[memory]}))
+    contract = Contract(f"plugin-{part}")
+    beginning = (table.initial, contract.nothing)
+    seen, queue, found = {beginning}, deque([beginning]), set[str]()
+    while queue:
+        state, heard = queue.popleft()
+        for row in table.rows:
+            for way in table.step(state, row.index):
+                try:
+                    after = _heard(table, state, way, row.name, heard, contract, (entity, mine), number)
+                except BrokenError as error:
+                    found.add(str(error))
+                    continue
+                if (way.to, after) not in seen:
+                    seen.add((way.to, after))
+                    queue.append((way.to, after))
+        assert len(seen) < ENOUGH
+    return found
+
+
+def _heard(
+    table: Composed,
+    state: int,
+    way: Way,
+    event: str,
+    heard: Heard,
+    contract: Contract,
+    of: tuple[str, str],
+    number: dict[str, int],
+) -> Heard:
+    """What the plugin has heard of the entity after a joint event goes this way."""
+    entity, suffix = of
+
+    def now(copy: str, at: int) -> str:
+        part = tabulated(table.system.parts[copy.partition(".")[0]].machine.name)
+        return part.states[table.locals(at)[number[copy]]]
+
+    moved = now(entity, way.to) != now(entity, state)
+    called = table.system.events[event].kind == "call"
+    if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
+        heard = contract.nothing  # whoever is new has an id of its own
+    if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
+        # Of what was called while it was away the plugin may be told later, or not.  What is lost
+        # with its record at a restart nobody has, which is a finding by itself.
+        heard = contract.anything
+    told = tuple(_told(way, event, suffix, now(entity, way.to)))
+    there = now("plugin", state) == "joined"
+    if there and "ok" in way.reply:
+        told = (*told, *_succeeded(event, contract.name, gone=now(entity, way.to) == "absent"))
+    for each in told:
+        after = contract.after(heard, each)
+        if not after:
+            raise BrokenError(contract.clause(heard, each))
+        heard = after
+    return heard
+
+
+def _told(way: Way, event: str, suffix: str, now: str) -> Iterator[str]:
+    if event == "plugin-joins":
+        yield "connects"
+        if suffix == ".1" and now == "ready":  # of one whose run failed no plugin was ever told
+            yield "listed"
+        if suffix == ".1.1" and now in {"created", "running"}:
+            yield f"sync-{now}"
+    for output in way.emits:
+        name = re.fullmatch(r"([A-Za-z]+)((?:\.\d+)+)", output)
+        if name and name[2] == suffix:
+            yield name[1]
+
+
+def _succeeded(event: str, machine: str, *, gone: bool) -> Iterator[str]:
+    family, _, suffix = event.partition(".")
+    if machine == "plugin-pod" and suffix == "1":
+        if family == "stop-pod":
+            yield "stop-succeeds"
+        if family == "remove-pod":
+            yield "removal-succeeds"
+    if (
+        machine == "plugin-container"
+        and gone
+        and (family, suffix) in {("remove-container", "1.1"), ("remove-pod", "1")}
+    ):
+        yield "removal-succeeds"
+
+
+BROKEN = {
+    "container": {"no-start-after-stop", "removal-is-told", "created-first", "started-once"},
+    "pod": {"stop-is-told", "removal-is-told", "removed-last"},
+}
+"""What the node breaks: as ``no-start-after-stop``, the properties that something ``-is-told``,
+``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` of it say."""
+
+
+@pytest.mark.parametrize("part", BROKEN)
+def test_what_the_node_breaks_is_known(part: str) -> None:
+    """And what real containerd was recorded to break is among it."""
+    assert broken(None, part=part) == BROKEN[part]
+
+
+@pytest.mark.parametrize("part", BROKEN)
+def test_the_mended_node_keeps_the_contract(part: str) -> None:
+    """The whole of it, and not only what the properties of the node say."""
+    assert broken("mended", part=part) == set()

@@ -1,0 +1,155 @@
+"""The shipped properties: proved or failing as stated, each broken by the mutants it names, and no mutant left over.
+
+Those of a system of many copies are looked at with one copy of each part,
+where they come out alike; `tests/cli/test_check_command.py` has them proved as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fsm.checker import check, examine
+from fsm.checker.cones import Cones
+from fsm.library import claims, composition, load, load_system, names, single, specification, specified, systems
+from fsm.machine.table import tabulate
+from fsm.mutation import JointMutant, Mutant, fates, joint_fates, joint_mutants, mutants
+from fsm.property.claims import JointSpecification, Reachable
+from fsm.property.evidence import Proved, Refuted
+
+FEW = 8
+"""Copies of parts of a system that is looked at as it is."""
+
+MOST = 100
+EVERY = 24
+"""Of more than so many mutants of a system each so many-th is looked at here; `fsm mutate` looks at all."""
+
+CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
+STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
+COMPLETE = (
+    "cri-service",
+    "node",
+    "nri-locks",
+    "nri-plugin-contract",
+    "nri-setup",
+    "plugin-sync",
+    "plugin-updates",
+    "pod-records",
+    "shared-ids",
+    "two-plugins",
+)
+"""Systems of which every mutant is caught, and every property names one."""
+
+JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
+JOINT_STATED = [(name, each.name) for name in systems() for each in claims(name).properties]
+
+
+def test_every_model_has_properties() -> None:
+    """None is left to itself."""
+    assert specified() == names()
+
+
+@pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
+def test_comes_out_as_stated(name: str, profile: str | None) -> None:
+    """Proved, or refuted in as many steps as are known; and the machine has the size that is stated."""
+    examined = examine(specification(name), profile)
+
+    assert examined.expected == examined.counts
+    for each in examined.checked:
+        assert not each.surprising, (each.of.name, each.conclusion)
+        assert isinstance(each.conclusion, Proved | Refuted), (each.of.name, each.conclusion)
+
+
+@cache
+def _mutants(name: str) -> dict[str, Mutant]:
+    return {each.name: each for each in mutants(load(name))}
+
+
+@pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
+def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
+    """At least one, unless it is known to fail without a profile, where there is nothing to break."""
+    known = _mutants(name)
+    (found,) = [each for each in specification(name).properties if each.name == stated]
+
+    assert found.catches or found.expected(None)
+    for mutant in found.catches:
+        assert mutant in known, f"no mutant is called {mutant!r}"
+        checked = check(found, tabulate(known[mutant].machine))
+        assert checked.surprising or not isinstance(checked.conclusion, Proved | Refuted), mutant
+
+
+@pytest.mark.parametrize("name", specified())
+def test_no_mutant_survives(name: str) -> None:
+    """Every mistake in one cell is noticed by a property, or by nobody who watches."""
+    found = specification(name)
+
+    assert [each.mutant.name for each in fates(found.machine, found.properties, whole=False) if each.survives] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "stated"), STATED + JOINT_STATED, ids=["/".join(each) for each in STATED + JOINT_STATED]
+)
+def test_is_worded_and_sourced(name: str, stated: str) -> None:
+    """A sentence with a full stop, and a source; what can be reached needs no level of its own."""
+    (found,) = [each for each in claims(name).properties if each.name == stated]
+
+    assert found.says.endswith(".")
+    assert found.says[0].isupper() or found.says.startswith("containerd ")
+    assert len(found.source) > 10
+    assert isinstance(found.claim, Reachable) or found.level
+
+
+# -- systems ---------------------------------------------------------------------
+
+
+@cache
+def _joint(name: str) -> JointSpecification:
+    """What is stated of the system *name*, with few copies."""
+    found = claims(name)
+    assert isinstance(found, JointSpecification)
+    return found if len(found.machine.copies) <= FEW else single(found)
+
+
+@cache
+def _joint_mutants(name: str) -> dict[str, JointMutant]:
+    system = _joint(name).machine
+    return {each.name: each for each in joint_mutants(system, composition(system))}
+
+
+@pytest.mark.parametrize(("name", "profile"), JOINT_CASES, ids=str)
+def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None:
+    """Proved, or refuted in as many steps as are known; the size of what was looked at is stated, too."""
+    found = _joint(name)
+    examined = examine(found, profile)
+
+    assert examined.expected is not None or name not in COMPLETE
+    if len(found.machine.copies) == len(load_system(name).copies):
+        assert examined.expected in {None, examined.counts}
+    for each in examined.checked:
+        assert not each.surprising, (each.of.name, each.conclusion)
+        assert isinstance(each.conclusion, Proved | Refuted), (each.of.name, each.conclusion)
+
+
+@pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
+def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
+    """At least one, unless it is known to fail without a profile."""
+    known = _joint_mutants(name)
+    (found,) = [each for each in _joint(name).properties if each.name == stated]
+
+    assert found.catches or found.expected(None) or name not in COMPLETE
+    for mutant in found.catches:
+        assert mutant in known, f"no mutant is called {mutant!r}"
+        checked = check(found, Cones(system=known[mutant].system))
+        assert checked.surprising or not isinstance(checked.conclusion, Proved | Refuted), mutant
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_no_mutant_of_a_system_survives(name: str) -> None:
+    """Every mistake in a joint event is noticed by a property, or takes the same steps; of a large system a sample."""
+    found = _joint(name)
+    every = EVERY if len(_joint_mutants(name)) > MOST else 1
+    chosen = set(list(_joint_mutants(name))[::every])
+    became = joint_fates(found, composition(found.machine), whole=False, chosen=lambda mutant: mutant.name in chosen)
+
+    assert [each.mutant.name for each in became if each.survives] == []

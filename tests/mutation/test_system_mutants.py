@@ -1,0 +1,398 @@
+"""Mutants of systems: what somebody could get wrong in a joint event, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import naive_system
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from machines import door, job
+from naive_equivalence import Watched
+from naive_equivalence import bisimilar as alike
+from random_systems import random_text, system_of
+from test_systems import OFFICE, stated_of
+
+from fsm.checker import check
+from fsm.checker.cones import Cones
+from fsm.language.read import parse_system
+from fsm.mutation import joint_fates, joint_mutants
+from fsm.product.flatten import flatten
+from fsm.property.claims import JointSpecification
+from fsm.property.evidence import Proved
+
+if TYPE_CHECKING:
+    import random
+
+    from fsm.machine import Machine
+    from fsm.mutation import Fate, JointMutant
+    from fsm.product.system import Joint, System
+
+WORK = """
+[event.work]
+kind  = "call"
+of    = "job"
+about = "Start it, while the door is open."
+when  = "door is open"
+ways  = [
+  { name = "started", when = "job is waiting", steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] },
+  { name = "failed", steps = ["job.start/begins", "job.start.ends/failed"] },
+]
+[event.close]
+kind  = "call"
+about = "Shut the door, and have the jobs that run end."
+steps = [
+  { do = "door.push", goes-on = true },
+  "door.slam",
+  { each = "job", steps = [{ do = "job.exit", when = "job is running" }] },
+]
+[event.burn]
+kind  = "signal"
+about = "The door is gone, and so are the jobs."
+steps = ["door.remove", "reset every job"]
+"""
+TEXT = OFFICE + WORK
+MACHINES = {"door": door(), "job": job()}
+
+
+def office(text: str = TEXT) -> System:
+    """The office, which works."""
+    return system_of(text, MACHINES)
+
+
+def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
+    """Every mutant by its name."""
+    found = list(joint_mutants(system_of(text, machines), parse_system(text.encode(), path="system.toml")))
+    assert len(found) == len({each.name for each in found})
+    return {each.name: each for each in found}
+
+
+MUTANTS = """\
+make: replies error
+make: drops job.make
+make: repeats job.make
+make: job.make: goes on
+make: job.make: without done
+make: job.make: without refused
+open: replies error
+open: drops door.push
+open: repeats door.push
+open: door.push: with stuck
+open: door.push: with ignored
+open: door.push: with refused
+work: when dropped
+work: when turned round
+work/started: dropped
+work/started: when dropped
+work/started: when turned round
+work/started: replies error
+work/started: drops job.start
+work/started: repeats job.start
+work/started: job.start: with refused
+work/started: job.start: with too-early
+work/started: swaps job.start and job.start.ends
+work/started: drops job.start.ends
+work/started: repeats job.start.ends
+work/started: job.start.ends: with failed
+work/started: job.start.ends: with done
+work/started: swaps job.start.ends and job.start.ends (2)
+work/started: drops job.start.ends (2)
+work/started: repeats job.start.ends (2)
+work/started: job.start.ends (2): goes on
+work/started: job.start.ends (2): without checks
+work/started: job.start.ends (2): without failed
+work/started: job.start.ends (2): without done
+work/failed: dropped
+work/failed: replies error
+work/failed: drops job.start
+work/failed: repeats job.start
+work/failed: job.start: with refused
+work/failed: job.start: with too-early
+work/failed: swaps job.start and job.start.ends
+work/failed: drops job.start.ends
+work/failed: repeats job.start.ends
+work/failed: job.start.ends: goes on
+work/failed: job.start.ends: with checks
+work/failed: job.start.ends: with done
+close: replies error
+close: drops door.push
+close: repeats door.push
+close: door.push: does not go on
+close: door.push: without opened
+close: door.push: without stuck
+close: door.push: without ignored
+close: door.push: without refused
+close: swaps door.push and door.slam
+close: drops door.slam
+close: repeats door.slam
+close: door.slam: without ignored
+close: door.slam: without done
+close: swaps door.slam and each job
+close: drops job.exit
+close: repeats job.exit
+close: job.exit: when dropped
+close: job.exit: when turned round
+burn: drops door.remove
+burn: repeats door.remove
+burn: door.remove: without done
+burn: door.remove: without ignored
+burn: swaps door.remove and reset every job
+burn: drops reset every job
+job: heard dropped
+job: heard turned round
+"""
+
+
+def test_lists_every_mistake() -> None:
+    """In the order of the file: of each joint event, its ways, and their steps."""
+    assert MUTANTS.splitlines() == list(made())
+
+
+def ways(joint: Joint) -> list[str]:
+    """The ways of a joint event in short: where they are asked, what is done, and the reply."""
+    found = []
+    for way in joint.ways:
+        steps = [
+            f"{each.copy.name}.{each.event or 'reset'}{'.ends' * each.ends}/{'+'.join(sorted(each.outcomes))}"
+            f"{' if' * (each.when is not None)}{' on' * each.goes_on}"
+            for each in way.steps
+        ]
+        found.append(f"{way.name}{' if' * (way.when is not None)}: {', '.join(steps)} {' '.join(way.reply)}".strip())
+    return found
+
+
+BEGIN = "job.2.start/begins"
+DOES = [
+    # A mutant, and what the last copy of its joint event does then.
+    ("make: replies error", ["done: job.2.make/ error"]),
+    ("make: repeats job.make", ["done: job.2.make/, job.2.make/"]),
+    ("make: job.make: goes on", ["done: job.2.make/ on"]),
+    ("make: job.make: without refused", ["done: job.2.make/done"]),
+    ("open: door.push: with stuck", ["done: door.push/opened+stuck"]),
+    ("work/started: dropped", [f"failed: {BEGIN}, job.2.start.ends/failed"]),
+    ("work/started: when dropped", [f"started: {BEGIN}, job.2.start.ends/checks, job.2.start.ends/", "failed: …"]),
+    ("work/failed: swaps job.start and job.start.ends", ["started if: …", f"failed: job.2.start.ends/failed, {BEGIN}"]),
+    ("work/failed: drops job.start.ends", ["started if: …", f"failed: {BEGIN}"]),
+    ("close: door.push: does not go on", ["done: door.push/, door.slam/, job.1.exit/ if, job.2.exit/ if"]),
+    ("close: swaps door.slam and each job", ["done: door.push/ on, job.1.exit/ if, job.2.exit/ if, door.slam/"]),
+    ("close: drops job.exit", ["done: door.push/ on, door.slam/"]),
+    (
+        "close: repeats job.exit",
+        ["done: door.push/ on, door.slam/, job.1.exit/ if, job.1.exit/ if, job.2.exit/ if, job.2.exit/ if"],
+    ),
+    ("close: job.exit: when dropped", ["done: door.push/ on, door.slam/, job.1.exit/, job.2.exit/"]),
+    ("burn: drops reset every job", ["done: door.remove/"]),
+]
+
+
+@pytest.mark.parametrize(("name", "does"), DOES, ids=[each[0] for each in DOES])
+def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
+    """The same of every copy, and nothing else is changed."""
+    system, mutant = office(), made()[name]
+    family = [each for each in mutant.system.events.values() if each.family == mutant.event]
+    found = ways(family[-1])
+
+    assert len(found) == len(does)
+    assert all(
+        each == said or (said.endswith("…") and each.startswith(said[:-1]))
+        for each, said in zip(found, does, strict=True)
+    )
+    assert {tuple(each.replace(".2.", ".1.") for each in ways(one)) for one in family[:-1]} <= {
+        tuple(each.replace(".2.", ".1.") for each in found)
+    }
+    for each in system.events.values():
+        assert (each == mutant.system.events[each.name]) == (each.family != mutant.event)
+    assert system.parts == mutant.system.parts
+
+
+def test_conditions_are_dropped_and_turned_round() -> None:
+    """Of joint events and ways; and where a part is heard."""
+    found = made()
+
+    assert found["work: when dropped"].system.events["work.1"].when is None
+    assert found["work/started: when turned round"].system.events["work.1"].ways[0].when is not None
+    for name, heard in (("dropped", True), ("turned round", False)):
+        system = found[f"job: heard {name}"].system
+        steps = {
+            (emits, now["door"])
+            for state, after in naive_system.reachable(system).items()
+            for now in (dict(state),)
+            for event, _, _, emits, _ in after
+            if event == "work.1" and emits
+        }
+        assert bool(steps) == heard
+
+
+def test_lines_are_those_of_what_is_changed() -> None:
+    """Also in a profile's own joint events."""
+    lines = TEXT.splitlines()
+    found = made()
+
+    assert lines[found["work/failed: drops job.start"].line - 1].strip().startswith('{ name = "failed"')
+    assert "job.exit" in lines[found["close: job.exit: when dropped"].line - 1]
+    assert lines[found["job: heard dropped"].line - 1].startswith("heard")
+    text = (
+        TEXT
+        + '[profile.quiet]\nabout = "Q."\n[profile.quiet.event.burn]\nkind = "signal"\nabout = "B."\nsteps = ["door.slam"]\n'
+    )
+    system = office(text).profiles["quiet"].system
+    (drops,) = [
+        each
+        for each in joint_mutants(system, parse_system(text.encode(), path="system.toml"), "quiet")
+        if each.name == "burn: drops door.slam"
+    ]
+    assert text.splitlines()[drops.line - 1] == 'steps = ["door.slam"]'
+
+
+# -- what becomes of them -----------------------------------------------------------
+
+
+def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, Fate[JointMutant]]:
+    """What becomes of each mutant of the office by properties that make these *claims*."""
+    system = office(text)
+    stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
+    found = joint_fates(
+        JointSpecification(machine=system, properties=stated),
+        parse_system(text.encode(), path="system.toml"),
+        whole=whole,
+    )
+    return {each.mutant.name: each for each in found}
+
+
+CLAIMS = {
+    "works": 'for = "job"\nreachable = ["make replies ok", "work replies ok and emits only started", "work replies error and job is waiting"]',
+    "waits": 'for = "job"\nalways = "job was waiting and door is open and (job is running or work replies error)"\nwhen = "work"',
+    "ends": 'always = "no job is running and door is not open and close replies ok"\nwhen = "close"',
+    "open": 'always = "open replies ok and door is open"\nwhen = "open"',
+    "burns": 'for = "job"\nalways = "job is absent and door is gone"\nwhen = "burn"',
+}
+FATES = [
+    # A mutant of each kind, and the properties that kill it.
+    ("make: replies error", ("works",)),
+    ("make: drops job.make", ("works", "waits")),  # of which the second says nothing then
+    ("make: repeats job.make", ("works",)),
+    ("open: door.push: with stuck", ("open",)),
+    ("work: when turned round", ("works", "waits")),
+    ("work: when dropped", ("waits",)),
+    ("work/started: dropped", ("works",)),
+    ("work/started: replies error", ("works",)),
+    ("work/failed: dropped", ("works",)),
+    ("work/started: swaps job.start and job.start.ends", ("works",)),
+    ("work/failed: job.start.ends: goes on", ("works", "waits")),
+    ("close: door.push: does not go on", ("ends",)),
+    ("close: drops job.exit", ("ends",)),
+    ("close: job.exit: when turned round", ("ends",)),
+    ("burn: drops reset every job", ("burns",)),
+    ("job: heard dropped", ()),
+    ("job: heard turned round", ("works",)),
+]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Fate[JointMutant]]:
+    """What becomes of the mutants of the office."""
+    return became(CLAIMS)
+
+
+@pytest.mark.parametrize(("name", "killers"), FATES, ids=[each[0] for each in FATES])
+def test_is_killed_by_what_no_longer_comes_out_as_stated(
+    name: str, killers: tuple[str, ...], found: dict[str, Fate[JointMutant]]
+) -> None:
+    """By each of them, and by no other."""
+    assert killers == found[name].killers
+
+
+SPARED = [
+    # A mutant that no property kills, and whether nobody can tell it from the office.
+    ("work/started: when dropped", True),  # what does not wait cannot begin
+    ("burn: swaps door.remove and reset every job", True),
+    ("burn: repeats door.remove", True),
+    ("job: heard dropped", True),  # it is heard whenever it works
+    ("make: job.make: without refused", False),
+    ("close: door.push: without stuck", False),  # it creaks
+    ("burn: door.remove: without ignored", False),
+]
+
+
+@pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
+def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, Fate[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
+    """If nobody kills it."""
+    assert not found[name].killers
+    assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
+
+
+def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, Fate[JointMutant]]) -> None:
+    """No property is left out, and one killer is enough if no more are asked for."""
+    stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
+    one = became(CLAIMS, whole=False)
+
+    for name, fate in found.items():
+        cones = Cones(system=fate.mutant.system)
+        killers = [each for each, claim in stated.items() if not isinstance(check(claim, cones).conclusion, Proved)]
+        assert tuple(killers) == fate.killers, name
+        assert min(1, len(killers)) == len(one[name].killers), name
+
+
+def test_what_is_known_to_fail_kills_by_its_length() -> None:
+    """What fails in as many steps notices nothing; what holds, or fails in other ways, does."""
+    claim = 'for = "job"\nnever = "job is running"\nfails.none = { about = "They run.", length = 3 }'
+    found = became({"idle": claim})
+
+    assert ("idle",) == found["work/started: dropped"].killers
+    assert ("idle",) == found["work: when dropped"].killers  # which takes two
+    assert () == found["work/failed: dropped"].killers
+
+
+def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
+    """It would kill all."""
+    found = became({"idle": 'for = "job"\nnever = "job is running"'})
+
+    assert not any(each.killers for each in found.values())
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.randoms(use_true_random=False))
+def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
+    """A second opinion says so: the whole as one machine, by definition. Names are unique, and all are well formed."""
+    text, machines = random_text(chance)
+    system = system_of(text, machines)
+    assume(small(system))
+    file = parse_system(text.encode(), path="system.toml")
+    chosen = set(chance.sample(sorted(made(text, machines)), k=min(4, len(made(text, machines)))))
+    fates = joint_fates(
+        JointSpecification(machine=system, properties=()), file, chosen=lambda mutant: mutant.name in chosen
+    )
+    for each in fates:
+        other = each.mutant.system
+        if small(other):
+            first, second = watched(system), watched(other)
+            assert each.equivalent == alike(Watched(first, second), Watched(second, first)), each.mutant.name
+
+
+def small(system: System) -> bool:
+    """Whether there is not much that *system* can reach."""
+    known: set[naive_system.Global] = set()
+    todo = [naive_system.beginning(system)]
+    while todo and len(known) < 40:
+        state = todo.pop()
+        if state not in known:
+            known.add(state)
+            todo += [step.target for step in naive_system.steps(system, state)]
+    return not todo
+
+
+def watched(system: System) -> Machine:
+    """The whole as one machine, which shows what each copy does."""
+    whole = flatten(system)
+    shown = {}
+    for name, state in whole.states.items():
+        now = {copy.name: system.parts[copy.part].initial for copy in system.copies}
+        for said in name.split(", "):
+            copy, _, where = said.partition(" ")
+            if copy in now:
+                now[copy] = where
+        shows = [system.parts[copy.part].machine.states[now[copy.name]].shows for copy in system.copies]
+        shown[name] = replace(state, shows=" ".join(shows))
+    return replace(whole, states=shown)

@@ -1,0 +1,443 @@
+"""Systems: what they may do, held to a second opinion; cones, held to the whole; and what can be wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import naive_system
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from machines import door, job
+from random_systems import random_system, system_of
+
+from fsm.checker import check
+from fsm.checker.cones import Cones
+from fsm.checker.instants import Stepping
+from fsm.errors import InputError
+from fsm.language.build.machine_claims import specify
+from fsm.language.codes import RULES
+from fsm.language.read import parse_properties, parse_system
+from fsm.library import claims, load_system
+from fsm.machine import Moves, outcomes
+from fsm.machine.graph import explore
+from fsm.product import Composed, cone
+from fsm.product.flatten import flatten, shown
+from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
+
+if TYPE_CHECKING:
+    import random
+
+    from fsm.product.system import System
+    from fsm.property.claims import Property
+    from fsm.property.evidence import Conclusion
+
+LARGEST = 400
+"""States of a random system that is looked at."""
+
+OFFICE = """\
+[system]
+name   = "office"
+title  = "Jobs and a door"
+about  = "Jobs are heard of while the door is open."
+source = "nobody"
+[part.door]
+machine = "door"
+[part.job]
+machine = "job"
+count   = 2
+heard   = "door is open"
+[event.make]
+kind  = "call"
+of    = "job"
+about = "Make it."
+steps = ["job.make"]
+[event.open]
+kind  = "call"
+about = "Open the door."
+steps = ["door.push/opened"]
+"""
+
+
+def systems() -> st.SearchStrategy[System]:
+    """Random systems that shrink to small ones."""
+    return st.randoms(use_true_random=False).map(random_system)
+
+
+def small(system: System) -> dict[naive_system.Global, set[naive_system.Step]]:
+    """All that *system* can reach, if that is not much."""
+    found: dict[naive_system.Global, set[naive_system.Step]] = {}
+    todo = [naive_system.beginning(system)]
+    while todo:
+        state = todo.pop()
+        if state not in found:
+            found[state] = naive_system.steps(system, state)
+            todo += [step.target for step in found[state]]
+        assume(len(found) <= LARGEST)
+    return found
+
+
+def located(table: Composed, state: int) -> naive_system.Global:
+    """*state* as the second opinion has it."""
+    tables = {name: list(part.machine.states) for name, part in table.system.parts.items()}
+    here = table.locals(state)
+    return tuple((copy.name, tables[copy.part][here[copy.digit]]) for copy in table.system.copies)
+
+
+# -- what may happen -------------------------------------------------------------
+
+
+@given(systems())
+def test_a_system_does_what_its_steps_say(system: System) -> None:
+    """The same states and steps as a second opinion finds, with the same replies and outputs."""
+    expected = small(system)
+
+    table = Composed(system)
+    graph = explore(table)
+
+    found = {located(table, state): set[naive_system.Step]() for state in graph.depth}
+    for each in graph.transitions:
+        way = each.way
+        step = naive_system.Step(
+            table.rows[each.row].name, way.name, tuple(sorted(way.reply)), way.emits, located(table, way.to)
+        )
+        found[located(table, each.source)].add(step)
+    assert found == expected
+
+
+@given(systems(), st.randoms(use_true_random=False))
+def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.Random) -> None:
+    """What some copies can come to, is what they can come to when all the others are there."""
+    whole = small(system)
+    wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
+    names = [copy.name for copy in system.copies if copy.digit in wanted]
+
+    table = Composed(system, cone=cone(system, wanted))
+    graph = explore(table)
+
+    assert {tuple(dict(located(table, state))[name] for name in names) for state in graph.depth} == {
+        tuple(dict(state)[name] for name in names) for state in whole
+    }
+
+
+@given(systems(), st.randoms(use_true_random=False))
+def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random) -> None:
+    """The same conclusion, and counterexamples of the same length, for claims made by chance."""
+    small(system)
+    stated = _claim(system, chance)
+
+    conclusion = check(stated, Cones(system=system)).conclusion
+    other = check(stated, Stepping(Composed(system))).conclusion
+
+    assert type(conclusion) is type(other)
+    if isinstance(conclusion, Refuted) and isinstance(other, Refuted):
+        assert conclusion.length == other.length
+
+
+def _claim(system: System, chance: random.Random) -> Property:
+    """A claim that ends in an event: the steps of copies that are left out are no instants in a cone."""
+    event = chance.choice(list(system.events.values()))
+    first, other = (_at(system, chance) for _ in range(2))
+    last = f"{event.family} replies {chance.choice(('ok', 'error'))}" if event.kind == "call" else event.family
+    claim = chance.choice(
+        (
+            f'never = "{first} then {last}"',
+            f'never = "{first} then {last}"\nuntil = "{other}"',
+            f'always = "{other}"\nwhen = "{last}"',
+            f'reachable = "{first} then {last}"',
+            f'from = "{first}"\nleads-to = "{last}"',
+        )
+    )
+    which = f'for = "{chance.choice(list(system.parts))}"\n' if chance.random() < 0.3 else ""
+    return stated_of(system, which + claim)
+
+
+def _at(system: System, chance: random.Random) -> str:
+    part = chance.choice(list(system.parts.values()))
+    word = chance.choice(("every", "some", "no"))
+    return f"{word} {part.name} is {chance.choice(list(part.machine.states))}"
+
+
+def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
+    """The property of *system* that makes the *claim*, some lines of TOML; of this *copy* of the part that it is for."""
+    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+
+    def find(_: str) -> System:
+        return system
+
+    return specify(parse_properties((head + claim).encode(), path="it.toml"), find, copy=copy).properties[0]
+
+
+# -- a toy -------------------------------------------------------------------------
+
+WORK = """
+[event.work]
+kind  = "call"
+of    = "job"
+about = "Start it, from beginning to end."
+ways  = [
+  { name = "started", steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] },
+  { name = "failed", steps = ["job.start/begins", "job.start.ends/failed", "door.slam"] },
+]
+[event.try]
+kind  = "call"
+of    = "job"
+about = "Try to start it, and shut the door whatever comes of it."
+steps = [{ do = "job.start/too-early", goes-on = true }, "door.slam"]
+[event.crash]
+kind  = "signal"
+about = "All jobs are lost."
+steps = ["reset every job", "door.slam"]
+"""
+
+
+def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
+    """The office, with *more*, or with something *instead*."""
+    return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job()})
+
+
+def came(system: System, claim: str) -> Conclusion:
+    """What becomes of *claim* about *system*."""
+    return check(stated_of(system, claim), Cones(system=system)).conclusion
+
+
+def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The shortest run that breaks *claim*: each event with its reply and outputs."""
+    conclusion = came(system, claim)
+    assert isinstance(conclusion, Refuted), conclusion
+    evidence = conclusion.evidence
+    run = evidence.run if isinstance(evidence, Unexplained) else evidence
+    assert isinstance(run, Run)
+    return [(step.event, step.reply, step.emits) for step in run.steps]
+
+
+def test_what_is_not_heard_is_not_emitted() -> None:
+    """A job that starts behind a shut door is started all the same."""
+    claim = 'for = "job"\nnever = "job is running and not emits started"\n'
+    assert way(office(), claim) == [("make.1", "ok", ()), ("work.1", "ok", ())]
+    assert way(office(), 'for = "job"\nnever = "emits started"\n')[-1] == ("work.1", "ok", ("started.1",))
+
+
+def test_an_error_ends_a_joint_event() -> None:
+    """The door is not slammed when the start fails; it is where the joint event goes on."""
+    failed = 'for = "job"\nnever = "door was open and work replies error and door is shut"\n'
+    assert isinstance(came(office(), failed), Proved | Vacuous)
+    assert way(office(), 'for = "job"\nnever = "door was open and try replies ok and door is shut"\n')[-1][0] == "try.1"
+
+
+def test_what_is_reset_is_as_at_the_beginning() -> None:
+    """All copies are."""
+    assert isinstance(came(office(), 'always = "every job is absent"\nwhen = "crash"\n'), Proved)
+    assert isinstance(came(office(), 'always = "door is shut"\nwhen = "crash"\n'), Proved)
+    assert way(office(), 'always = "every job is absent"\nwhen = "open"\n')[-1][0] == "open"
+
+
+def test_where_one_cannot_none_does() -> None:
+    """A door that is gone is not slammed, so there is no crash."""
+    system = office(WORK + '[event.take]\nkind = "call"\nabout = "Take the door."\nsteps = ["door.remove"]\n')
+    assert isinstance(came(system, 'never = "door is gone then crash"\n'), Proved)
+    assert isinstance(came(system, 'reachable = "crash then door is gone"\n'), Proved)
+
+
+def test_calls_are_repeated() -> None:
+    """Making a job that is there is refused, so it is not idempotent; opening an open door is not possible at all."""
+    assert way(office(), 'for = "job"\nidempotent = "make"\n') == [("make.1", "ok", ()), ("make.1", "EXISTS", ())]
+
+
+def test_what_is_fair_comes_about() -> None:
+    """A job that is made is started if that is tried again and again, and if not it may wait for ever."""
+    claim = 'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\n'
+    quiet = (WORK[WORK.index("[event.try]") :], "")
+    assert isinstance(came(office(instead=quiet), claim), Refuted)
+    assert isinstance(came(office(instead=quiet), f'{claim}fair = ["work/started"]\n'), Proved)
+    assert isinstance(came(office(), f'{claim}fair = ["work/started"]\n'), Refuted)  # a crash comes in between
+
+
+def test_what_holds_of_nothing_is_vacuous() -> None:
+    """Of the denials in a last condition only what it denies is put to the test."""
+    assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
+    assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
+
+
+# -- copies ------------------------------------------------------------------------
+
+CLEAR = """
+[event.clear]
+kind  = "call"
+about = "Make all jobs."
+steps = ["every job.make"]
+"""
+
+
+def test_emits_only_what_is_said() -> None:
+    """In this order, and the copies that emit these nothing else; of others it is not asked."""
+    claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
+    push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
+    assert isinstance(came(office(), claim), Proved)
+    assert isinstance(came(office(instead=push), claim), Proved)
+    assert isinstance(came(office(), claim.replace("only started", "only Creak")), Refuted)
+    with pytest.raises(InputError, match="2 copies emit 'started'"):
+        came(office(), 'never = "emits only started"\n')
+
+
+def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
+    """Where an error of one ends a call before it comes to the next; so it matters which is meant."""
+    system = office(CLEAR)
+    claim = 'for = "job"\nnever = "clear and job is absent"\n'
+    first, second = (check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, 1))
+
+    assert isinstance(first, Proved)
+    assert isinstance(second, Refuted)
+
+
+@given(systems(), st.randoms(use_true_random=False))
+def test_copies_are_alike(system: System, chance: random.Random) -> None:
+    """Where no joint event takes several copies of a part, what holds of one copy holds of the others."""
+    small(system)
+    for joint in system.events.values():
+        for each in joint.ways:
+            parts = [step.copy for step in each.steps]
+            assume(len({copy.part for copy in parts}) == len(set(parts)))
+    several = [each for each in system.parts.values() if len(each.copies) > 1]
+    assume(several)
+    part = chance.choice(several)
+    event = chance.choice(list(system.events.values()))
+    claim = f'for = "{part.name}"\nnever = "{_at(system, chance)} then ({event.family} and {_at(system, chance)})"'
+    found = [check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, -1)]
+
+    assert type(found[0]) is type(found[1])
+
+
+# -- what can be wrong ---------------------------------------------------------------
+
+WRONG = [
+    ("FSM701", ('machine = "door"', 'machine = "dor"'), "machine 'dor'"),
+    ("FSM701", ('steps = ["job.make"]', 'steps = ["jb.make"]'), "unknown part 'jb'"),
+    ("FSM701", ('steps = ["job.make"]', 'steps = ["job.mak"]'), "unknown event 'mak'"),
+    ("FSM701", ("door.push/opened", "door.push/opend"), "unknown outcome 'opend'"),
+    ("FSM701", ("count   = 2", 'count   = 2\nper = "dor"'), "unknown part 'dor'"),
+    ("FSM701", ("count   = 2", 'count   = 2\nwithout = ["los"]'), "unknown outcome 'los'"),
+    ("FSM101", ("count   = 2", 'count   = 2\ninitial = "los"'), "unknown initial state 'los'"),
+    ("FSM702", ("[event.open]", "[event.every]"), "cannot be called 'every'"),
+    ("FSM702", ("[event.open]", "[event.door]"), "cannot be called 'door'"),
+    ("FSM703", ("count   = 2", "count   = 9\n[part.j2]\nmachine = 'job'\ncount = 9\nper = 'job'"), "more than 60"),
+    ("FSM704", ("door is open", "door is opne"), "unknown state 'opne'"),
+    ("FSM704", ("door is open", "job is ended"), "means 2 copies"),
+    ("FSM704", ("door is open", "door open"), "has 'open' behind 'door'"),
+    ("FSM705", ('steps = ["job.make"]', ""), "neither steps nor ways"),
+    ("FSM705", ('steps = ["job.make"]', 'ways = [{ name = "a" }, { name = "a" }]'), "are called 'a'"),
+    ("FSM706", ('steps = ["reset every job", "door.slam"]', 'ways = [{ name = "a", reply = "ok" }]'), "has a reply"),
+    ("FSM707", ('steps = ["job.make"]', 'steps = ["job make"]'), "is no step"),
+    ("FSM707", ('"reset every job"', '"reset job"'), "means 2 copies"),
+    ("FSM707", ('"reset every job"', '"every job.make.ends"'), "has no ends"),
+    ("FSM707", ('"reset every job"', '{ each = "job" }'), "each goes with steps"),
+    ("FSM707", ('"reset every job"', "{ goes-on = true }"), "neither or both"),
+    (
+        "FSM708",
+        (
+            "[event.crash]",
+            '[profile.p]\nabout = "P."\n[profile.p.event.make]\nkind = "call"\nabout = "M."\nsteps = ["door.slam"]\n[event.crash]',
+        ),
+        "another part or kind",
+    ),
+    (
+        "FSM119",
+        ("[event.crash]", '[clause.c]\nsays = "C."\nlevel = "MUST"\nsource = "C"\n[event.crash]'),
+        "nothing rests on clause 'c'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "instead", "says"), WRONG)
+def test_what_is_wrong_is_said(code: str, instead: tuple[str, str], says: str) -> None:
+    """With its code, and in which line."""
+    assert instead[0] in OFFICE + WORK
+
+    with pytest.raises(InputError) as caught:
+        office(instead=instead)
+
+    problems = [each for each in caught.value.problems if each.code == code]
+    assert any(says in each.what for each in problems), caught.value
+    assert all(each.line and each.hint for each in problems)
+
+
+def test_every_rule_is_tried() -> None:
+    """None can be broken unnoticed."""
+    assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
+
+
+def test_a_form_that_does_not_fit_is_said() -> None:
+    """As in models."""
+    with pytest.raises(InputError, match="FSM010"):
+        parse_system((OFFICE + 'colour = "red"\n').encode(), path="system.toml")
+
+
+@pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
+def test_one_machine_does_what_the_parts_do(name: str) -> None:
+    """Each state that can be reached, and each way out of it, is there, under a name of its own."""
+    system = load_system(name)
+    flat, whole = flatten(system), explore(Composed(system))
+
+    assert len(flat.states) == len(whole.depth)
+    ways = Counter(
+        (whole.table.states[each.source], whole.table.rows[each.row].name, whole.table.states[each.target])
+        for each in whole.transitions
+    )
+    assert ways == Counter(
+        (state, event.name, way.to)
+        for event in flat.events.values()
+        for state, cell in event.cells.items()
+        for way in outcomes(cell, state, event.kind) or ()
+    )
+    for event in flat.events.values():
+        for cell in event.cells.values():
+            if isinstance(cell, Moves):
+                assert len({way.name for way in cell.outcomes}) == len(cell.outcomes), cell
+
+
+def test_one_machine_shows_where_the_parts_are() -> None:
+    """In the words that an implementation finds by itself."""
+    system = load_system("cri-service")
+
+    assert shown(system, {"service": "idle"}) == flatten(system).initial
+    assert shown(system, {"service": "recovering", "flag": "no"}) in flatten(system).states
+
+
+def test_too_large_a_system_is_no_machine() -> None:
+    """And is not looked at to its end."""
+    with pytest.raises(InputError, match="more than 10 states"):
+        flatten(load_system("node"), most=10)
+
+
+# -- the node --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "no-start-after-stop",
+            ["CreateContainer", "PostCreateContainer", "StopContainer", "StartContainer", "PostStartContainer"],
+        ),
+        ("removal-of-a-pod-is-told", ["RunPodSandbox"]),
+        ("removal-of-an-exited-container-is-told", ["CreateContainer", "PostCreateContainer"]),
+        (
+            "removal-of-an-unreadable-container-is-told",
+            ["CreateContainer", "PostCreateContainer", "StartContainer", "PostStartContainer"],
+        ),
+    ],
+)
+def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
+    """What a plugin hears in the shortest run that breaks its contract; in the mended node it does not happen."""
+    specification = claims("node")
+    system = load_system("node")
+    (stated,) = (each for each in specification.properties if each.name == name)
+
+    broken = check(stated, Cones(system=system)).conclusion
+    mended = check(stated, Cones(system=system.profiles["mended"].system), profile="mended").conclusion
+
+    assert isinstance(broken, Refuted)
+    assert isinstance(broken.evidence, Run)
+    assert [each.split(".")[0] for step in broken.evidence.steps for each in step.emits] == told
+    assert isinstance(mended, Proved)

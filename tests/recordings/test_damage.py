@@ -1,0 +1,284 @@
+"""Damaged recordings: nothing raises but ``InputError``, and what is missing accuses nobody."""
+
+from __future__ import annotations
+
+import bisect
+import gzip
+import json
+import random
+import re
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
+
+from fsm.errors import InputError
+from fsm.judge import judge
+from fsm.machine import LEVELS
+from fsm.recordings import containerd_log
+from fsm.recordings.line_reader import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from judged import Found
+
+__all__ = ["every_violation"]
+
+THOROUGH = settings().max_examples // 100
+"""How many times as much is tried under the thorough profile."""
+
+FOLDER = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60 * THOROUGH,
+)
+"""One folder serves all examples of a test: each writes its own file anew."""
+
+KINDS = (
+    "1.6.20-random.log.gz",
+    "2.1.9-jsonlog.log.gz",
+    "1.7.24-killed-containers.calls.jsonl.gz",
+    "2.1.9-nri.nri.jsonl.gz",
+)
+
+
+# -- cut anywhere ------------------------------------------------------------
+
+
+CROWDED = re.compile(r"-(?:contexts|random)\.")
+"""Clients with many calls in progress at once; judging a part takes seconds."""
+
+
+@cache
+def starts(name: str) -> list[int]:
+    """Where the lines of the recording *name* begin."""
+    return [0] + [index + 1 for index, byte in enumerate(content(name)) if byte == ord("\n")]
+
+
+def place(found: Found, above: int) -> tuple[object, ...]:
+    """What *found* accuses whom of, at its line in the whole recording."""
+    return (found.line + above, found.machine, found.cause, found.event, found.reply)
+
+
+@cache
+def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
+    """What the whole recording *name* gives, and the level of each."""
+    return {place(each, 0): LEVELS.index(each.level) for each in violations(judged(content(name), folder))}
+
+
+def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
+    """What the bytes from *first* to *last* of a recording give, and the whole does not give there, or not as strongly."""
+    above = bisect.bisect_right(starts(name), first) - 1
+    whole = accused(name, folder)
+    return [
+        each
+        for each in violations(judged(content(name)[first:last], folder))
+        if LEVELS.index(each.level) > whole.get(place(each, above), -1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all files of this module."""
+    return tmp_path_factory.mktemp("damaged")
+
+
+@pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
+def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
+    """A beginning, an end or a middle part, cut between lines or within one, gives no violation of its own.
+
+    A client's recording that is cut at its end lacks the calls in progress
+    there, and nothing tells of them; that this accuses nobody is tried here,
+    and not certain as it is for logs.
+    """
+    chosen = random.Random(name)
+    size = len(content(name))
+    for _ in range(3 * THOROUGH):
+        first = chosen.choice([0, chosen.choice(starts(name)), chosen.randrange(size)])
+        last = chosen.choice([size, first + chosen.randrange(size - first + 1)])
+        last = min(last, first + 80_000)
+
+        assert [] == false_accusations(name, folder, first, last), (first, last)
+
+
+@pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
+def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
+    """Whichever line is the first one that was kept."""
+    for first in starts(name)[:: 1 if THOROUGH > 1 else 4]:
+        assert [] == false_accusations(name, folder, first, len(content(name))), first
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if CROWDED.search(name) or "restart" in name])
+def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call of these clients took four seconds; after them a log is judged as if it had lasted longer than any call."""
+    monkeypatch.setattr(containerd_log, "_LONG", timedelta(seconds=4))
+    chosen = random.Random(name)
+    for _ in range(4 * THOROUGH):
+        first = chosen.choice(starts(name))
+
+        assert [] == false_accusations(name, folder, first, first + 300_000), first
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
+def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
+    """Wherever in its last line it breaks off."""
+    end = starts(name)[-40]
+    for last in range(end - 900, end, 1 if THOROUGH > 1 else 9):
+        assert [] == false_accusations(name, folder, 0, last), last
+
+
+# -- damaged in any way ------------------------------------------------------
+
+
+@cache
+def pieces(name: str) -> tuple[bytes, ...]:
+    """Parts of a recording, of some forty lines each."""
+    lines = content(name).splitlines(keepends=True)
+    return tuple(b"".join(lines[first : first + 40]) for first in range(0, len(lines), 40))
+
+
+def flipped(data: bytes, chosen: random.Random) -> bytes:
+    """Some bytes are others."""
+    damaged = bytearray(data)
+    for _ in range(chosen.randrange(1, 30)):
+        damaged[chosen.randrange(len(damaged))] = chosen.randrange(256)
+    return bytes(damaged)
+
+
+def mixed(data: bytes, chosen: random.Random) -> bytes:
+    """Lines stand in another order; some are there twice, and some not at all."""
+    lines = data.splitlines(keepends=True)
+    kept = chosen.sample(lines, k=chosen.randrange(1, len(lines) + 1))
+    return b"".join([*kept, *chosen.choices(lines, k=3)])
+
+
+def displaced(data: bytes, chosen: random.Random) -> bytes:
+    """A part stands elsewhere."""
+    first, second, third = sorted(chosen.randrange(len(data)) for _ in range(3))
+    return data[:first] + data[second:third] + data[first:second] + data[third:]
+
+
+def inserted(data: bytes, chosen: random.Random) -> bytes:
+    """Bytes stand in between that mean something somewhere."""
+    strange = [
+        b"\x00",
+        b"\xff\xfe",
+        b"\r",
+        b"\n",
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"null",
+        b"\x1f\x8b",
+        b"\xc3",
+        b"9" * 400,
+    ]
+    for _ in range(chosen.randrange(1, 10)):
+        at = chosen.randrange(len(data))
+        data = data[:at] + chosen.choice(strange) * chosen.randrange(1, 4) + data[at:]
+    return data
+
+
+def retyped(data: bytes, chosen: random.Random) -> bytes:
+    """Values of JSON are of other types."""
+    others: list[object] = [None, True, -1, 10**30, 1.5, "", "x", [], [{}], {"a": {}}, [300, -1], "9" * 5_000]
+    lines = data.splitlines()
+    for _ in range(20):
+        at = chosen.randrange(len(lines))
+        try:
+            value = json.loads(lines[at])
+        except ValueError:
+            continue
+        if isinstance(value, dict) and value:
+            value[chosen.choice(sorted(value))] = chosen.choice(others)
+            lines[at] = json.dumps(value).encode()
+    return b"\n".join(lines)
+
+
+def squeezed(data: bytes, chosen: random.Random) -> bytes:
+    """What was compressed is not quite it any more."""
+    return flipped(gzip.compress(data), chosen)
+
+
+def broken_off(data: bytes, chosen: random.Random) -> bytes:
+    """What was compressed ends too early."""
+    packed = gzip.compress(data)
+    return packed[: chosen.randrange(len(packed))]
+
+
+@pytest.mark.parametrize("damage", [flipped, mixed, displaced, inserted, retyped, squeezed, broken_off])
+@pytest.mark.parametrize("name", KINDS)
+@FOLDER
+@given(seed=st.integers(min_value=0, max_value=1 << 32))
+def test_damage_is_never_an_exception(
+    seed: int, name: str, damage: Callable[[bytes, random.Random], bytes], folder: Path
+) -> None:
+    """Whatever happened to a recording, there is an answer, or a mistake with its place."""
+    chosen = random.Random(seed)
+    data = damage(chosen.choice(pieces(name)), chosen)
+
+    assert answered(data, folder)
+
+
+def answered(data: bytes, folder: Path) -> bool:
+    """Whether there is a verdict of each machine, or a problem that says what to do."""
+    try:
+        found = judged(data, folder)
+    except InputError as error:
+        return all(problem.code and problem.hint for problem in error.problems)
+    return bool(found.judgements)
+
+
+DEEP = b'{"MESSAGE": ' * 5_000 + b'"x"' + b"}" * 5_000
+HUGE = b'time="T" level=info msg="StopContainer for \\"' + b"c" * (2 * LONGEST) + b'\\""'
+
+ODD = {
+    "nothing": b"",
+    "one line end": b"\n",
+    "only line ends": b"\n\r\n" * 1_000,
+    "zeros": b"\x00" * 100_000,
+    "a gzip head alone": b"\x1f\x8b",
+    "a gzip head and noise": b"\x1f\x8b\x08" + bytes(range(256)),
+    "deep json": DEEP,
+    "deep arrays": b"[" * 100_000,
+    "deep json in a trace": b'{"entity": "c1", "event": "stop"}\n' + DEEP + b"\n",
+    "a frame around a frame around a frame": json.dumps(
+        {"log": json.dumps({"log": json.dumps({"log": "x" * 9})})}
+    ).encode(),
+    "a huge line": HUGE,
+    "a huge line between others": content("containerd-1.7.24.log")
+    + b"\n"
+    + HUGE
+    + b"\n"
+    + content("containerd-1.7.24.log"),
+    "a huge number": b'{"op": "StopContainer", "id": "c", "code": "OK", "start": 99999999999999999999999999}',
+    "a call that ends before it begins": b'{"op": "StopContainer", "id": "c", "code": "OK", "start": 9, "end": 1}',
+    "a call at no time": b'{"op": "StopContainer", "id": "c", "code": "OK"}',
+    "bytes that are none": b'{"MESSAGE": [300, -1, 99999999999999999999]}',
+    "an escape that is none": b'time="T" level=info msg="StopContainer for \\"\\ud800\\xzz\\"" error="\\',
+    "a date that is none": b'time="2026-99-99T99:99:99Z" level=info msg="StopContainer for \\"c\\""',
+    "a date without a zone, then one with": b'time="2026-01-01T00:00:00" level=info msg="StopContainer for \\"c\\""\n'
+    b'time="2027-01-01T00:00:00Z" level=info msg="StopContainer for \\"c\\""',
+    "an event that lists nonsense": b'{"ts": 1, "event": "Synchronize", "containers": [1, null, {"id": 7}, {"id": "c", "state": []}]}',
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
+    """Files that nobody writes, and some that are found on nodes after a power failure."""
+    assert answered(ODD[case], folder)
+
+
+def test_what_is_no_file_is_a_mistake(folder: Path) -> None:
+    """A folder cannot be judged."""
+    with pytest.raises(InputError):
+        judge(str(folder))

@@ -1,0 +1,453 @@
+"""The reference container: what its record says after each event, what a restart makes of it, and what the kit notices."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import replay, run
+from fsm.library import load as machine
+from fsm.machine.driver import NoWayError
+from fsm.reference.container.checkpoint import decode, encode
+from fsm.reference.container.container import CallError, Container, ShutError
+from fsm.reference.container.effects import Effects
+from fsm.reference.container.record import LinuxResources, Resources, Status
+from fsm.reference.container.sut import FAULTS, ContainerSystem, Death, SimulatedWorld
+from fsm.reference.container.world import Exit, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LIMITS = Resources(linux=LinuxResources(cpu_shares=512))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> SimulatedWorld:
+    return SimulatedWorld(tmp_path / "c1", Death(tmp_path))
+
+
+@pytest.fixture
+def container(world: SimulatedWorld) -> Container:
+    return Container(world.root, world)
+
+
+def written(container: Container) -> Status:
+    return decode((container.root / "status").read_bytes())
+
+
+def running(container: Container) -> Container:
+    container.create(LIMITS)
+    container.start()
+    return container
+
+
+def test_a_life_is_written_down(container: Container, world: SimulatedWorld) -> None:
+    container.create(LIMITS)
+    assert ("created", Status(created_at=1001, resources=LIMITS)) == (container.state, written(container))
+
+    container.start()
+    started = Status(created_at=1001, started_at=1002, pid=101, resources=LIMITS)
+    assert ("running", started) == (container.state, written(container))
+
+    container.exited(Exit(3, 7))
+    ended = started.model_copy(update={"pid": 0, "finished_at": 7, "exit_code": 3})
+    assert ("exited", ended, ended) == (container.state, written(container), container.status())
+
+    container.remove()
+    assert ("absent", False, False, None) == (
+        container.state,
+        container.root.exists(),
+        world.known,
+        container.record(),
+    )
+
+
+def test_a_start_that_fails_says_why(container: Container, world: SimulatedWorld) -> None:
+    container.create()
+    world.faults.add("run")
+
+    with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
+        container.start()
+
+    status = written(container)
+    assert ("exited", 128, "StartError", "cannot run", 0) == (
+        container.state,
+        status.exit_code,
+        status.reason,
+        status.message,
+        status.started_at,
+    )
+    assert not container.status().starting
+
+
+def test_a_start_that_cannot_be_written_is_undone(container: Container, world: SimulatedWorld) -> None:
+    container.create()
+    before = written(container)
+    world.faults.add("disk")
+
+    with pytest.raises(CallError, match="No such file"):
+        container.start()
+
+    world.mend()
+    assert ("created", before, before, None) == (
+        container.state,
+        container.status(),
+        written(container),
+        world.process,
+    )
+    container.start()
+    assert "running" == container.state
+
+
+def test_the_first_exit_is_believed(container: Container) -> None:
+    running(container).exited(Exit(3, 7))
+    container.exited(Exit(9, 9))
+
+    assert (3, 7) == (container.status().exit_code, container.status().finished_at)
+
+
+def test_an_exit_that_cannot_be_written_has_not_been(container: Container, world: SimulatedWorld) -> None:
+    """Whoever tells of it tells again."""
+    running(container)
+    world.root.rename(world.root.with_name("away"))
+    with pytest.raises(FileNotFoundError):
+        container.exited(Exit(3, 7))
+    assert ("running", 0) == (container.state, container.status().finished_at)
+
+    world.mend()
+    container.exited(Exit(3, 7))
+    assert ("exited", 3) == (container.state, written(container).exit_code)
+
+
+@pytest.mark.parametrize("state", ["created", "running", "exited"])
+def test_want_of_memory_is_noted_wherever_it_is(container: Container, state: str) -> None:
+    container.create()
+    if state != "created":
+        container.start()
+    if state == "exited":
+        container.exited(Exit(0, 7))
+    container.oom()
+
+    assert (state, "OOMKilled") == (container.state, written(container).reason)
+
+
+def test_flags_are_seen_and_not_written(container: Container) -> None:
+    container.create()
+    assert container.begin("start")
+    assert ("starting", True, False) == (container.state, container.status().starting, written(container).starting)
+    assert not container.end("start")
+    container.exited(Exit(0, 7))
+    assert container.begin("remove")
+    assert ("exited-removing", True) == (container.state, container.status().removing)
+
+
+def test_a_process_that_died_unseen_is_stopped(container: Container, world: SimulatedWorld) -> None:
+    """Whose exit nobody will tell, when the container is unknown; else it is still to be told."""
+    running(container)
+    world.process = None
+    container.stop()
+    assert "running" == container.state
+
+    (container.root / "status").write_bytes(b"")
+    after = Container.recovered(container.root, world)
+    after.stop()
+    assert ("exited", 255) == (after.state, written(after).exit_code)
+
+
+def test_limits_are_written(container: Container) -> None:
+    running(container)
+    more = Resources(linux=LinuxResources(unified={"memory.high": "1"}))
+    container.update_resources(more)
+    assert more.linux
+    more.linux.unified["memory.high"] = "2"
+
+    resources = written(container).resources
+    assert resources == container.status().resources
+    assert resources is not None
+    assert resources.linux == LinuxResources(unified={"memory.high": "1"})
+
+
+def test_calls_on_what_is_not_there(container: Container) -> None:
+    container.stop()
+    container.remove()
+    for call in (container.start, container.status, lambda: container.call("exec")):
+        with pytest.raises(CallError, match="NOT_FOUND: a container in state absent"):
+            call()
+    container.create()
+    with pytest.raises(NoWayError):
+        container.exited(Exit(0, 1))
+
+
+def test_a_removal_that_was_overtaken_has_succeeded(container: Container, world: SimulatedWorld) -> None:
+    container.create()
+    assert container.begin("remove")
+    world.known = False
+    container.remove()
+
+    assert not container.end("remove")
+    assert "absent" == container.state
+
+
+def test_a_removal_whose_file_does_not_go_can_be_repeated(
+    container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container.create()
+
+    def refused(_path: Path, *, missing_ok: bool = False) -> None:
+        del missing_ok
+        raise OSError(5, "input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refused)
+        with pytest.raises(CallError, match="input/output"):
+            container.remove()
+
+    assert ("created", False) == (container.state, container.status().removing)
+    container.remove()
+    assert ("absent", False) == (container.state, container.root.exists())
+
+
+def test_who_is_shut_does_nothing_any_more(container: Container) -> None:
+    container.create()
+    container.shut()
+
+    with pytest.raises(ShutError):
+        container.start()
+
+
+# -- recovery ------------------------------------------------------------------
+
+CREATED = Status(created_at=1)
+RUNNING = Status(created_at=1, started_at=2, pid=7)
+EXITED = Status(created_at=1, started_at=2, finished_at=3, exit_code=4)
+NOTHING = Status(message="of no use")
+FOUND: TypeAlias = "Task | str | None"
+MADE, RUNS, ENDED = Task(8, started=False), Task(8), Task(8, exit=Exit(5, 6))
+LOST = {"unknown": True, "exit_code": 255, "reason": "Unknown"}
+GONE = {"pid": 0, "finished_at": 1001, "exit_code": 255, "reason": "Unknown"}
+UNKNOWN = {"unknown": True}
+ENDS = {"pid": 0, "finished_at": 6, "exit_code": 5}
+
+RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
+    (CREATED, None, "created", {}),
+    (CREATED, "not told", "unknown-created", UNKNOWN),
+    (CREATED, MADE, "created", {}),
+    (CREATED, RUNS, "running", {"started_at": 1001, "pid": 8}),
+    (CREATED, ENDED, "exited", ENDS),
+    (RUNNING, None, "exited", GONE),
+    (RUNNING, "not told", "unknown-running", UNKNOWN),
+    (RUNNING, MADE, "unknown-running", UNKNOWN),
+    (RUNNING, RUNS, "running", {}),
+    (RUNNING, ENDED, "exited", ENDS),
+    (EXITED, None, "exited", {}),
+    (EXITED, "not told", "unknown-exited", UNKNOWN),
+    (EXITED, MADE, "unknown-exited", UNKNOWN),
+    (EXITED, RUNS, "unknown-exited", UNKNOWN),
+    (EXITED, ENDED, "exited", {}),
+    (NOTHING, None, "unknown-created", UNKNOWN),
+    (NOTHING, RUNS, "unknown-running", UNKNOWN),
+    (None, None, "unknown-created", LOST),
+    (None, "not told", "unknown-created", LOST),
+    (None, MADE, "unknown-running", LOST),
+    (None, RUNS, "unknown-running", LOST),
+    (None, ENDED, "unknown-running", LOST),
+]
+
+
+@pytest.mark.parametrize(("status", "task", "state", "changed"), RECOVERY)
+def test_checkpoint_and_process_say_what_it_was(
+    world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
+) -> None:
+    """The whole table; a file that cannot be read stays as it is."""
+    world.root.mkdir()
+    file = world.root / "status"
+    file.write_bytes(encode(status) if status else b"damaged")
+    world.known = True
+    if isinstance(task, str):
+        world.faults.add("task")
+    else:
+        world.process = task
+
+    after = Container.recovered(world.root, world)
+
+    expected = (status or Status()).model_copy(update=changed)
+    assert (state, expected) == (after.state, after.status())
+    if status is None:
+        assert b"damaged" == file.read_bytes()
+    else:
+        assert expected.model_copy(update={"unknown": False}) == written(after)
+
+
+@pytest.mark.parametrize("status", [CREATED, RUNNING, EXITED])
+@pytest.mark.parametrize("task", [MADE, ENDED])
+def test_a_process_that_cannot_be_dropped_leaves_it_unknown(world: SimulatedWorld, status: Status, task: Task) -> None:
+    world.root.mkdir()
+    (world.root / "status").write_bytes(encode(status))
+    world.known, world.process = True, task
+    world.faults.add("drop")
+
+    assert "CONTAINER_UNKNOWN" == Container.recovered(world.root, world).shows
+
+
+def test_without_containerds_record_the_file_goes(container: Container, world: SimulatedWorld) -> None:
+    container.create()
+    world.known = False
+
+    assert "absent" == Container.recovered(container.root, world).state
+    assert not container.root.exists()
+
+
+def test_a_record_that_containerd_cannot_read_is_passed_over(container: Container, world: SimulatedWorld) -> None:
+    """It may be there another time."""
+    container.create()
+    world.faults.add("look")
+    assert "absent" == Container.recovered(container.root, world).state
+
+    world.mend()
+    assert "created" == Container.recovered(container.root, world).state
+
+
+# -- threads -------------------------------------------------------------------
+
+
+def test_of_many_starts_one_succeeds(container: Container) -> None:
+    container.create()
+    refused: list[str] = []
+
+    def start() -> None:
+        try:
+            container.start()
+        except CallError as error:
+            refused.append(error.code)
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert ["UNKNOWN"] * 7 == refused
+    assert ("running", 101) == (container.state, container.status().pid)
+
+
+# -- the kit -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_it_takes_the_test_of_its_machine() -> None:
+    """All that can be reached is covered, every way of it, and every crash."""
+    tested = run(machine("container-status"), ContainerSystem, examples=3, steps=30)
+
+    assert () == tested.failures
+    assert () == tested.missed
+    assert set() == tested.cover.unarranged | tested.cover.unsupported
+
+
+def test_what_only_a_profile_has_it_has_not() -> None:
+    """And need not have."""
+    text = "create; start; exit; stop=stop-without-record; stop; remove; stop=stop-of-removed"
+    tested = replay(
+        machine("container-status"), lambda: ContainerSystem("containerd-1.6"), steps(text), profile="containerd-1.6"
+    )
+
+    assert () == tested.failures
+
+
+def test_every_fault_is_of_an_outcome() -> None:
+    system = ContainerSystem()
+
+    assert [pair for pair in FAULTS if not system.arrange(*pair)] == []
+    assert not system.arrange("stop", "exploded")
+    system.close()
+
+
+def test_nothing_is_left_on_the_disk() -> None:
+    system = ContainerSystem()
+    home = system.world.root.parent
+    system.do("create")
+    assert home.exists()
+    system.close()
+
+    assert not home.exists()
+
+
+class BelievesTheLast(Container):
+    """An exit that comes later is written over the first."""
+
+    def exited(self, exit: Exit) -> None:  # noqa: A002, D102
+        super().exited(exit)
+        if self.record():
+            self._effects.write(finished_at=exit.at)
+
+
+class GivesItAway(Container):
+    """Its record is not a copy."""
+
+    def record(self) -> Status | None:  # noqa: D102
+        kept = self._effects.kept
+        return kept._status if kept else None  # noqa: SLF001
+
+
+class ForgetsTheEnd(Effects):
+    """It ends, and does not write that down."""
+
+    def _ended(self, exit: Exit) -> None:  # noqa: A002
+        self._storage().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
+
+
+class Scribbles(Effects):
+    """While it starts it writes down what it thinks of it."""
+
+    def _note(self, **fields: bool) -> None:
+        super()._note(**fields)
+        self.write(message="it fails" if fields.get("starting") else "")
+
+
+def broken(kind: type[Container | Effects]) -> ContainerSystem:
+    return ContainerSystem(kind=kind) if issubclass(kind, Container) else ContainerSystem(effects=kind)
+
+
+BROKEN: list[tuple[type[Container | Effects], str]] = [
+    (BelievesTheLast, "create; start; exit; exit"),
+    (ForgetsTheEnd, "create; start; exit; restart=exited"),
+    (GivesItAway, "create"),
+    (Scribbles, "create; start=begins,not-recorded"),
+]
+
+
+@pytest.mark.parametrize(("kind", "test"), BROKEN, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_broken_one_fails(kind: type[Container | Effects], test: str) -> None:
+    """At the last step, where a good one does not."""
+    good = replay(machine("container-status"), ContainerSystem, steps(test))
+    bad = replay(machine("container-status"), lambda: broken(kind), steps(test))
+
+    assert () == good.failures
+    assert [steps(test)] == [failure.steps for failure in bad.failures]
+
+
+def test_a_crash_after_the_process_ran_finds_it_running() -> None:
+    """Of the start's effects the first is the process, the next the file."""
+    system = ContainerSystem()
+    system.do("create")
+    found = []
+    for point in range(20):
+        system.reset()
+        system.do("create")
+        if not system.crash("start", point):
+            break
+        found.append(system.shows())
+
+    assert ["CONTAINER_CREATED", "CONTAINER_RUNNING"] == list(dict.fromkeys(found))
+    system.close()
+
+
+def test_steps_can_be_replayed() -> None:
+    """As people write them."""
+    text = "create; start; restart=unknown; restart=running; stop; remove"
+    tested = replay(machine("container-status"), ContainerSystem, steps(text))
+
+    assert () == tested.failures

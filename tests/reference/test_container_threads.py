@@ -1,0 +1,43 @@
+"""The reference container, used by several threads at once, passes; and is caught without its locks."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance.concurrency import concurrently
+from fsm.library import load
+from fsm.reference.container.container import Container
+from fsm.reference.container.sut import ContainerSystem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.reference.container.effects import Effects
+    from fsm.reference.container.world import World
+
+
+class Unlocked(Container):
+    """Steps are no longer one after the other."""
+
+    def __init__(self, root: Path, world: World, *, effects: type[Effects]) -> None:
+        super().__init__(root, world, effects=effects)
+        self._lock = nullcontext()  # type: ignore[assignment]  # no lock at all is what is tried
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chance", range(2))
+def test_the_reference_passes(chance: int) -> None:
+    assert concurrently(load("container-status"), ContainerSystem, examples=40, chance=chance) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chance", range(3))
+def test_without_its_lock_it_is_caught(chance: int) -> None:
+    """By two calls at once, from two threads."""
+    found = concurrently(load("container-status"), lambda: ContainerSystem(kind=Unlocked), chance=chance)
+
+    assert found is not None
+    assert 2 == len(found.programme.threads)

@@ -1,0 +1,788 @@
+"""The reference CRI service: folders, sockets and tasks that are there or not, what Run returns, and what the kit notices."""
+
+# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from fsm.conformance.lookup import find
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import replay, run
+from fsm.errors import InputError
+from fsm.library import load, load_system
+from fsm.machine.driver import NoWayError
+from fsm.product.flatten import flatten
+from fsm.reference.criservice.components import Component, Queue, Registration, driver, until
+from fsm.reference.criservice.construction import AsWritten as MadeAsWritten
+from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
+from fsm.reference.criservice.construction_sut import ConstructionSystem, Controller
+from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
+from fsm.reference.criservice.faults import Domain, Feed, cancelled
+from fsm.reference.criservice.monitor_sut import MonitorSystem
+from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
+from fsm.reference.criservice.streaming import StreamingServer
+from fsm.reference.criservice.sut import CRIServiceSystem
+from fsm.reference.criservice.syncer import Folders, Syncer
+from fsm.reference.criservice.upstream import AsWritten, AsWrittenSyncer
+from fsm.reference.events.backoff import HandlerError
+from fsm.reference.events.backoff_sut import TurnedClock
+from fsm.reference.events.queue import EventQueue
+from fsm.reference.nri.api import NRI
+from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.messages import Container, Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from fsm.machine import Machine
+
+
+class Place:
+    """A service with two CNI folders and without plugins, in this folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folders = Folders()
+        self.feed = Feed()
+        self.loaded: list[str] = []
+        self.handled: list[str] = []
+        self.blocked = asyncio.Event()
+        self.blocked.set()
+        self.domains = Domains()
+        self.nri = NRI(domains=self.domains)
+        self.has_controller = True
+
+    def makers(self) -> Makers:
+        return Makers(
+            queue=lambda: Queue(EventQueue(lambda _: None)),
+            platform=lambda: (self.root / "a", self.root / "b"),
+            server=StreamingServer,
+            monitor=lambda: EventMonitor(lambda: self.feed, self._handle, TurnedClock()),
+            watch=lambda path: Syncer(self.folders, path, lambda: self.loaded.append(path.name)),
+            registration=lambda: Registration(self.nri, self.domains, Domain()),
+            controller=lambda: Controller() if self.has_controller else None,
+            introspect=lambda: None,
+        )
+
+    def parts(self) -> Parts:
+        construction = Construction(self.makers())
+        construction.make()
+        return construction.parts
+
+    async def _handle(self, event: str) -> None:
+        await self.blocked.wait()
+        self.handled.append(event)
+
+
+def at(root: Path, test: Callable[[Place], Awaitable[None]]) -> None:
+    """*test* is made in a place of its own, in which then nothing is left."""
+
+    async def whole() -> None:
+        place = Place(root)
+        try:
+            await test(place)
+        finally:
+            await cancelled()
+            place.folders.close()
+
+    asyncio.run(whole())
+
+
+async def soon(holds: Callable[[], object]) -> None:
+    """Return when *holds*, which is so in a few turns."""
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come about")
+
+
+async def served(service: CRIService) -> asyncio.Task[None]:
+    """Run of *service*, which is ready."""
+    ready = asyncio.Event()
+    running = asyncio.create_task(service.run(ready.set))
+    await asyncio.wait({running, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    return running
+
+
+# -- the whole -------------------------------------------------------------------
+
+
+def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
+    """Folders are synchronised, streams read and events handled; then nothing of it is left."""
+
+    async def test(place: Place) -> None:
+        service = Construction(place.makers()).make()
+        before = service.is_initialized()
+        running = await served(service)
+
+        place.feed.put("exit")
+        (tmp_path / "b" / "10-net.conf").write_text("{}")
+        with await asyncio.to_thread(urlopen, service.parts.server.grant(lambda: b"output")) as stream:
+            said = stream.read()
+        await soon(lambda: place.loaded and place.handled)
+
+        assert (False, True, b"output", ["exit"]) == (before, service.is_initialized(), said, place.handled)
+        assert {"b"} == set(place.loaded)
+        assert ("started", ("k8s.io",)) == (place.nri.state, place.domains.names())
+        service.close()
+        service.close()
+        await running
+        await soon(lambda: len(asyncio.all_tasks()) == 1)
+        assert (False, "stopped", 0) == (service.is_initialized(), place.nri.state, place.folders.watched)
+        assert service.parts.server.socket is None
+
+    at(tmp_path, test)
+
+
+def test_the_reason_is_returned_with_all_other_errors(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        async def pause(phase: str) -> None:
+            if phase == "shut-down":
+                await soon(lambda: service.parts.syncers[0].state == "failed")
+
+        service = CRIService(place.parts(), pause=pause)
+        running = await served(service)
+        (tmp_path / "a").rmdir()
+        place.feed.put(OSError("no stream"))
+
+        with pytest.raises(RunError, match="no stream") as told:
+            await running
+        assert ("monitor", 2) == (told.value.what, len(told.value.errors))
+        assert "is removed, stop watching" in str(told.value.errors[1])
+
+    at(tmp_path, test)
+
+
+def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+    """Ten seconds are waited, by a clock that is turned; as containerd has it, for ever."""
+
+    async def test(place: Place) -> None:
+        service = CRIService(place.parts(), clock=TurnedClock())
+        running = await served(service)
+        place.blocked.clear()
+        place.feed.put("exit")
+        await soon(lambda: service.parts.monitor.busy)
+        service.close()
+
+        with pytest.raises(RunError, match="still being handled"):
+            await running
+        place.blocked.set()
+        await soon(lambda: service.parts.monitor.state == "ended")
+
+        written = AsWritten(place.parts(), clock=TurnedClock())
+        place.domains._domains.clear()
+        written.parts.registration.nri = NRI(domains=place.domains)
+        running = await served(written)
+        place.blocked.clear()
+        place.feed.put("exit")
+        await soon(lambda: written.parts.monitor.busy)
+        written.close()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not running.done()
+
+    at(tmp_path, test)
+
+
+ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
+
+
+@pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (AsWritten, ALL_BUT_NRI)])
+def test_what_is_left_when_nri_refuses(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
+    """Nothing; as containerd has it, all that Run has started goes on."""
+
+    async def test(place: Place) -> None:
+        place.domains.register(Domain())
+        service = kind(place.parts())
+        with pytest.raises(RunError, match="there is one already") as told:
+            await service.run(lambda: None)
+        assert "registration" == told.value.what
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert left == [type(each).__name__ for each in service.parts if each.left]
+        assert (left == []) == (service.parts.server.socket is None) == (len(asyncio.all_tasks()) == 1)
+
+    at(tmp_path, test)
+
+
+@pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (AsWritten, True)])
+def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
+    """As containerd has it, the monitor waits for ever for somebody who reads why it has ended."""
+
+    async def test(place: Place) -> None:
+        place.domains.register(Domain())
+        service = kind(place.parts())
+        with pytest.raises(RunError):
+            await service.run(lambda: None)
+        place.feed.put(OSError("no stream"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert waits == service.parts.monitor.left
+
+    at(tmp_path, test)
+
+
+@pytest.mark.parametrize(("kind", "readies"), [(CRIService, 0), (AsWritten, 1)])
+def test_it_is_closed_before_it_is_run(tmp_path: Path, kind: type[CRIService], readies: int) -> None:
+    async def test(place: Place) -> None:
+        service = kind(place.parts())
+        ready: list[str] = []
+        service.close()
+        await service.run(lambda: ready.append("ready"))
+        assert (readies, readies > 0) == (len(ready), service.is_initialized())
+
+    at(tmp_path, test)
+
+
+def test_it_runs_once(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        service = CRIService(place.parts())
+        running = await served(service)
+        with pytest.raises(RunError, match="was run before, and is serving"):
+            await service.run(lambda: None)
+        assert service.is_initialized()
+        service.close()
+        await running
+
+    at(tmp_path, test)
+
+
+def test_a_second_run_ends_the_process_of_containerd(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        fatal: list[str] = []
+
+        def ends(error: Exception) -> NoReturn:
+            fatal.append(str(error))
+            exit_process(error)
+
+        service = AsWritten(place.parts(), fatal=ends)
+        running = await served(service)
+        with pytest.raises(SystemExit):
+            service._fatal(OSError("why"))
+        again = service.run(lambda: None)
+        with pytest.raises(SystemExit):
+            again.send(None)
+        assert ["why", "failed to register namespace with NRI: there is one already"] == fatal
+        assert (False, "exited") == (service.is_initialized(), service.position.state)
+        running.cancel()
+
+    at(tmp_path, test)
+
+
+def test_an_exit_before_it_is_registered_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(place: Place) -> None:
+        heard: list[str] = []
+        recovers = asyncio.Event()
+
+        async def recover() -> None:
+            await recovers.wait()
+
+        def notify(pod: Pod, container: Container) -> None:
+            heard.append(f"{pod.id}/{container.id}")
+
+        service = CRIService(place.parts(), recover)
+        monkeypatch.setattr(place.nri, "notify_container_exit", notify)
+        running = asyncio.create_task(service.run(lambda: None))
+        await asyncio.sleep(0)
+        service.exited(Pod(id="p"), Container(id="early", pod_id="p"))
+        assert not heard
+        recovers.set()
+        await soon(service.is_initialized)
+        service.exited(Pod(id="p"), Container(id="late", pod_id="p"))
+        assert ["p/early", "p/late"] == heard
+        service.close()
+        await running
+
+    at(tmp_path, test)
+
+
+# -- its parts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "closed"])
+def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
+    async def test(place: Place) -> None:
+        syncer, other = (Syncer(place.folders, tmp_path / "a", lambda: place.loaded.append("loaded")) for _ in "12")
+        syncer.start()
+        (tmp_path / "a" / "new.conf").touch()
+        await soon(lambda: place.loaded)
+        if way == "renamed":
+            (tmp_path / "a").rename(tmp_path / "b")
+        elif way == "removed":
+            (tmp_path / "a" / "new.conf").unlink()
+            (tmp_path / "a").rmdir()
+        else:
+            syncer.watcher.close()
+        await until(syncer.changed, lambda: syncer.state == "failed")
+        assert ("cni conf dir" in str(syncer.tell()), syncer.left, place.folders.watched) == (True, False, 1)
+        other.stop()
+        other.stop()
+        assert ("closed", 0) == (other.state, place.folders.watched)
+
+    at(tmp_path, test)
+
+
+def test_a_stream_is_read_once(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        del place
+        server = StreamingServer()
+        with pytest.raises(OSError, match="does not listen"):
+            server.grant(lambda: b"")
+        server.start()
+        url = server.grant(lambda: b"hello")
+        with await asyncio.to_thread(urlopen, url) as answer:
+            assert b"hello" == answer.read()
+        with pytest.raises(HTTPError, match="404"):
+            await asyncio.to_thread(urlopen, url)
+        server.stop()
+
+    at(tmp_path, test)
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
+    """Since somebody else does, or no longer: who hangs up before he is answered does it no harm."""
+
+    async def test(place: Place) -> None:
+        del place
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
+            server.start()
+            if server.socket is not None:
+                socket.create_connection(server.socket.getsockname()).close()
+                server.socket.shutdown(socket.SHUT_RDWR)
+            await until(server.changed, lambda: server.state == "failed")
+            await asyncio.sleep(0)
+            assert (True, True, None) == (isinstance(server.tell(), OSError), server.left, server.socket)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not server.left
+
+    at(tmp_path, test)
+
+
+def test_a_registration_that_is_stopped_on_the_way_leaves_no_nri(tmp_path: Path) -> None:
+    class Slow(Registration):
+        async def join(self) -> None:
+            await place_of[0].blocked.wait()
+            await super().join()
+
+    place_of: list[Place] = []
+
+    async def test(place: Place) -> None:
+        place_of.append(place)
+        place.blocked.clear()
+        registration = Slow(place.nri, place.domains, Domain())
+        joining = asyncio.create_task(registration.register())
+        await asyncio.sleep(0)
+        registration.stop()
+        place.blocked.set()
+        await joining
+        assert ("ended", "stopped") == (registration.state, place.nri.state)
+
+    at(tmp_path, test)
+
+
+def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        tries: list[str] = []
+
+        async def handle(event: str) -> None:
+            tries.append(event)
+            if len(tries) == 1:
+                raise HandlerError
+            await place.blocked.wait()
+
+        monitor = EventMonitor(lambda: place.feed, handle, TurnedClock())
+        monitor.subscribe()
+        monitor.start()
+        place.blocked.clear()
+        place.feed.put("exit")
+        await soon(lambda: len(tries) == 2)
+        monitor.stop()
+        assert ("stopping", True) == (monitor.state, monitor.left)
+        place.blocked.set()
+        await soon(lambda: monitor.state == "ended")
+
+    at(tmp_path, test)
+
+
+def test_a_monitor_without_a_subscription_tries_again_what_others_could_not_handle(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock())
+        monitor.start()
+        monitor.backoff.backoff("container", "exit")
+        await soon(lambda: place.handled)
+        monitor.stop()
+        assert ("ended", ["exit"]) == (monitor.state, place.handled)
+
+    at(tmp_path, test)
+
+
+def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        monitor = EventMonitor(lambda: place.feed, place._handle)
+        monitor.subscribe()
+        monitor.start()
+        place.feed.put(StopAsyncIteration())
+        await until(monitor.changed, lambda: monitor.state == "failed")
+        assert isinstance(monitor.tell(), SubscriptionError)
+
+    at(tmp_path, test)
+
+
+# -- its construction --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "left"), [(Construction, (0, 1)), (MadeAsWritten, (1, 2))])
+def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construction], left: tuple[int, int]) -> None:
+    """The second folder cannot be watched: as containerd has it the first is, and the event queue has its task."""
+
+    async def test(place: Place) -> None:
+        (tmp_path / "b").touch()
+        with pytest.raises(ConstructionError, match=r"watch-folder: .*File exists"):
+            kind(place.makers()).make()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert left == (place.folders.watched, len(asyncio.all_tasks()))
+
+    at(tmp_path, test)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(Construction, ConstructionError), (MadeAsWritten, SystemExit)])
+def test_a_controller_that_is_missing(tmp_path: Path, kind: type[Construction], error: type[BaseException]) -> None:
+    async def test(place: Place) -> None:
+        place.has_controller = False
+        with pytest.raises(error):
+            kind(place.makers()).make()
+
+    at(tmp_path, test)
+
+
+# -- the kit -----------------------------------------------------------------------
+
+
+@cache
+def flat(profile: str) -> Machine:
+    """The system as one machine."""
+    whole = load_system("cri-service")
+    return flatten(whole.profiles[profile].system if profile else whole)
+
+
+def test_as_written_it_is_not_as_it_should_be() -> None:
+    """What is legal of the one is a violation of the other, and neither passes for the other."""
+    life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
+
+    assert () == replay(flat(""), CRIServiceSystem, life).failures
+    assert replay(flat("mended"), CRIServiceSystem, life).failures
+    assert replay(flat(""), lambda: CRIServiceSystem("mended"), steps("run; launch=server-not-started; ready")).failures
+
+
+def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are watched by a library that comes with an extra."""
+    for name in [each for each in sys.modules if "criservice" in each]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "asyncinotify", None)
+
+    with pytest.raises(InputError, match="needs asyncinotify"):
+        find("reference", flat(""))
+
+
+# -- bugs --------------------------------------------------------------------------
+
+
+def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
+    """Everything is stopped but what is of this *kind*."""
+    service.flag.take("clears")
+    for each in service.parts:
+        if not isinstance(each, kind):
+            each.stop()
+    return []
+
+
+class ForgetsTheSyncers(CRIService):
+    """They are not stopped."""
+
+    def _stop_all(self) -> list[OSError]:
+        return all_but(Syncer, self)
+
+
+class ForgetsTheServer(CRIService):
+    """It is not stopped."""
+
+    def _stop_all(self) -> list[OSError]:
+        return all_but(StreamingServer, self)
+
+
+class ForgetsNRI(CRIService):
+    """It is not stopped, as in containerd."""
+
+    def _stop_all(self) -> list[OSError]:
+        return all_but(Registration, self)
+
+
+class ForgetsTheQueue(CRIService):
+    """It is not shut down, as in containerd."""
+
+    def _stop_all(self) -> list[OSError]:
+        return all_but(Queue, self)
+
+
+class StopsAtTheFirstError(CRIService):
+    """What comes after a part that cannot be closed goes on."""
+
+    def _stop_all(self) -> list[OSError]:
+        self.flag.take("clears")
+        try:
+            for each in self.parts:
+                each.stop()
+        except OSError as error:
+            return [error]
+        return []
+
+
+class StaysInitialized(CRIService):
+    """Whatever is stopped."""
+
+    def is_initialized(self) -> bool:
+        return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
+
+
+class ReadyTooEarly(CRIService):
+    """It says that it is ready before it takes calls."""
+
+    def _serve(self, ready: Callable[[], None]) -> None:
+        ready()
+        super()._serve(lambda: None)
+
+
+class ReadyWithoutLooking(CRIService):
+    """A part that has ended before is noticed afterwards."""
+
+    def _all_on(self) -> bool:
+        return self.position.state == "launched" or super()._all_on()
+
+
+class LosesTheReason(CRIService):
+    """Whatever has gone wrong, Run returns no error."""
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        try:
+            await super().run(ready)
+        except RunError as error:
+            if error.what not in {"run", "recovery"}:
+                return
+            raise
+
+
+class BlamesTheServer(CRIService):
+    """Of several errors it returns that of the server first."""
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        try:
+            await super().run(ready)
+        except RunError as error:
+            if any("Address already in use" in str(each) for each in error.errors):
+                raise RunError("server", *error.errors) from error
+            raise
+
+
+class WaitsForEver(CRIService):
+    """For an event whose handler hangs."""
+
+    async def _drained(self) -> None:
+        await until(self._changed, lambda: self.parts.monitor.state != "stopping")
+
+
+class RunsAgain(CRIService):
+    """A second Run is one from the beginning."""
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        self.position = type(self)(self.parts).position
+        await super().run(ready)
+
+
+class ClosesOnce(CRIService):
+    """A second Close is an error."""
+
+    def close(self) -> None:
+        if self.parts.queue.state != "on":
+            raise CloseError("closed already")
+        super().close()
+
+
+class ClosesOnlyWhatRuns(CRIService):
+    """A Close before Run has begun is forgotten."""
+
+    def close(self) -> None:
+        if self.position.state != "idle":
+            super().close()
+
+
+class IgnoresTheSyncers(CRIService):
+    """It goes on without them."""
+
+    def _all_on(self) -> bool:
+        return all(each.state == "on" for each in (self.parts.monitor, self.parts.server))
+
+
+class TakesTheEndForNormal(CRIService):
+    """A syncer whose watcher is closed ends without an error, as in containerd."""
+
+    syncer = AsWrittenSyncer
+
+
+class WatchesOn(Syncer):
+    """Nobody looks at what it sees."""
+
+    def shut(self) -> None:
+        """Nothing."""
+
+
+class LeavesWatches(CRIService):
+    """A syncer that was stopped watches on."""
+
+    syncer = WatchesOn
+
+
+BUGS: dict[type[CRIService], str] = {
+    ForgetsTheSyncers: "close",
+    ForgetsTheServer: "close",
+    ForgetsNRI: "close",
+    ForgetsTheQueue: "close",
+    StopsAtTheFirstError: "run; launch=started; close=not-closed: monitor ends",
+    StaysInitialized: "run; recover-fails",
+    ReadyTooEarly: "run; launch=started; ready",
+    ReadyWithoutLooking: "run; launch=server-not-started; ready=ended-before: monitor ends",
+    LosesTheReason: "run; launch=started; nri-fails=done: monitor ends; run-returns",
+    BlamesTheServer: "run; launch=server-not-started; nri-fails=done: monitor ends; run-returns",
+    WaitsForEver: "run; launch=started; nri-fails=done: monitor lingers; run-returns",
+    RunsAgain: "run; run",
+    ClosesOnce: "close; close",
+    ClosesOnlyWhatRuns: "close",
+    IgnoresTheSyncers: "run; launch=started; ready; syncer-ends.1=failed",
+    TakesTheEndForNormal: "run; launch=started; syncer-ends.1=ended",
+    LeavesWatches: "close",
+}
+
+
+@pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
+def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
+    found = run(flat("mended"), lambda: CRIServiceSystem(kind=kind), examples=0, most=1)
+
+    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [BUGS[kind]]
+
+
+class LeaksTheWatchers(Construction):
+    """It stops the event queue only."""
+
+    @property
+    def held(self) -> Iterator[Component]:
+        yield from [each for each in super().held if isinstance(each, Queue)]
+
+
+class LeaksTheQueue(Construction):
+    """It closes the watchers only."""
+
+    @property
+    def held(self) -> Iterator[Component]:
+        yield from self.syncers
+
+
+class KeepsTheFirst(Construction):
+    """Of several watchers it closes the last."""
+
+    @property
+    def held(self) -> Iterator[Component]:
+        yield from [*self.syncers[-1:], *([self.queue] if self.position.state != "begun" else [])]
+
+
+class GoesOnWithoutAController(Construction):
+    """That there is none is not noticed."""
+
+    def missing(self) -> None:
+        self.position.take("set-controller", "done")
+
+
+MISMADE: dict[type[Construction], str] = {
+    LeaksTheWatchers: "start-queue; platform=done; make-server=done; make-monitor; watch-folder=done; watch-folder=failed",
+    LeaksTheQueue: "start-queue; platform=failed",
+    KeepsTheFirst: "start-queue; platform=done; make-server=done; make-monitor; watch-folder=done; watch-folder=done; watch-folder=failed",
+    GoesOnWithoutAController: "start-queue; platform=done; make-server=done; make-monitor; set-controller=missing",
+}
+
+
+@pytest.mark.parametrize("kind", MISMADE, ids=lambda kind: kind.__name__)
+def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
+    """One of them by chance only, since the machine does not tell one folder from two."""
+    found = run(load("service-construction"), lambda: ConstructionSystem(kind=kind), examples=200, most=1)
+
+    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MISMADE[kind]]
+
+
+class NeedsASubscription(EventMonitor):
+    """It panics, as in containerd before."""
+
+    async def work(self) -> None:
+        if self._stream is None:
+            raise SubscriptionError("event channel is nil")
+        await super().work()
+
+
+class StartsAnyway(EventMonitor):
+    """That it was stopped before is forgotten."""
+
+    def start(self) -> None:
+        if self.state == "closed":
+            self.position = driver("service-component").position()
+            self._stopping.clear()
+        super().start()
+
+
+class OutlivesItsStream(EventMonitor):
+    """It goes on without."""
+
+    async def work(self) -> None:
+        try:
+            await super().work()
+        except OSError:
+            await asyncio.Event().wait()
+
+
+MONITORS: dict[type[EventMonitor], str] = {
+    NeedsASubscription: "start",
+    StartsAnyway: "stop; start",
+    OutlivesItsStream: "subscribe; start; stream-ends",
+}
+
+
+@pytest.mark.parametrize("kind", MONITORS, ids=lambda kind: kind.__name__)
+def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMonitor]) -> None:
+    found = run(load("event-monitor"), lambda: MonitorSystem(kind=kind), examples=0, most=1)
+
+    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
+
+
+def test_what_runs_is_not_opened_again(tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        del place
+        server = StreamingServer()
+        server.start()
+        before = server.socket
+        with pytest.raises(NoWayError):
+            server.start()
+        assert before is server.socket
+        server.stop()
+
+    at(tmp_path, test)

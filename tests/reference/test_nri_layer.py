@@ -1,0 +1,733 @@
+"""The reference NRI layer: plugins in order, what they want, domains, configuration, start and stop."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from nri_parts import ONE, POD, TWO, Kept, Told, always
+
+from fsm.reference.nri.api import NRI
+from fsm.reference.nri.config import RELEASES, Config, default_config
+from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
+from fsm.reference.nri.nri_errors import (
+    ConflictError,
+    DuplicateDomainError,
+    EvictionsFailedError,
+    NRIError,
+    NRIStoppedError,
+    PluginFailedError,
+    PluginLostError,
+    ReentrantError,
+    RegistrationError,
+    UnimplementedError,
+    UnknownDomainError,
+    UpdatesFailedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nri_parts import Heard
+
+    from fsm.machine import Outcome
+    from fsm.reference.nri.messages import Pod
+
+CALLS: dict[str, Callable[[NRI], object]] = {
+    "run_pod_sandbox": lambda nri: nri.run_pod_sandbox(POD),
+    "update_pod_sandbox": lambda nri: nri.update_pod_sandbox(POD),
+    "post_update_pod_sandbox": lambda nri: nri.post_update_pod_sandbox(POD),
+    "stop_pod_sandbox": lambda nri: nri.stop_pod_sandbox(POD),
+    "remove_pod_sandbox": lambda nri: nri.remove_pod_sandbox(POD),
+    "create_container": lambda nri: nri.create_container(POD, ONE),
+    "post_create_container": lambda nri: nri.post_create_container(POD, ONE),
+    "start_container": lambda nri: nri.start_container(POD, ONE),
+    "post_start_container": lambda nri: nri.post_start_container(POD, ONE),
+    "update_container": lambda nri: nri.update_container(POD, ONE, {}),
+    "post_update_container": lambda nri: nri.post_update_container(POD, ONE),
+    "stop_container": lambda nri: nri.stop_container(POD, ONE),
+    "remove_container": lambda nri: nri.remove_container(POD, ONE),
+    "notify_container_exit": lambda nri: nri.notify_container_exit(POD, ONE),
+    "update_containers": lambda nri: nri.update_containers([Update(container_id="c1")]),
+    "register": lambda nri: nri.register(Told(index="30")),
+    "disconnect": lambda nri: nri.disconnect(Told()),
+    "block_plugin_sync": lambda nri: nri.block_plugin_sync().unblock(),
+    "start": lambda nri: nri.start(),
+    "stop": lambda nri: nri.stop(),
+}
+
+
+@pytest.fixture
+def layers() -> Iterator[Callable[..., NRI]]:
+    """What makes layers that are started, and stops them at the end."""
+    made: list[NRI] = []
+
+    def make(*plugins: Told, domain: Kept | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
+        made.append(NRI(Config(**config), Domains([domain] if domain else []), plugins))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for nri in made:
+        nri.stop()
+
+
+def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
+    """An answer that is an error."""
+
+    def answer(request: Request) -> Answer:
+        raise NRIError(f"no {request.event}", code=code)
+
+    return answer
+
+
+def hangs_up(request: Request) -> Answer:
+    """No answer at all."""
+    raise PluginLostError(request.event)
+
+
+def asks_of(name: str) -> list[threading.Thread]:
+    """The threads on which plugins of this name are asked, once those that are to end have."""
+    threads = [thread for thread in threading.enumerate() if thread.name.endswith(f"-{name}")]
+    for thread in threads:
+        thread.join(1)
+    return [thread for thread in threads if thread.is_alive()]
+
+
+# -- plugins -----------------------------------------------------------------------
+
+
+def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Callable[..., NRI]) -> None:
+    """In whatever order they have joined."""
+    heard: Heard = []
+    nri = layers(Told(index="20", heard=heard), Told(index="05", heard=heard, events={"StopContainer"}))
+    nri.register(Told(index="10", heard=heard))
+
+    nri.create_container(POD, ONE)
+    nri.stop_container(POD, ONE)
+
+    assert nri.plugins == ("05-told", "10-told", "20-told")
+    assert heard == [
+        ("10", "CreateContainer"),
+        ("20", "CreateContainer"),
+        ("05", "StopContainer"),
+        ("10", "StopContainer"),
+        ("20", "StopContainer"),
+    ]
+
+
+def test_an_error_ends_the_relay_and_has_the_plugins_code(layers: Callable[..., NRI]) -> None:
+    """Those after it are not asked; all are there again the next time."""
+    heard: Heard = []
+    bad = Told(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
+    nri = layers(bad, Told(index="20", heard=heard))
+
+    with pytest.raises(PluginFailedError, match="plugin 10-told: no StartContainer") as caught:
+        nri.start_container(POD, ONE)
+    nri.post_start_container(POD, ONE)
+
+    assert (caught.value.code, caught.value.plugin) == ("RESOURCE_EXHAUSTED", "10-told")
+    assert heard == [("10", "StartContainer"), ("10", "PostStartContainer"), ("20", "PostStartContainer")]
+    assert nri.container_state("c1") == "running"
+
+
+def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
+    """One that has no code is unknown; the plugin stays."""
+
+    def divides(request: Request) -> Answer:
+        return Answer(adjust={request.event: 1 // 0})
+
+    nri = layers(Told(answers={"CreateContainer": divides}))
+
+    with pytest.raises(PluginFailedError) as caught:
+        nri.create_container(POD, ONE)
+
+    assert caught.value.code == "UNKNOWN"
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert nri.plugins == ("10-told",)
+
+
+@pytest.mark.parametrize("lost", ["10", "20"])
+def test_one_that_is_lost_is_passed_over_and_gone(layers: Callable[..., NRI], lost: str) -> None:
+    heard: Heard = []
+    nri = layers(
+        *(
+            Told(index=each, heard=heard, answers={"StopContainer": hangs_up} if each == lost else {})
+            for each in ("10", "20")
+        )
+    )
+    nri.create_container(POD, ONE)
+    heard.clear()
+
+    nri.remove_container(POD, ONE)
+
+    left = "10" if lost == "20" else "20"
+    assert heard == [("10", "StopContainer"), ("20", "StopContainer"), (left, "RemoveContainer")]
+    assert nri.plugins == (f"{left}-told",)
+
+
+def test_one_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
+    """The call succeeds, and what the plugin answers at last is nothing to anybody."""
+    free = threading.Event()
+
+    def waits(_: Request) -> Answer:
+        free.wait()
+        return Answer(adjust={"too": "late"})
+
+    nri = layers(Told(answers={"CreateContainer": waits}), Told(index="20"), plugin_request_timeout=0.05)
+
+    assert nri.create_container(POD, ONE) == {}
+    free.set()
+
+    assert nri.plugins == ("20-told",)
+    assert nri.container_state("c1") == "created"
+
+
+def test_one_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> None:
+    def leaves(_: Request) -> Answer:
+        raise SystemExit
+
+    nri = layers(Told(answers={"CreateContainer": leaves}))
+
+    assert nri.create_container(POD, ONE) == {}
+    assert nri.plugins == ()
+
+
+@pytest.mark.parametrize("error", [fails(), hangs_up])
+@pytest.mark.parametrize("first", [fails(), hangs_up])
+def test_an_error_after_a_loss_is_an_error(
+    layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
+) -> None:
+    """Of a loss nobody is told, of an error the caller is."""
+    nri = layers(Told(answers={"StopContainer": first}), Told(index="20", answers={"RemoveContainer": error}))
+    nri.create_container(POD, ONE)
+
+    if error is hangs_up:
+        nri.remove_container(POD, ONE)
+    else:
+        with pytest.raises(PluginFailedError, match="20-told"):
+            nri.remove_container(POD, ONE)
+
+    assert nri.container_state("c1") == "absent"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "named"),
+    [
+        (Told(name="a b"), "plugin name 'a b'"),
+        (Told(name=""), "plugin name ''"),
+        (Told(index="7"), "plugin index '7'"),
+        (Told(index="1a"), "plugin index '1a'"),
+        (Told(events={"EatContainer"}), "plugin events EatContainer: there are CreateContainer"),
+    ],
+)
+def test_what_cannot_be_registered_is_told_why(layers: Callable[..., NRI], plugin: Told, named: str) -> None:
+    nri = layers()
+
+    with pytest.raises(RegistrationError, match=named) as caught:
+        nri.register(plugin)
+
+    assert caught.value.code == "INVALID_ARGUMENT"
+    assert nri.plugins == ()
+
+
+def test_the_machine_is_told_where_a_plugin_was_lost(
+    layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows from it is the machine's to say, even if it says the same of all."""
+    nri = layers(Told(answers={"StopContainer": hangs_up}))
+    nri.create_container(POD, ONE)
+    taken: list[str] = []
+    take = nri._containers.take  # noqa: SLF001  # to listen
+
+    def listening(entity: str, event: str, outcome: str = "") -> Outcome:
+        taken.append(outcome)
+        return take(entity, event, outcome)
+
+    monkeypatch.setattr(nri._containers, "take", listening)  # noqa: SLF001  # see above
+    nri.remove_container(POD, ONE)
+
+    assert taken == ["lost-at-stop"]
+
+
+# -- joining --------------------------------------------------------------------------
+
+
+def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None:
+    """Once; what it wants is done, and what is listed is remembered."""
+    running = replace(ONE, state=ContainerState.RUNNING)
+    update = Update(container_id="c1", resources={"cpu.shares": 2})
+    domain = Kept(containers=(running,))
+    plugin = Told(wants=lambda: [update])
+    nri = layers(domain=domain)
+
+    nri.register(plugin)
+
+    assert plugin.synchronised == [((POD,), (running,))]
+    assert domain.done == [update]
+    assert (nri.container_state("c1"), nri.pod_state("p1")) == ("running", "absent")
+
+
+@pytest.mark.parametrize(
+    ("listed", "remembered"),
+    [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
+)
+def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
+    """Even if there are no plugins; what is not listed stays as it was."""
+    nri = NRI(domains=Domains([Kept(containers=(replace(ONE, state=listed),))]))
+    nri.create_container(POD, ONE)
+    nri.create_container(POD, TWO)
+
+    nri.start()
+
+    assert (nri.container_state("c1"), nri.container_state("c2")) == (remembered, "created")
+
+
+def test_one_that_fails_when_it_is_told_does_not_join(layers: Callable[..., NRI]) -> None:
+    """States are remembered all the same."""
+
+    def fails_at_it() -> tuple[Update, ...]:
+        raise NRIError("not now", code="UNAVAILABLE")
+
+    nri = layers()
+    with pytest.raises(RegistrationError, match="plugin 10-forgetful could not be synchronised: not now") as caught:
+        nri.register(Told(name="forgetful", wants=fails_at_it))
+
+    assert caught.value.code == "UNAVAILABLE"
+    assert nri.plugins == ()
+    assert asks_of("forgetful") == []
+
+
+def test_a_start_that_fails_can_be_tried_again() -> None:
+    """None of the installed plugins has joined then."""
+    broken = [True]
+
+    def fails_once() -> tuple[Update, ...]:
+        if broken.pop():
+            raise NRIError("not now")
+        return ()
+
+    nri = NRI(plugins=[Told(index="10"), Told(index="20", wants=fails_once)])
+    with pytest.raises(RegistrationError):
+        nri.start()
+    assert not nri.plugins
+    broken.append(False)
+
+    nri.start()
+    assert nri.plugins == ("10-told", "20-told")
+    with pytest.raises(NRIError, match="started already"):
+        nri.start()
+    nri.stop()
+
+
+def test_one_that_hangs_up_is_asked_no_more(layers: Callable[..., NRI]) -> None:
+    heard: Heard = []
+    first, second = Told(index="10", heard=heard), Told(index="20", heard=heard)
+    nri = layers(first, second)
+
+    nri.disconnect(first)
+    nri.disconnect(first)
+    nri.run_pod_sandbox(POD)
+
+    assert heard == [("20", "RunPodSandbox")]
+
+
+def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
+    """Installed plugins are asked all the same."""
+    nri = layers(Told(), disable_connections=True)
+
+    with pytest.raises(RegistrationError, match="connections are disabled"):
+        nri.register(Told(index="20"))
+
+    assert nri.plugins == ("10-told",)
+
+
+# -- what plugins want ------------------------------------------------------------------
+
+
+def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
+    """Later plugins see what earlier ones want."""
+    first = Told(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
+    second = Told(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
+    nri = layers(first, second)
+
+    assert nri.create_container(POD, ONE) == {"env.A": "1", "env.B": "2"}
+    assert [first.requests[0].adjusted, second.requests[0].adjusted] == [{}, {"env.A": "1"}]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
+    """Even if both want the same of it."""
+    wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
+    nri = layers(*(Told(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
+
+    with pytest.raises(ConflictError, match=r"plugins '20-told' and '10-told' both set env\.A of container c1"):
+        nri.create_container(POD, ONE)
+
+    assert nri.container_state("c1") == "created"
+
+
+def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> None:
+    """First the evictions; that one of them fails is nobody's error."""
+    update, eviction = (
+        Update(container_id="c2", resources={"cpu.shares": 2}),
+        Eviction(container_id="c2", reason="room"),
+    )
+    gone = Eviction(container_id="c1")
+    domain = Kept(stubborn=("c1",))
+    answer = Answer(adjust={"env.A": "1"}, updates=(update, Update(container_id="?")), evictions=(gone, eviction))
+    nri = layers(Told(answers={"CreateContainer": lambda _: answer}), domain=domain)
+
+    assert nri.create_container(POD, Container(id="c3")) == {"env.A": "1"}
+    assert domain.done == [eviction, update]
+
+
+def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
+    """What earlier ones wanted is dropped."""
+    domain = Kept()
+    answer = Answer(updates=(Update(container_id="c2"),))
+    nri = layers(
+        Told(answers={"CreateContainer": lambda _: answer}),
+        Told(index="20", answers={"CreateContainer": fails()}),
+        domain=domain,
+    )
+
+    with pytest.raises(PluginFailedError):
+        nri.create_container(POD, ONE)
+
+    assert domain.done == []
+
+
+def test_what_is_being_created_is_adjusted_not_updated(layers: Callable[..., NRI]) -> None:
+    answer = Answer(updates=(Update(container_id="c1", ignore_failure=True),))
+    nri = layers(Told(answers={"CreateContainer": lambda _: answer}))
+
+    with pytest.raises(NRIError, match="asked for an update of c1 during its creation") as caught:
+        nri.create_container(POD, ONE)
+
+    assert caught.value.code == "INVALID_ARGUMENT"
+
+
+def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., NRI]) -> None:
+    """What was asked for holds where no plugin wants anything else."""
+    own = Update(container_id="c1", resources={"cpu.shares": 4})
+    other = Update(container_id="c2", resources={"cpu.shares": 1})
+    domain = Kept()
+    nri = layers(Told(answers={"UpdateContainer": lambda _: Answer(updates=(own, other))}), domain=domain)
+
+    resources = nri.update_container(POD, ONE, {"cpu.shares": 2, "memory.limit": 8})
+
+    assert resources == {"cpu.shares": 4, "memory.limit": 8}
+    assert domain.done == [other]
+
+
+def test_an_update_that_no_plugin_touches_is_the_callers(layers: Callable[..., NRI]) -> None:
+    nri = layers(Told())
+
+    assert nri.update_container(POD, ONE, {"cpu.shares": 2}) is None
+
+
+def test_updates_that_may_fail_claim_nothing(layers: Callable[..., NRI]) -> None:
+    """A third plugin does not suffer from what a second was refused."""
+    updates = {
+        "10": Update(container_id="c2", resources={"cpu.shares": 1}),
+        "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
+        "30": Update(container_id="c2", resources={"memory.limit": 3}, ignore_failure=True),
+    }
+    domain = Kept()
+    nri = layers(
+        *(
+            Told(index=index, answers={"StopContainer": always(Answer(updates=(each,)))})
+            for index, each in updates.items()
+        ),
+        domain=domain,
+    )
+    nri.create_container(POD, ONE)
+
+    nri.stop_container(POD, ONE)
+
+    assert domain.done == [Update(container_id="c2", resources={"cpu.shares": 1, "memory.limit": 3})]
+
+
+def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., NRI]) -> None:
+    answer = Answer(
+        adjust={"env.A": "1"}, updates=(Update(container_id="c2"),), evictions=(Eviction(container_id="c2"),)
+    )
+    domain = Kept()
+    nri = layers(Told(answers={"PostStartContainer": lambda _: answer}), domain=domain)
+
+    nri.post_start_container(POD, ONE)
+
+    assert domain.done == []
+
+
+def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]) -> None:
+    """Before the removal itself is relayed."""
+    order: list[object] = []
+    domain = Kept(done=order)
+
+    def removes(_: Request) -> Answer:
+        order.append("removed")
+        return Answer()
+
+    update = Update(container_id="c2", resources={"cpu.shares": 1})
+    nri = layers(
+        Told(
+            answers={
+                "StopContainer": lambda _: Answer(updates=(update,)),
+                "RemoveContainer": removes,
+            }
+        ),
+        domain=domain,
+    )
+    nri.create_container(POD, ONE)
+
+    nri.remove_container(POD, ONE)
+
+    assert order == [update, "removed"]
+
+
+def test_a_plugin_asks_for_updates(layers: Callable[..., NRI]) -> None:
+    """All that can be done is done, and it is told of all that cannot."""
+    updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
+    domain = Kept(stubborn=("c1",))
+    nri = layers(domain=domain)
+
+    with pytest.raises(UpdatesFailedError, match="update of some containers failed: c1") as caught:
+        nri.update_containers(updates)
+
+    assert caught.value.failed == (updates[0],)
+    assert domain.done == [updates[2]]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whoever_is_asked_cannot_ask(layers: Callable[..., NRI], call: str) -> None:
+    """It would wait for itself: there is an error at once instead."""
+    told: list[Exception] = []
+    answering: list[NRI] = []
+
+    def asks(_: Request) -> Answer:
+        try:
+            CALLS[call](answering[0])
+        except NRIError as error:
+            told.append(error)
+        return Answer()
+
+    nri = layers(Told(answers={"CreateContainer": asks}), plugin_request_timeout=1)
+    answering.append(nri)
+    nri.create_container(POD, ONE)
+
+    assert [type(error) for error in told] == [ReentrantError]
+    assert nri.plugins == ("10-told",)
+
+
+def test_a_domain_cannot_ask_either() -> None:
+    class Asking(Kept):
+        def list_containers(self) -> tuple[Container, ...]:
+            nri.run_pod_sandbox(POD)
+            return ()
+
+    nri = NRI(domains=Domains([Asking()]))
+    told: list[Exception] = []
+
+    def starts() -> None:
+        try:
+            nri.start()
+        except ReentrantError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=starts, daemon=True)
+    thread.start()
+    thread.join(10)  # if it waited for itself it would for ever
+
+    assert len(told) == 1
+
+
+# -- domains -------------------------------------------------------------------------------
+
+
+def test_domains_are_known_by_name() -> None:
+    domains = Domains([Kept(name="a"), Kept(name="b")])
+
+    assert domains.names() == ("a", "b")
+    assert domains.domain("b").name == "b"
+    with pytest.raises(UnknownDomainError, match="no domain is called 'c'; there are a, b") as unknown:
+        domains.domain("c")
+    with pytest.raises(DuplicateDomainError, match="failed to register namespace 'a'") as duplicate:
+        domains.register(Kept(name="a"))
+    assert (unknown.value.code, duplicate.value.code) == ("NOT_FOUND", "ALREADY_EXISTS")
+
+
+def test_each_domain_changes_its_own() -> None:
+    one, two = Kept(name="a", containers=(ONE,)), Kept(name="b", containers=(TWO,))
+    domains = Domains([one, two])
+
+    domains.update_containers([Update(container_id="c2"), Update(container_id="c1")])
+    domains.evict_containers([Eviction(container_id="c2")])
+
+    assert one.done == [Update(container_id="c1")]
+    assert two.done == [Update(container_id="c2"), Eviction(container_id="c2")]
+    assert domains.containers() == (ONE, TWO)
+    assert domains.pods() == (POD, POD)
+
+
+def test_failures_are_collected_unless_they_may_be() -> None:
+    """All others are done, before and after."""
+    domain = Kept(stubborn=("c1",))
+    domains = Domains([domain])
+    silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
+    evictions = [Eviction(container_id="c1"), Eviction(container_id="c2")]
+
+    domains.update_containers([silent])
+    with pytest.raises(UpdatesFailedError) as updates:
+        domains.update_containers([silent, loud, Update(container_id="c2")])
+    with pytest.raises(EvictionsFailedError, match="eviction of some containers failed: c1") as evicted:
+        domains.evict_containers(evictions)
+
+    assert updates.value.failed == (loud,)
+    assert evicted.value.failed == (evictions[0],)
+    assert domain.done == [Update(container_id="c2"), evictions[1]]
+
+
+# -- configuration ----------------------------------------------------------------------------
+
+
+def test_what_holds_where_nothing_is_configured() -> None:
+    assert default_config() == Config(
+        disable=False,
+        socket_path="/var/run/nri/nri.sock",
+        plugin_path="/opt/nri/plugins",
+        plugin_config_path="/etc/nri/conf.d",
+        plugin_registration_timeout=5,
+        plugin_request_timeout=2,
+        disable_connections=False,
+    )
+    assert default_config("containerd-1.7").disable
+    with pytest.raises(ValueError, match=r"no release is called 'containerd-0\.2'; there are containerd-2\.1"):
+        default_config("containerd-0.2")
+
+
+def test_times() -> None:
+    """Zero is the default; what is below zero is refused, and one layer's are not another's."""
+    config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
+
+    assert (config.registration_timeout, config.request_timeout) == (5, 2)
+    assert Config(plugin_request_timeout=1).request_timeout == 1
+    assert config.request_timeout == 2
+    with pytest.raises(ValueError, match="plugin_request_timeout is -1"):
+        Config(plugin_request_timeout=-1)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_nothing_happens_if_it_is_disabled(call: str) -> None:
+    """Any number of times, and also after the stop."""
+    plugin, domain = Told(), Kept()
+    nri = NRI(Config(disable=True), Domains([domain]), [plugin])
+    nri.start()
+
+    for _ in range(2):
+        assert CALLS[call](nri) is None
+
+    assert not nri.is_enabled()
+    assert (nri.plugins, plugin.heard, plugin.synchronised, domain.done) == ((), [], [], [])
+    assert (nri.container_state("c1"), nri.pod_state("p1")) == ("absent", "absent")
+
+
+def test_an_old_release() -> None:
+    """1.7.2 knows no updates of pods and no blocks, and restores nothing when it starts."""
+    plugin = Told()
+    domain = Kept(containers=(replace(ONE, state=ContainerState.RUNNING),))
+    nri = NRI(Config(release=RELEASES["containerd-1.7"]), Domains([domain]), [plugin])
+    nri.start()
+
+    for call in ("update_pod_sandbox", "post_update_pod_sandbox", "block_plugin_sync"):
+        with pytest.raises(UnimplementedError) as caught:
+            CALLS[call](nri)
+        assert caught.value.code == "UNIMPLEMENTED"
+
+    assert (plugin.heard, plugin.synchronised, nri.container_state("c1")) == ([], [], "absent")
+    nri.stop()
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("state", ["absent", "running"])
+def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
+    """Whatever is remembered.
+
+    containerd forgets the one that it relays to: a call of something that
+    is to be relayed crashes, a second stop does, and what is ignored replies ok.
+    """
+    plugin = Told()
+    nri = NRI(plugins=[plugin])
+    nri.start()
+    if state == "running":
+        nri.start_container(POD, ONE)
+        nri.run_pod_sandbox(POD)
+    plugin.heard.clear()
+    nri.stop()
+
+    with pytest.raises(NRIStoppedError) as caught:
+        CALLS[call](nri)
+
+    assert caught.value.code == "UNAVAILABLE"
+    assert (nri.container_state("c1"), plugin.heard) == (state, [])
+
+
+def test_the_stop_ends_the_plugins_threads() -> None:
+    nri = NRI(plugins=[Told(name="short-lived")])
+    nri.start()
+    nri.run_pod_sandbox(POD)
+    (thread,) = (each for each in threading.enumerate() if each.name == "plugin 10-short-lived")
+    assert thread.is_alive()
+
+    nri.stop()
+
+    assert nri.plugins == ()
+    assert asks_of("short-lived") == []
+
+
+def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
+    """It has waited for its turn, and then it is too late."""
+    plugin = Told()
+    nri = NRI(plugins=[plugin])
+    nri.start()
+
+    class Overtaken:
+        def __enter__(self) -> None:
+            nri._life.move("stop", "stopped")  # noqa: SLF001  # others come first
+
+        def __exit__(self, *_: object) -> None: ...
+
+    nri._life.lock = Overtaken()  # type: ignore[assignment]  # noqa: SLF001  # others come first
+    with pytest.raises(NRIStoppedError):
+        nri.run_pod_sandbox(POD)
+
+    assert (plugin.heard, nri.pod_state("p1")) == ([], "absent")
+    nri._plugins.close()  # noqa: SLF001  # what the stop would have done
+
+
+def test_an_exit_that_the_stop_overtakes_is_nobodys_error() -> None:
+    """Its thread ends in peace, where containerd's ends the process."""
+    free = threading.Event()
+
+    class Late(NRI):
+        def _exited(self, pod: Pod, container: Container) -> None:
+            free.wait()
+            super()._exited(pod, container)
+
+    nri = Late(plugins=[Told()])
+    nri.start()
+    nri.start_container(POD, ONE)
+    nri.notify_container_exit(POD, ONE)
+    nri.stop()
+    free.set()
+
+    nri.wait_for_exits()
+
+    assert nri.container_state("c1") == "running"

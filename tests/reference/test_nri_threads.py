@@ -1,0 +1,431 @@
+"""The reference NRI layer among threads: plugins that join, calls at once, and exits in no order."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from nri_parts import ONE, POD, Kept, Told
+
+from fsm.library import load
+from fsm.machine.driver import Driver
+from fsm.reference.nri.api import NRI
+from fsm.reference.nri.config import Config
+from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.messages import Answer, Container, Request
+from fsm.reference.nri.nri_errors import BlockedError, NRIStoppedError
+from fsm.reference.nri.plugin_sut import StillClock
+from fsm.reference.nri.syncing import CALL, PLUGIN, AsWritten, PluginSyncBlock, SyncLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nri_parts import Heard
+
+    from fsm.reference.nri.messages import Pod, Update
+
+LONG = 10.0
+"""Seconds for what must happen; it is never waited for where it does."""
+
+SHORT = 0.1
+"""Seconds for what must not happen."""
+
+
+def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
+    """All of *calls*, begun."""
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
+    """Whether all of *threads* end in time."""
+    for thread in threads:
+        thread.join(seconds)
+    return not any(thread.is_alive() for thread in threads)
+
+
+# -- plugins that join ---------------------------------------------------------------
+
+
+def test_nobody_joins_while_that_is_blocked() -> None:
+    """A registration gives up in the end, and can be repeated; the plugin was told nothing."""
+    plugin = Told()
+    nri = NRI(Config(plugin_registration_timeout=SHORT))
+    nri.start()
+
+    with nri.block_plugin_sync(), pytest.raises(BlockedError, match=r"was blocked for 0\.1 seconds") as caught:
+        nri.register(plugin)
+    assert (nri.plugins, plugin.synchronised, caught.value.code) == ((), [], "DEADLINE_EXCEEDED")
+
+    nri.register(plugin)
+    assert nri.plugins == ("10-told",)
+    nri.stop()
+
+
+class Careless(SyncLock):
+    """Keeps nobody from joining."""
+
+    def block(self) -> PluginSyncBlock:
+        """Nothing is blocked."""
+        return PluginSyncBlock()
+
+
+@pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (Careless, False)])
+def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> None:
+    """And a lock that does not is noticed."""
+    locks = lock()
+    joined = []
+
+    with locks.block():
+        try:
+            with locks.joining(timeout=SHORT):
+                joined.append("joined")
+        except BlockedError:
+            pass
+
+    assert joined == ([] if blocked else ["joined"])
+
+
+def test_one_joins_at_a_time() -> None:
+    """Each is told of what there is when it joins, and not of what there was."""
+    lock = SyncLock()
+
+    with lock.joining(timeout=LONG), pytest.raises(BlockedError), lock.joining(timeout=SHORT):
+        pass
+
+
+class Watched(SyncLock):
+    """Says that somebody waits; whoever comes next finds that it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = threading.Event()
+        wait_for = self._changed.wait_for
+
+        def watched(predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+            if not predicate():
+                self.waits.set()
+            return wait_for(predicate, timeout)
+
+        self._changed.wait_for = watched  # type: ignore[method-assign,assignment]  # to be told
+
+
+class Positions:
+    """Where those at a lock stand in their machines; whoever comes next finds that somebody waits."""
+
+    def __init__(self, kind: type[SyncLock]) -> None:
+        self.clock = StillClock()
+        self.lock = kind(self.clock, self._told)
+        self.stand = {CALL: Driver(load("sync-reader")).position(), PLUGIN: Driver(load("sync-writer")).position()}
+        self.waits = {CALL: threading.Event(), PLUGIN: threading.Event()}
+
+    def _told(self, who: str, what: str) -> None:
+        self.stand[who].take(what)
+        if what == "waits":
+            self.waits[who].set()
+
+    @property
+    def states(self) -> tuple[str, str]:
+        """Of the call, and of the plugin."""
+        return self.stand[CALL].state, self.stand[PLUGIN].state
+
+
+def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
+    """A call that blocks, and, when a plugin waits, once more; the plugin that joins."""
+
+    def calls() -> None:
+        with at.lock.block():
+            joining.start()
+            assert at.waits[PLUGIN].wait(LONG)
+            with at.lock.block():
+                done.append("inside-twice")
+        done.append("outside")
+
+    def joins() -> None:
+        try:
+            with at.lock.joining(timeout=5):
+                done.append("joined")
+        except BlockedError:
+            done.append("gave up")
+
+    joining = threading.Thread(target=joins, daemon=True)
+    [calling] = in_threads(calls)
+    assert at.waits[PLUGIN].wait(LONG)
+    return [calling, joining]
+
+
+def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
+    """Though a plugin came in between: all come to their end, and no time goes by."""
+    at = Positions(SyncLock)
+    done: list[str] = []
+
+    assert ended(blocks_twice(at, done))
+
+    assert done.index("inside-twice") < min(done.index("outside"), done.index("joined"))
+    assert (sorted(done), at.states) == (["inside-twice", "joined", "outside"], ("outside", "outside"))
+
+
+def test_containerds_lock_hangs_where_a_plugin_comes_in_between() -> None:
+    """The call waits for the plugin, the plugin for the call, and nobody else is there: only the plugin's time ends it."""
+    at = Positions(AsWritten)
+    done: list[str] = []
+    threads = blocks_twice(at, done)
+    assert at.waits[CALL].wait(LONG)
+
+    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # where the system plugin-sync goes no further
+
+    at.clock.turn(5)
+    assert ended(threads)
+    assert sorted(done) == ["gave up", "inside-twice", "outside"]
+
+
+def test_a_pod_is_removed_with_its_containers_while_a_plugin_comes() -> None:
+    """The case of the nested blocks, as a runtime has it: the plugin joins after all of it."""
+    nri = NRI()
+    nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to be told that the plugin waits
+    plugin = Told()
+    nri.start()
+    nri.run_pod_sandbox(POD)
+    nri.create_container(POD, ONE)
+
+    with nri.block_plugin_sync():
+        nri.stop_pod_sandbox(POD)
+        joining = in_threads(lambda: nri.register(plugin))
+        assert nri._sync.waits.wait(LONG)  # noqa: SLF001  # see above
+        with nri.block_plugin_sync():
+            nri.remove_container(POD, ONE)
+        nri.remove_pod_sandbox(POD)
+        assert plugin.synchronised == []
+
+    assert ended(joining)
+    assert (len(plugin.synchronised), plugin.heard) == (1, [])
+    nri.stop()
+
+
+def test_who_blocks_waits_for_the_plugin_that_is_at_it() -> None:
+    """What comes with the block finds the plugin there."""
+    entered, free = threading.Event(), threading.Event()
+
+    def slowly() -> Sequence[Update]:
+        entered.set()
+        free.wait()
+        return ()
+
+    nri = NRI()
+    nri.start()
+    found: list[tuple[str, ...]] = []
+
+    def blocks() -> None:
+        with nri.block_plugin_sync():
+            found.append(nri.plugins)
+
+    joining = in_threads(lambda: nri.register(Told(wants=slowly)))
+    assert entered.wait(LONG)
+    blocking = in_threads(blocks)
+    assert not ended(blocking, SHORT)
+    free.set()
+
+    assert ended(joining + blocking)
+    assert found == [("10-told",)]
+    nri.stop()
+
+
+def test_a_block_outlives_the_stop() -> None:
+    """Whoever holds it can give it back; whoever waits to join is told that all is over."""
+    nri = NRI()
+    nri.start()
+    errors: list[Exception] = []
+
+    def joins() -> None:
+        try:
+            nri.register(Told())
+        except NRIStoppedError as error:
+            errors.append(error)
+
+    block = nri.block_plugin_sync()
+    joining = in_threads(joins)
+    nri.stop()
+    block.unblock()
+    block.unblock()
+
+    assert ended(joining)
+    assert len(errors) == 1
+
+
+# -- calls at once ----------------------------------------------------------------------
+
+
+class Unlocked(NRI):
+    """Has no lock."""
+
+    @contextmanager
+    def _entered(self, event: str) -> Iterator[bool]:
+        del event
+        yield True
+
+
+@pytest.mark.parametrize("kind", [NRI, Unlocked])
+def test_calls_do_not_overlap(kind: type[NRI]) -> None:
+    """The second call is relayed to nobody before the first was relayed to all; without a lock it is."""
+    order: Heard = []
+    inside, overlaps = threading.Event(), threading.Event()
+
+    def first(request: Request) -> Answer:
+        order.append(("10", request.pod.id))
+        if inside.is_set():
+            overlaps.set()
+        return Answer()
+
+    def second(request: Request) -> Answer:
+        inside.set()
+        overlaps.wait(SHORT if kind is NRI else LONG)
+        order.append(("20", request.pod.id))
+        return Answer()
+
+    nri = kind(plugins=[Told(answers={"RunPodSandbox": first}), Told(index="20", answers={"RunPodSandbox": second})])
+    nri.start()
+
+    calls = in_threads(lambda: nri.run_pod_sandbox(POD))
+    assert inside.wait(LONG)
+    calls += in_threads(lambda: nri.stop_pod_sandbox(POD), lambda: nri.run_pod_sandbox(POD))
+    assert ended(calls)
+
+    assert [index for index, _ in order] == (["10", "20"] * 2 if kind is NRI else ["10", "10", "20", "20"])
+    nri.stop()
+
+
+def test_many_threads_at_one_container() -> None:
+    """Of all that stop it, one is relayed; of all that remove it, one."""
+    heard: Heard = []
+    nri = NRI(plugins=[Told(heard=heard), Told(index="20", heard=heard)])
+    nri.start()
+    for _ in range(20):
+        nri.create_container(POD, ONE)
+        heard.clear()
+
+        assert ended(
+            in_threads(*[lambda: nri.stop_container(POD, ONE)] * 4, *[lambda: nri.remove_container(POD, ONE)] * 4)
+        )
+
+        assert heard == [(index, event) for event in ("StopContainer", "RemoveContainer") for index in ("10", "20")]
+    nri.stop()
+
+
+def test_many_threads_at_many_entities() -> None:
+    """None takes another's place: each has its own life, in order."""
+    heard: list[Request] = []
+    plugin = Told(requests=heard)
+    nri = NRI(domains=Domains([Kept()]), plugins=[plugin])
+    nri.start()
+
+    def lives(name: str) -> None:
+        container = Container(id=name, pod_id=POD.id)
+        nri.create_container(POD, container)
+        nri.start_container(POD, container)
+        nri.notify_container_exit(POD, container)
+        nri.wait_for_exits()
+        nri.remove_container(POD, container)
+
+    names = [f"c{number}" for number in range(8)]
+    assert ended(in_threads(*[lambda name=name: lives(name) for name in names]))
+
+    for name in names:
+        own = [request.event for request in heard if request.container and request.container.id == name]
+        assert own == ["CreateContainer", "StartContainer", "StopContainer", "RemoveContainer"]
+        assert nri.container_state(name) == "absent"
+    nri.stop()
+
+
+# -- exits ------------------------------------------------------------------------------------
+
+
+class Late(NRI):
+    """Relays no exit before it is let."""
+
+    def __init__(self, plugin: Told) -> None:
+        super().__init__(plugins=[plugin])
+        self.free = threading.Event()
+
+    def _exited(self, pod: Pod, container: Container) -> None:
+        self.free.wait()
+        super()._exited(pod, container)
+
+
+class AfterDeath(Late):
+    """Relays exits of what is not there."""
+
+    def _exited(self, pod: Pod, container: Container) -> None:
+        self.free.wait()
+        with self._entered("notify-exit"):
+            self._relayed(Request(event="StopContainer", pod=pod, container=container))
+
+
+def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
+    """What a plugin hears of a container that exits and is removed."""
+    plugin = Told()
+    nri = kind(plugin)
+    nri.start()
+    nri.start_container(POD, ONE)
+    nri.notify_container_exit(POD, ONE)
+    if removed_first:
+        nri.remove_container(POD, ONE)
+    nri.free.set()
+    nri.wait_for_exits()
+    nri.remove_container(POD, ONE)
+    nri.stop()
+    return [event for _, event in plugin.heard]
+
+
+@pytest.mark.parametrize("removed_first", [True, False])
+def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
+    """Whichever is first, the stop is told once, and the removal is the last that is heard."""
+    assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
+
+
+def test_an_exit_after_the_removal_that_is_relayed_is_noticed() -> None:
+    heard = heard_of(AfterDeath, removed_first=True)
+
+    assert heard == ["StartContainer", "StopContainer", "RemoveContainer", "StopContainer"]
+
+
+def test_exits_race_removals() -> None:
+    """In whatever order they come."""
+    heard: Heard = []
+    nri = NRI(plugins=[Told(heard=heard)])
+    nri.start()
+    for _ in range(50):
+        nri.start_container(POD, ONE)
+        heard.clear()
+
+        nri.notify_container_exit(POD, ONE)
+        nri.remove_container(POD, ONE)
+        nri.wait_for_exits()
+
+        assert heard == [("10", "StopContainer"), ("10", "RemoveContainer")]
+    assert not nri._exits  # noqa: SLF001  # none is held for ever
+    nri.stop()
+
+
+def test_an_exit_keeps_nobody_waiting_and_drops_errors() -> None:
+    """It returns before it is relayed."""
+    free = threading.Event()
+
+    def waits(_: Request) -> Answer:
+        free.wait()
+        raise OSError("never mind")
+
+    plugin = Told(answers={"StopContainer": waits})
+    nri = NRI(plugins=[plugin])
+    nri.start()
+    nri.start_container(POD, ONE)
+
+    nri.notify_container_exit(POD, ONE)
+    free.set()
+    nri.wait_for_exits()
+
+    assert (nri.container_state("c1"), nri.plugins) == ("stopped", ("10-told",))
+    nri.stop()

@@ -1,0 +1,621 @@
+"""The reference pods: what they hold and give back, what a restart finds, what containerd does otherwise, and what the kit notices."""
+
+# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import replace
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import replay, run
+from fsm.library import load
+from fsm.reference.container.container import CallError, Container
+from fsm.reference.container.sut import SimulatedWorld
+from fsm.reference.container.world import Exit
+from fsm.reference.pods.containers import Inside
+from fsm.reference.pods.network import Leases
+from fsm.reference.pods.pod import Pod, Status
+from fsm.reference.pods.service import Pods
+from fsm.reference.pods.stages import Stage
+from fsm.reference.pods.sut import NAME, PodsSystem
+from fsm.reference.pods.upstream import AsWritten
+from fsm.reference.sandbox.controller import Controller
+from fsm.reference.sandbox.processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from fsm.reference.pods.metadata import Metadata
+    from fsm.reference.pods.stages import BackwardsError
+
+
+class Shim(AsWritten):
+    """As containerd has it with sandboxers that are shims."""
+
+    shim = True
+
+
+@pytest.fixture
+def made() -> Iterator[Callable[[type[Pods]], PodsSystem]]:
+    """Makes systems of a kind, of which nothing is left."""
+    systems: list[PodsSystem] = []
+
+    def make(kind: type[Pods]) -> PodsSystem:
+        systems.append(PodsSystem(kind=kind))
+        return systems[-1]
+
+    yield make
+    for each in systems:
+        each.close()
+
+
+def refuses(*_: object) -> None:
+    """A disk that does nothing."""
+    message = "read-only file system"
+    raise OSError(message)
+
+
+async def unknown(name: str) -> Exit:
+    """A controller that knows nobody."""
+    event = "wait"
+    raise CallError(event, "NOT_FOUND", name)
+
+
+# -- what it holds ---------------------------------------------------------------
+
+
+def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
+    """Which its removal gives back, and its stop all but the file."""
+
+    async def life() -> None:
+        async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
+            pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
+            pod = await pods.run("web", {"cpu_shares": 512})
+            status = pods.status(pod)
+            os.kill(status.pid, 0)
+            assert ("SANDBOX_READY", ("10.88.0.1",), {"cpu_shares": 512}) == (
+                status.state,
+                status.addresses,
+                status.limits,
+            )
+            assert ["10.88.0.1"] == [each.name for each in (tmp_path / "network").iterdir()]
+            assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
+
+            await pods.stop(pod)
+            with pytest.raises(ProcessLookupError):
+                os.kill(status.pid, 0)
+            stopped = pods.status(pod)
+            assert ("SANDBOX_NOTREADY", 0, ()) == (stopped.state, stopped.pid, stopped.addresses)
+            assert 137 == (stopped.exit and stopped.exit.code)
+            assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
+
+            await pods.remove(pod)
+            assert [] == [each for folder in ("network", "pods") for each in (tmp_path / folder).iterdir()]
+            with pytest.raises(CallError, match="NOT_FOUND"):
+                pods.status(pod)
+            await pods.close()
+
+    asyncio.run(life())
+
+
+def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSystem]) -> None:
+    """Whoever says so first is believed."""
+    system = made(Pods)
+    system.do("run")
+    pod = system._pod
+    system.do("exit")
+    first = pod.exit
+    system.pods.exited(pod, Exit(9, 9))
+    assert (143, first) == (first and first.code, system.pods.status(pod.id).exit)
+
+
+def test_an_exit_that_cannot_be_written_down(
+    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Has not happened yet, and is told again after a second."""
+    system = made(Pods)
+    system.do("run")
+    with monkeypatch.context() as broken:
+        broken.setattr(system.pods.metadata, "save", refuses)
+        system.do("exit")
+    assert ("SANDBOX_READY", 1.0) == (system.shows(), system.pods.monitor.waits(system._last))
+
+    async def later() -> None:
+        system.clock.time += 1
+        await system.pods.monitor.tick()
+
+    system.awaited(later())
+    exit_ = system.pods.status(system._last).exit
+    assert ("SANDBOX_NOTREADY", 143) == (system.shows(), exit_ and exit_.code)
+
+
+def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSystem]) -> None:
+    system = made(Pods)
+    system.do("run")
+    with pytest.raises(CallError, match="there is a pod of the name"):
+        system.awaited(system.pods.run(NAME))
+    system.awaited(system.pods.run("another"))
+    assert ["SANDBOX_READY"] * 2 == list(system.pods.list().values())
+
+
+def test_there_are_no_more_addresses(tmp_path: Path) -> None:
+    """And a pod that gets none holds nothing."""
+
+    async def life() -> None:
+        async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
+            network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
+            pods = Pods(tmp_path / "pods", controller, network)
+            first = [await pods.run("a"), await pods.run("b")]
+            with pytest.raises(CallError, match="no address is free"):
+                await pods.run("c")
+            assert sorted(first) == sorted(each.name for each in (tmp_path / "pods").iterdir())
+            await pods.remove(first[0])
+            third = await pods.run("c")
+            assert ("10.0.0.1",) == pods.status(third).addresses
+            for each in pods.list():
+                await pods.remove(each)
+            await pods.close()
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize("cannot", ["", "kill"])
+def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSystem], tmp_path: Path, cannot: str) -> None:
+    """They are stopped before its process, and removed before it; one that cannot be stopped keeps it as it is."""
+    system = made(Pods)
+    worlds: list[SimulatedWorld] = []
+
+    def make(pod: str) -> Container:
+        root = tmp_path / f"{pod}-{len(worlds)}"
+        worlds.append(SimulatedWorld(root))
+        return Container(root, worlds[-1])
+
+    inside = Inside(make)
+    system.pods.containers = inside
+    system.do("run")
+    for _ in range(2):
+        system.do("create-container")
+    created, running = inside.of[system._last]
+    running.start()
+    worlds[1].faults |= {cannot}
+
+    told = system.do("stop")
+    assert (("UNKNOWN", "SANDBOX_READY") if cannot else ("ok", "SANDBOX_NOTREADY")) == (told, system.shows())
+    assert ["created", "running" if cannot else "exited"] == [created.state, running.state]
+    worlds[1].faults.clear()
+    assert "ok" == system.do("remove")
+    assert (["absent"] * 2, []) == ([created.state, running.state], inside.of[system._last])
+
+
+# -- restart -----------------------------------------------------------------------
+
+
+def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSystem]) -> None:
+    """It runs on, is seen to end, and its name is not given to another."""
+    system = made(Pods)
+    system.do("run")
+    before = system.pods.status(system._last)
+    system.do("restart")
+    assert before == replace(system.pods.status(system._last), created_at=before.created_at)
+    assert "UNKNOWN" == system.do("run")
+    system.do("exit")
+    assert "SANDBOX_NOTREADY" == system.shows()
+
+
+def test_an_exit_outlives_a_restart(made: Callable[[type[Pods]], PodsSystem]) -> None:
+    """Code and time are written down, and what was removed stays so."""
+    system = made(Pods)
+    for event in ("run", "exit"):
+        system.do(event)
+    ended = system.pods.status(system._last).exit
+    system.do("restart")
+    assert ended == system.pods.status(system._last).exit
+    system.do("remove")
+    system.do("restart")
+    assert {} == system.pods.list()
+
+
+@pytest.mark.parametrize("cannot", ["", "clear"])
+def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSystem], cannot: str) -> None:
+    """Is undone by a restart; what cannot be is there to be removed."""
+    system = made(Pods)
+    assert system.crash("run", 11)
+    assert (False, "absent") == (bool(system._wrong()), system.shows())
+
+    system.crash("run", 0)
+    with suppress(CallError):
+        system.faults.now |= {"run", "undo", "clear"}
+        system.awaited(system.pods.run(NAME))
+    system._last = system.pods.names.holder(NAME)
+    pod = system._pod
+    system.pods.metadata.save(pod.metadata("making"))
+    system.faults.now.clear()
+    system.faults.now |= {cannot}
+    system.do("restart")
+    assert ("SANDBOX_NOTREADY" if cannot else "absent") == system.shows()
+    assert ("ok", "absent") == (system.do("remove"), system.shows())
+
+
+# -- what containerd does otherwise ----------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "left"), [(Pods, []), (AsWritten, ["SANDBOX_UNKNOWN"])])
+@pytest.mark.parametrize("fault", ["run", "describe"])
+def test_a_pod_that_cannot_be_started(
+    made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], left: list[str], fault: str
+) -> None:
+    """Nothing is left of it; as containerd has it, its controller's entry is, and says ready of what failed late."""
+    system = made(kind)
+    system.faults.now |= {fault}
+    with pytest.raises(CallError, match=f"cannot {fault}"):
+        system.awaited(system.pods.run(NAME))
+    states = [each.record.state for each in system._controller._store.values()]
+    assert (["SANDBOX_READY"] if left and fault == "describe" else left) == states
+    assert ({}, "", []) == (system.pods.list(), system.pods.names.holder(NAME), [*system.pods.metadata.ids()])
+
+
+@pytest.mark.parametrize("kind", [Pods, AsWritten])
+def test_metadata_that_cannot_be_deleted_after_a_run(
+    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
+) -> None:
+    """The pod is there to be removed; as containerd has it there is nothing to be removed, and the name is gone for good."""
+    system = made(kind)
+    system.faults.now |= {"setup"}
+    with monkeypatch.context() as broken:
+        broken.setattr(system.pods.metadata, "delete", refuses)
+        with pytest.raises(CallError, match="cannot setup"):
+            system.awaited(system.pods.run(NAME))
+    system.faults.now.clear()
+    holder = system.pods.names.holder(NAME)
+    assert ({} if kind is AsWritten else {holder: "SANDBOX_NOTREADY"}) == system.pods.list()
+    system.awaited(system.pods.remove(holder))
+    if kind is AsWritten:
+        with pytest.raises(CallError, match="is reserved"):
+            system.awaited(system.pods.run(NAME))
+    else:
+        system.awaited(system.pods.run(NAME))
+
+
+@pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (AsWritten, "SANDBOX_READY")])
+def test_an_end_that_cannot_be_waited_for(
+    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
+) -> None:
+    """There is no pod; as containerd has it there is one that is ready, without network, name or anybody who waits."""
+    system = made(kind)
+    monkeypatch.setattr(system._controller, "wait", unknown)
+    with pytest.raises(CallError, match="NOT_FOUND"):
+        system.awaited(system.pods.run(NAME))
+    assert ([] if state == "absent" else [state]) == list(system.pods.list().values())
+    assert "" == system.pods.names.holder(NAME)
+    assert all(system.pods.network.addresses(pod) == () for pod in system.pods.list())
+    assert all(each.watch is None for each in system.pods._store.values())
+
+
+@pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (AsWritten, "SANDBOX_READY")])
+def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], listed: str) -> None:
+    """What the status says; as containerd has it a list says so later."""
+    system = made(kind)
+    system.do("run")
+    pod = system._last
+
+    async def stopped() -> tuple[str, str]:
+        await system.pods.stop(pod)
+        return system.pods.list()[pod], system.pods.status(pod).state
+
+    assert (listed, "SANDBOX_NOTREADY") == system.awaited(stopped())
+
+    async def turns() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    system.awaited(turns())
+    assert "SANDBOX_NOTREADY" == system.shows()
+
+
+@pytest.mark.parametrize("kind", [Pods, AsWritten])
+def test_metadata_that_cannot_be_deleted_with_the_pod(
+    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
+) -> None:
+    """The removal can be repeated; as containerd has it the pod is gone, and its name with it, and a restart finds it."""
+    system = made(kind)
+    system.awaited(system.pods.run(NAME))
+    pod = system.pods.names.holder(NAME)
+    with monkeypatch.context() as broken:
+        broken.setattr(system.pods.metadata, "delete", refuses)
+        with pytest.raises(CallError, match="read-only"):
+            system.awaited(system.pods.remove(pod))
+    assert ([] if kind is AsWritten else [pod]) == list(system.pods.list())
+    system.awaited(system.pods.remove(pod))
+    assert (pod if kind is AsWritten else "") == system.pods.names.holder(NAME)
+    system.awaited(system._restart())
+    assert ([pod] if kind is AsWritten else []) == list(system.pods.list())
+
+
+@pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (AsWritten, True), (Shim, False)])
+def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], taken: object) -> None:
+    """They are reserved as before; as containerd has it, not those of pods that have no pause container."""
+    system = made(kind)
+    system.awaited(system.pods.run(NAME))
+    system.awaited(system._restart())
+    assert 1 == len(system.pods.list())
+    if taken:
+        with pytest.raises(CallError, match="there is a pod"):
+            system.awaited(system.pods.run(NAME))
+    else:
+        system.awaited(system.pods.run(NAME))
+        assert 2 == len(system.pods.list())
+
+
+@pytest.mark.parametrize(("kind", "ready"), [(Pods, False), (AsWritten, True)])
+def test_a_pod_that_could_not_be_asked_about(
+    made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], ready: object
+) -> None:
+    """What was shown as not ready stays so; as containerd has it, the next restart may find it ready."""
+    system = made(kind)
+    system.awaited(system.pods.run(NAME))
+    system.faults.now |= {"task"}
+    system.awaited(system._restart())
+    assert ["SANDBOX_NOTREADY"] == list(system.pods.list().values())
+    system.faults.now.clear()
+    system.awaited(system._restart())
+    assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(system.pods.list().values())
+
+
+# -- the kit -----------------------------------------------------------------------------
+
+
+class Deathless(PodsSystem):
+    """One that does not die."""
+
+    crash = None  # type: ignore[assignment]
+
+
+def test_it_takes_the_test_of_its_machine() -> None:
+    """All that can be reached is covered."""
+    tested = run(load("pod-sandbox"), Deathless, examples=3, steps=15)
+
+    assert () == tested.failures
+    assert () == tested.missed
+    assert {("create-container", "created"), ("stop", "unmonitored")} == tested.cover.unarranged
+    assert set() == tested.cover.unsupported
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "effects"),
+    [
+        ("", "crash@{} run=ready,ready", 13),
+        ("", "crash@{} run=undone,ignored", 12),
+        ("run=ready; ", "crash@{} stop=stopped,notready", 7),
+        ("run=ready; ", "crash@{} stop=half-stopped,unknown", 6),
+        ("run=ready; ", "crash@{} remove=removed,notready", 10),
+        ("run=ready; ", "crash@{} exit=done,notready", 3),
+        ("run=ready; ", "crash@{} update-resources=updated,ready", 2),
+        ("run=left-over; ", "crash@{} remove=removed,unknown", 6),
+    ],
+)
+def test_it_may_die_at_any_effect(before: str, event: str, effects: int) -> None:
+    """Whatever it was about has then happened or not, and holds what it should hold, and no more."""
+    for point in range(effects):
+        tested = replay(load("pod-sandbox"), PodsSystem, steps(before + event.format(point)))
+        assert () == tested.failures, point
+
+
+def test_it_is_what_every_version_may_be() -> None:
+    """What is right is no deviation."""
+    tested = run(load("pod-sandbox"), Deathless, profile="containerd-1.7", examples=0)
+
+    assert ((), ()) == (tested.failures, tested.missed)
+    assert not tested.cover.deviations
+
+
+# -- bugs --------------------------------------------------------------------------------
+
+
+class StopsWhatIsThere(Pods):
+    """Stopping what is gone is an error."""
+
+    async def stop(self, id: str) -> None:  # noqa: A002
+        if id not in self._store:
+            event = "stop"
+            raise CallError(event, "NOT_FOUND", "no such pod")
+        await super().stop(id)
+
+
+class StatusOfNothing(Pods):
+    """What is gone is not ready."""
+
+    def status(self, id: str) -> Status:  # noqa: A002
+        return super().status(id) if id in self._store else Status(id=id, name="", state="SANDBOX_NOTREADY")
+
+
+class ForgetsTheName(Pods):
+    """A run that failed keeps the name."""
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        name, *others = super()._stages(pod)
+        return (Stage(name.make), *others)
+
+
+class ForgetsTheNetwork(Pods):
+    """A run that failed keeps the network."""
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        name, metadata, network, *others = super()._stages(pod)
+        return (name, metadata, Stage(network.make), *others)
+
+
+class TakesBackForwards(Pods):
+    """What cannot be taken back is what was made last: all before it is gone already."""
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        name, metadata, network, *others = super()._stages(pod)
+        return (
+            Stage(name.make),
+            Stage(metadata.make),
+            Stage(network.make, network.unmake),
+            *others,
+            Stage(bool, name.unmake),
+        )
+
+    async def _failed(self, pod: Pod, error: BackwardsError) -> None:
+        self.names.release(pod.id)
+        self.metadata.delete(pod.id)
+        error.kept = 0
+        await super()._failed(pod, error)
+
+
+class ListsTheRemoved(Pods):
+    """What was removed is in the store."""
+
+    async def remove(self, id: str) -> None:  # noqa: A002
+        pod = self._of(id)
+        await super().remove(id)
+        if pod.name:
+            self._store[id] = Pod.read(pod.metadata("stopped"), self._at("stopped"))
+
+
+class MissesTheExit(Pods):
+    """Nobody records it."""
+
+    def exited(self, pod: Pod, ended: Exit) -> None:
+        del pod, ended
+
+
+class RemovesWhatRuns(Pods):
+    """What is removed is not stopped before."""
+
+    async def remove(self, id: str) -> None:  # noqa: A002
+        pod = self._of(id)
+        if not pod.idle("remove"):
+            await self._deleted(pod)
+        self._take(pod, "remove", pod.called("remove", ("removed",)))
+
+
+class ReadyAfterAFailedStop(Pods):
+    """A stop that ends the process and fails then leaves the record as it is."""
+
+    async def _ended(self, pod: Pod) -> tuple[str, str]:
+        state = pod.position.state
+        reached, why = await super()._ended(pod)
+        return ("held" if reached == "ended" and state == "ready" else reached), why
+
+
+class KeepsTheNetwork(Pods):
+    """What has stopped can be reached."""
+
+    async def _ended(self, pod: Pod) -> tuple[str, str]:
+        setup, self.network = self.network, Leases(self.metadata.root / "nowhere")
+        try:
+            return await super()._ended(pod)
+        finally:
+            self.network = setup
+
+
+class ResurrectsTheStopped(Pods):
+    """A restart finds ready whatever was stopped."""
+
+    async def _recovered(self, found: Metadata) -> None:
+        await super()._recovered(found)
+        if found.state == "stopped":
+            self._store[found.id].position = self._at("ready")
+
+
+class ForgetsNamesAtARestart(Pods):
+    """The names of what is found are free."""
+
+    async def _recovered(self, found: Metadata) -> None:
+        await super()._recovered(found)
+        self.names.release(found.id)
+
+
+class MissesExitsAfterARestart(Pods):
+    """Who is found to run is not watched."""
+
+    async def recover(self) -> Self:
+        found = await super().recover()
+        for each in self._store.values():
+            if each.watch:
+                each.watch.cancel()
+        return found
+
+
+class ForgetsLimits(Pods):
+    """Limits are not written down."""
+
+    def _write(self, pod: Pod, state: str = "") -> None:
+        self.metadata.save(replace(pod.metadata(state or pod.position.state), limits={}))
+
+
+class KeepsWhatWasRefused(Pods):
+    """Limits that could not be set are told as set."""
+
+    def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002
+        try:
+            super().update_resources(id, limits)
+        except CallError:
+            self._of(id).limits = limits
+            raise
+
+
+class ForwardsToTheUnready(Pods):
+    """Ports of a pod that may run can be reached."""
+
+    def port_forward(self, id: str) -> None:  # noqa: A002
+        if self._of(id).position.state != "unknown":
+            super().port_forward(id)
+
+
+class WritesReadyFirst(Pods):
+    """A pod is written down as ready before it is."""
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        name, metadata, *others = super()._stages(pod)
+        return (name, Stage(lambda: self.metadata.create(pod.metadata("ready")), metadata.unmake), *others)
+
+
+BUGS: dict[type[Pods], str] = {
+    StopsWhatIsThere: "stop",
+    StatusOfNothing: "status",
+    ForgetsTheName: "run=undone",
+    ForgetsTheNetwork: "run=undone",
+    TakesBackForwards: "run=left-over",
+    ListsTheRemoved: "run=ready; remove=removed",
+    MissesTheExit: "run=ready; exit",
+    RemovesWhatRuns: "run=ready; remove=removed",
+    ReadyAfterAFailedStop: "run=ready; stop=half-stopped",
+    KeepsTheNetwork: "run=ready; stop=stopped",
+    ResurrectsTheStopped: "run=ready; stop=stopped; restart=notready",
+    ForgetsNamesAtARestart: "run=ready; restart=ready",
+    ForgetsLimits: "run=ready; restart=ready",
+    MissesExitsAfterARestart: "run=ready; restart=ready",
+    KeepsWhatWasRefused: "run=ready; update-resources=failed",
+    ForwardsToTheUnready: "run=left-over; port-forward",
+}
+DEADLY: dict[type[Pods], str] = {
+    WritesReadyFirst: "crash@5 run=undone,ignored",
+}
+"""Bugs that are noticed by who dies."""
+
+
+@pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
+def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
+    found = run(load("pod-sandbox"), lambda: PodsSystem(kind=kind), examples=0, most=1)
+
+    assert [BUGS[kind]] == ["; ".join(map(str, each.steps)) for each in found.failures]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DEADLY, ids=lambda kind: kind.__name__)
+def test_a_bug_is_found_by_dying(kind: type[Pods]) -> None:
+    found = run(load("pod-sandbox"), lambda: PodsSystem(kind=kind), examples=0, most=1)
+
+    assert DEADLY[kind] == "; ".join(map(str, found.failures[0].steps))

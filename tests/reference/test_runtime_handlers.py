@@ -1,0 +1,397 @@
+"""The reference of how runtimes are introspected: by documents, by the kit, and with bugs planted in it."""
+
+# ruff: noqa: D102  (a method is the bug that its class tells of, and reaches for what it should not)
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance.suite import run
+from fsm.library import load
+from fsm.machine.driver import NoWayError
+from fsm.reference.runtime_handlers.introspection import (
+    FEATURES,
+    RUNTIME_INFO,
+    Commands,
+    Introspection,
+    IntrospectionError,
+    Packed,
+    PanicError,
+    Runtime,
+    RuntimeHandler,
+    RuntimeHandlerFeatures,
+    introspect_runtime_handlers,
+    supports_cri_userns,
+)
+from fsm.reference.runtime_handlers.introspection import Features as Document
+from fsm.reference.runtime_handlers.sut import RuntimeHandlersSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
+    from fsm.reference.runtime_handlers.introspection import RuntimeRequest
+
+IDMAP = {"idmap": {"enabled": True}}
+RUNSC = "io.containerd.runsc.v1"
+
+
+class Answers:
+    """A runtime that answers so, and is asked for nothing else."""
+
+    def __init__(self, extra: Packed | None) -> None:
+        self.extra = extra
+        self.asked: list[RuntimeRequest] = []
+
+    def plugin_info(self, request: RuntimeRequest) -> Packed | None:
+        self.asked.append(request)
+        return self.extra
+
+
+def says(document: Mapping[str, object]) -> Answers:
+    features: dict[str, JsonValue] = {"type_url": FEATURES, "value": json.dumps(document)}
+    return Answers(Packed(type_url=RUNTIME_INFO, value={"name": "runsc", "features": features}))
+
+
+def found(
+    document: Mapping[str, object], *, kernel_has_rro: bool = True, profile: str = ""
+) -> RuntimeHandlerFeatures | None:
+    runtimes = {"runc": Runtime(options={})}
+    (handler,) = introspect_runtime_handlers(
+        runtimes, "", says(document), kernel_has_rro=kernel_has_rro, profile=profile
+    )
+    return handler.features
+
+
+@pytest.mark.parametrize(
+    ("document", "mounts", "userns"),
+    [
+        ({}, False, False),
+        ({"mountOptions": None, "linux": None}, False, False),
+        ({"mountOptions": ["ro"], "linux": {}}, False, False),
+        ({"mountOptions": ["rro"]}, True, False),
+        ({"linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, False, True),
+        ({"linux": {"namespaces": ["user"]}}, False, False),
+        ({"linux": {"namespaces": ["user"], "mountExtensions": None}}, False, False),
+        ({"linux": {"namespaces": ["user"], "mountExtensions": {"idmap": None}}}, False, False),
+        ({"linux": {"namespaces": ["user"], "mountExtensions": {"idmap": {"enabled": None}}}}, False, False),
+        ({"linux": {"namespaces": ["user"], "mountExtensions": {"idmap": {"enabled": False}}}}, False, False),
+        ({"linux": {"namespaces": None, "mountExtensions": IDMAP}}, False, False),
+        ({"linux": {"namespaces": ["pid"], "mountExtensions": IDMAP}}, False, False),
+        ({"mountOptions": ["rro"], "linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, True, True),
+        ({"mountOptions": ["rro"], "annotations": {"a": "b"}, "hooks": [], "later": 1}, True, False),
+    ],
+    ids=str,
+)
+def test_what_a_document_says(document: dict[str, object], *, mounts: bool, userns: bool) -> None:
+    assert RuntimeHandlerFeatures(recursive_read_only_mounts=mounts, user_namespaces=userns) == found(document)
+    assert userns == supports_cri_userns(Document.model_validate(document))
+
+
+def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:
+    assert RuntimeHandlerFeatures() == found({"mountOptions": ["rro"]}, kernel_has_rro=False)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "path", "options"),
+    [
+        (Runtime(type=RUNSC), RUNSC, None),
+        (Runtime(type=RUNSC, options={"ConfigPath": "/etc/runsc.toml"}), RUNSC, {"config_path": "/etc/runsc.toml"}),
+        (Runtime(), "io.containerd.runc.v2", None),
+        (Runtime(path="/bin/crun-shim"), "/bin/crun-shim", None),
+        (Runtime(options={"BinaryName": "crun"}), "io.containerd.runc.v2", {"binary_name": "crun"}),
+    ],
+    ids=str,
+)
+def test_what_is_asked(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
+    """Runtimes of every type are, with their options if they have any."""
+    service = says({"mountOptions": ["rro"]})
+
+    (handler,) = introspect_runtime_handlers({"it": runtime}, "other", service, kernel_has_rro=True)
+
+    assert RuntimeHandlerFeatures(recursive_read_only_mounts=True) == handler.features
+    (asked,) = service.asked
+    assert (path, options) == (
+        asked.runtime_path,
+        asked.options.model_dump(exclude_defaults=True) if asked.options else None,
+    )
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        None,
+        Packed(type_url="", value=None),
+        Packed(type_url=RUNTIME_INFO, value=[]),
+        Packed(type_url=RUNTIME_INFO, value="{"),
+        Packed(type_url=RUNTIME_INFO, value={"name": "old"}),
+        Packed(type_url=RUNTIME_INFO, value={"name": "new", "features": {"type_url": "else", "value": {}}}),
+        Packed(type_url=RUNTIME_INFO, value={"name": "bad", "features": {"type_url": FEATURES, "value": "no json"}}),
+        Packed(type_url=RUNTIME_INFO, value={"name": "bad", "features": {"type_url": FEATURES, "value": {"linux": 1}}}),
+    ],
+    ids=str,
+)
+def test_who_cannot_tell_is_listed_without_features(extra: Packed | None) -> None:
+    """Under its name, and as the default under the empty name."""
+    for profile in ("", "as-written"):
+        listed = introspect_runtime_handlers(
+            {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
+        )
+
+        assert [RuntimeHandler(name="it"), RuntimeHandler(name="")] == listed
+
+
+def test_the_default_is_listed_twice() -> None:
+    runtimes = {"a": Runtime(), "b": Runtime(type=RUNSC), "c": Runtime(options={"SystemdCgroup": "perhaps"})}
+
+    listed = introspect_runtime_handlers(runtimes, "b", says({"mountOptions": ["rro"]}), kernel_has_rro=True)
+
+    rro = RuntimeHandlerFeatures(recursive_read_only_mounts=True)
+    assert [("a", rro), ("b", rro), ("", rro), ("c", None)] == [(each.name, each.features) for each in listed]
+
+
+def test_as_written_it_crashes() -> None:
+    """On what may be absent; and it asks only runtimes of one type."""
+    with pytest.raises(
+        PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
+    ):
+        found({"mountOptions": ["rro"]}, profile="as-written")
+    with pytest.raises(PanicError, match=r"'it' crashes containerd: it has no options$"):
+        introspect_runtime_handlers({"it": Runtime()}, "it", says({}), kernel_has_rro=True, profile="as-written")
+
+    assert RuntimeHandlerFeatures(user_namespaces=True) == found(
+        {"linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, profile="as-written"
+    )
+    other = introspect_runtime_handlers(
+        {"it": Runtime(type=RUNSC, options={})}, "", says({"linux": {}}), kernel_has_rro=True, profile="as-written"
+    )
+    assert [RuntimeHandler(name="it")] == other
+
+
+def test_nothing_follows_a_crash() -> None:
+    it = Introspection(
+        name="it", runtime=Runtime(), service=says({}), kernel_has_rro=True, profile="as-written", default=True
+    )
+    with pytest.raises(PanicError):
+        it.run()
+
+    assert ("panicked", []) == (it.state, it.handlers)
+    with pytest.raises(NoWayError):
+        it.stage("list")
+
+
+@pytest.mark.skipif(not shutil.which("runc"), reason="runc is not installed")
+def test_a_runtime_of_this_machine_is_asked() -> None:
+    listed = introspect_runtime_handlers({"runc": Runtime()}, "runc", Commands(), kernel_has_rro=True)
+
+    assert ["runc", ""] == [each.name for each in listed]
+    assert all(each.features and each.features.recursive_read_only_mounts for each in listed)
+
+
+def test_a_runtime_without_the_command_has_no_features() -> None:
+    runtimes = {"false": Runtime(options={"BinaryName": "false"}), "none": Runtime(options={"BinaryName": "no-such"})}
+
+    listed = introspect_runtime_handlers(runtimes, "", Commands(), kernel_has_rro=True)
+
+    assert [RuntimeHandler(name="false"), RuntimeHandler(name="none")] == listed
+
+
+# -- the kit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", [None, "as-written"])
+def test_passes_the_kit(profile: str | None) -> None:
+    tested = run(
+        load("runtime-handlers"), lambda: RuntimeHandlersSystem(profile or ""), profile=profile, examples=3, steps=10
+    )
+
+    assert ((), ()) == (tested.failures, tested.missed)
+    assert (set() if profile is None else {"by-path", "by-type", "no-linux"}) == {way for _, way in tested.unarranged}
+
+
+class MovedError(Exception):
+    """It has moved by itself."""
+
+
+class _Moving(Introspection):
+    """Goes where the machine does not."""
+
+    def stage(self, event: str) -> str:
+        try:
+            return super().stage(event)
+        except MovedError:
+            return ""
+
+
+class RefusesOthers(_Moving):
+    """Types other than that of runc are not asked."""
+
+    def _type(self) -> str:
+        if self.runtime.type == RUNSC:
+            self._position = self._driver.position("unknown")
+            self.failures.append(self.runtime.type)
+            raise MovedError
+        return super()._type()
+
+
+class NeedsOptions(_Moving):
+    """Options that are absent crash it."""
+
+    def _request(self) -> str:
+        if self.runtime.options is None:
+            self._position = self._driver.position("panicked")
+            raise MovedError
+        return super()._request()
+
+
+class NeedsLinux(_Moving):
+    """A Linux part that is absent crashes it."""
+
+    def _user_namespaces(self) -> str:
+        if self.features and self.features.linux is None:
+            self._position = self._driver.position("panicked")
+            raise MovedError
+        return super()._user_namespaces()
+
+
+class ForgetsThePath(Introspection):
+    """It asks by the type, whatever path is given."""
+
+    def _request(self) -> str:
+        self.runtime = replace(self.runtime, path="")
+        return super()._request()
+
+
+class DropsOptions(Introspection):
+    """Options are left out of the request."""
+
+    def stage(self, event: str) -> str:
+        went = super().stage(event)
+        if self.request:
+            self.request = replace(self.request, options=None)
+        return went
+
+
+class TakesBadOptions(Introspection):
+    """Options that are none of the type are passed on."""
+
+    def _request(self) -> str:
+        went = super()._request()
+        return "by-type-with-options" if went == "bad-options" else went
+
+
+class GivesUp(Introspection):
+    """A runtime that cannot be asked ends it all."""
+
+    def _plugin_info(self) -> str:
+        went = super()._plugin_info()
+        if went == "failed":
+            raise IntrospectionError(self._why)
+        return went
+
+
+class BelievesAnything(Introspection):
+    """Features of another type are read as if they were features."""
+
+    def _decode(self) -> str:
+        went = super()._decode()
+        if went == "other-features":
+            self.features = Document()
+            return "features"
+        return went
+
+
+class IgnoresTheKernel(Introspection):
+    """Recursive read-only mounts are promised whatever the kernel has."""
+
+    def _mount_options(self) -> str:
+        went = super()._mount_options()
+        return "rro" if went == "old-kernel" else went
+
+
+class IgnoresTheList(Introspection):
+    """A new kernel is enough."""
+
+    def _mount_options(self) -> str:
+        return "rro" if self.kernel_has_rro else "old-kernel"
+
+
+class NeedsNoIdmap(Introspection):
+    """User namespaces alone are enough."""
+
+    def _user_namespaces(self) -> str:
+        went = super()._user_namespaces()
+        return "supported" if went == "no-idmap" else went
+
+
+class NeedsNoNamespace(Introspection):
+    """Mapped ids alone are enough."""
+
+    def _user_namespaces(self) -> str:
+        went = super()._user_namespaces()
+        return "supported" if went == "no-namespace" else went
+
+
+class HasNoDefault(Introspection):
+    """The default one is listed once."""
+
+    def stage(self, event: str) -> str:
+        went = super().stage(event)
+        del self.handlers[1:]
+        return went
+
+
+class DefaultWithoutFeatures(Introspection):
+    """The second entry of the default one is empty."""
+
+    def stage(self, event: str) -> str:
+        went = super().stage(event)
+        self.handlers[1:] = [replace(each, features=None) for each in self.handlers[1:]]
+        return went
+
+
+class SaysFalse(Introspection):
+    """Nothing is known, and it says that nothing is supported."""
+
+    def stage(self, event: str) -> str:
+        went = super().stage(event)
+        self.handlers[:] = [replace(each, features=each.features or RuntimeHandlerFeatures()) for each in self.handlers]
+        return went
+
+
+TO_DOCUMENT = "runtime-type; request; plugin-info; decode"
+TO_LISTING = f"{TO_DOCUMENT}; mount-options; user-namespaces; list"
+
+BUGS: dict[type[Introspection], str] = {
+    RefusesOthers: "runtime-type",
+    NeedsOptions: "runtime-type; request",
+    NeedsLinux: f"{TO_DOCUMENT}; mount-options; user-namespaces",
+    ForgetsThePath: "runtime-type; request",
+    DropsOptions: "runtime-type; request",
+    TakesBadOptions: "runtime-type; request",
+    GivesUp: "runtime-type; request; plugin-info",
+    BelievesAnything: TO_DOCUMENT,
+    IgnoresTheKernel: TO_LISTING,
+    IgnoresTheList: TO_LISTING,
+    NeedsNoIdmap: TO_LISTING,
+    NeedsNoNamespace: TO_LISTING,
+    HasNoDefault: "runtime-type; request; list",
+    DefaultWithoutFeatures: TO_LISTING,
+    SaysFalse: "runtime-type; request; list",
+}
+
+
+@pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
+def test_a_bug_is_found_by_the_shortest_test(kind: type[Introspection]) -> None:
+    tested = run(load("runtime-handlers"), lambda: RuntimeHandlersSystem(kind=kind), examples=0, most=1)
+
+    assert ["; ".join(step.event for step in each.steps) for each in tested.failures] == [BUGS[kind]], [
+        ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.said)
+        for each in tested.failures
+    ]

@@ -1,0 +1,535 @@
+"""Where a record is kept: what is whole, what fails as a whole, and who waits for whom."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import crashing
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.reference.container import files
+from fsm.reference.container.checkpoint import CheckpointError, DamagedError, decode
+from fsm.reference.container.record import LinuxResources, Resources, Status
+from fsm.reference.container.storage import DeletedError, StatusStorage, load, store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
+ROUNDS = int(os.environ.get("FSM_CRASHES", "20"))
+"""How often a child is killed at each system call."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "c1"
+    folder.mkdir()
+    return folder
+
+
+def started(kept: StatusStorage | None, root: Path) -> None:
+    """What is kept runs; where nothing is, it is stored."""
+    if kept:
+        kept.update_sync(running)
+    else:
+        store(root, FIRST)
+
+
+def named(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def running(status: Status) -> Status:
+    status.started_at = 2
+    return status
+
+
+def high(status: Status) -> Status:
+    """A change in the depth of the record."""
+    assert status.resources is not None
+    assert status.resources.linux is not None
+    status.resources.linux.unified["memory.high"] = "2"
+    return status
+
+
+def test_what_is_stored_is_loaded(root: Path) -> None:
+    store(root, FIRST)
+
+    assert FIRST == load(root).get()
+    assert ["status"] == named(root)
+
+
+def test_only_the_owner_may_read_it(root: Path) -> None:
+    """Whatever is allowed to new files."""
+    before = os.umask(0o777)
+    try:
+        kept = store(root, FIRST)
+    finally:
+        os.umask(before)
+
+    assert 0o600 == stat.S_IMODE(kept.path.stat().st_mode)
+
+
+def test_who_changes_what_was_given_out_changes_nothing(root: Path) -> None:
+    given = FIRST.copied()
+    kept = store(root, given)
+    high(given)
+    high(kept.get())
+
+    assert FIRST == kept.get()
+
+
+def test_who_keeps_what_was_put_in_changes_nothing(root: Path) -> None:
+    kept = store(root, FIRST)
+    held = []
+
+    def holding(status: Status) -> Status:
+        held.append(running(status))
+        return status
+
+    kept.update(holding)
+    high(held[0])
+
+    assert running(FIRST.copied()) == kept.get()
+
+
+def test_an_update_stays_in_memory(root: Path) -> None:
+    kept = store(root, FIRST)
+    kept.update(running)
+
+    assert running(FIRST.copied()) == kept.get()
+    assert FIRST == load(root).get()
+
+
+def test_an_update_with_checkpoint_is_in_both(root: Path) -> None:
+    kept = store(root, FIRST)
+    kept.update_sync(running)
+
+    assert running(FIRST.copied()) == kept.get() == load(root).get()
+
+
+class TornError(Exception):
+    """Raised by a change that thinks better of it."""
+
+
+def failing(status: Status) -> Status:
+    running(high(status))
+    raise TornError
+
+
+def wrong(status: Status) -> Status:
+    high(status)
+    return status.model_copy(update={"pid": -1})
+
+
+@pytest.mark.parametrize("change", [failing, wrong])
+@pytest.mark.parametrize("how", [StatusStorage.update, StatusStorage.update_sync])
+def test_a_change_that_fails_changes_nothing(
+    root: Path, how: Callable[[StatusStorage, Callable[[Status], Status]], None], change: Callable[[Status], Status]
+) -> None:
+    kept = store(root, FIRST)
+
+    with pytest.raises((TornError, ValueError)):
+        how(kept, change)
+
+    assert FIRST == kept.get() == load(root).get()
+    assert ["status"] == named(root)
+    how(kept, running)
+    assert running(FIRST.copied()) == kept.get()
+
+
+def refused(*_: object, **__: object) -> None:
+    raise OSError(28, "no space left")
+
+
+@pytest.mark.parametrize("call", ["fchmod", "fsync", "replace"])
+@pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
+def test_a_write_that_fails_changes_nothing(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    first: bool,  # noqa: FBT001
+) -> None:
+    """Nor does it leave a temporary file."""
+    kept = None if first else store(root, FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, refused)
+        patch.setattr(Path, "replace", refused if call == "replace" else Path.replace)
+        with pytest.raises(OSError, match="no space"):
+            started(kept, root)
+
+    assert ([] if first else ["status"]) == named(root)
+    if kept:
+        assert FIRST == kept.get() == load(root).get()
+
+
+def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            refused()
+        real(handle)
+
+    return fsync
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
+def test_what_may_not_last_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
+    """The file has its name already when its folder cannot be made to last."""
+    kept = None if first else store(root, FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails_on_folders(os.fsync))
+        with pytest.raises(OSError, match="no space"):
+            started(kept, root)
+
+    assert ([] if first else ["status"]) == named(root)
+    if kept:
+        assert FIRST == kept.get() == load(root).get()
+
+
+def test_data_last_before_the_name_and_the_name_before_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only in this order does a crash of the whole machine leave the old or the new."""
+    kept, seen = store(root, FIRST), []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(handle: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        seen.append("folder lasts" if folder else f"{os.fstat(handle).st_size} bytes last")
+        fsync(handle)
+
+    def replaced(path: Path, target: Path) -> Path:
+        seen.append("is named")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    kept.update_sync(running)
+
+    assert [f"{kept.path.stat().st_size} bytes last", "is named", "folder lasts"] == seen
+
+
+def test_what_cannot_be_read_is_an_error_with_its_path(root: Path) -> None:
+    (root / "status").write_bytes(b'{"Version":"v1"')
+
+    with pytest.raises(DamagedError, match=f"^{root}/status: no JSON at byte 15"):
+        load(root)
+    with pytest.raises(FileNotFoundError, match="c2/status"):
+        load(root.parent / "c2")
+
+
+def test_leftovers_are_cleared_when_it_is_loaded(root: Path) -> None:
+    store(root, FIRST)
+    (root / ".tmp-status123").write_bytes(b"half")
+
+    assert FIRST == load(root).get()
+    assert ["status"] == named(root)
+
+
+# -- deletion ------------------------------------------------------------------
+
+
+def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
+    """Neither our leftovers, nor those of a containerd that was stopped in the middle of its own."""
+    kept = store(root, FIRST)
+    (root / ".tmp-status123").write_bytes(b"half")
+    (root.parent / "c1.del-status").write_bytes(b"whole")
+    kept.delete()
+    kept.delete()
+
+    assert ["c1"] == named(root.parent)
+    assert FIRST == kept.get()
+
+
+@pytest.mark.parametrize("how", [StatusStorage.update, StatusStorage.update_sync])
+def test_what_is_deleted_does_not_come_back(
+    root: Path, how: Callable[[StatusStorage, Callable[[Status], Status]], None]
+) -> None:
+    kept = store(root, FIRST)
+    kept.delete()
+
+    with pytest.raises(DeletedError, match="c1/status: the record was deleted"):
+        how(kept, running)
+
+    assert [] == named(root)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["before it goes", "after it went"])
+def test_a_deletion_that_failed_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
+    """What is not there any more cannot be changed; what still is, can."""
+    kept = store(root, FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refused if there else Path.unlink)
+        patch.setattr(os, "fsync", refused)
+        with pytest.raises(OSError, match="no space"):
+            kept.delete()
+
+    if there:
+        kept.update_sync(running)
+    else:
+        with pytest.raises(DeletedError):
+            kept.update_sync(running)
+    kept.delete()
+    assert [] == named(root)
+
+
+class DeletesAtOnce(StatusStorage):
+    """Its deletion waits for nobody."""
+
+    def delete(self) -> None:  # noqa: D102
+        self.path.unlink()
+
+
+def deleted_meanwhile(kept: StatusStorage) -> list[str]:
+    """What is left where a deletion was asked for in the middle of a change."""
+    deletion = threading.Thread(target=kept.delete)
+
+    def slow(status: Status) -> Status:
+        deletion.start()
+        deletion.join(timeout=0.2)
+        return running(status)
+
+    kept.update_sync(slow)
+    deletion.join()
+    return named(kept.path.parent)
+
+
+def test_a_deletion_waits_for_the_change_at_hand(root: Path) -> None:
+    assert [] == deleted_meanwhile(store(root, FIRST))
+
+
+def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
+    """So that the test above can fail."""
+    store(root, FIRST)
+
+    assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
+
+
+# -- threads -------------------------------------------------------------------
+
+
+def both(kept: StatusStorage, writes: int) -> set[tuple[int, str]]:
+    """What three readers see while one thread changes two parts of the record together."""
+    done, seen = threading.Event(), set[tuple[int, str]]()
+
+    def read() -> None:
+        while not done.is_set():
+            status = kept.get()
+            seen.add((status.pid, status.message))
+
+    def counted(status: Status) -> Status:
+        status.pid += 1
+        status.message = str(status.pid)
+        return status
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for nth in range(writes):
+        (kept.update if nth % 10 else kept.update_sync)(counted)
+    done.set()
+    for reader in readers:
+        reader.join()
+    return seen
+
+
+@pytest.fixture
+def _often() -> object:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_often")
+def test_many_read_while_one_writes(root: Path) -> None:
+    seen = both(store(root, Status(created_at=1, message="0")), writes=300)
+
+    assert {(number, str(number)) for number, _ in seen} == seen
+
+
+class InPlace(StatusStorage):
+    """Changes the record that readers copy."""
+
+    def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
+        del checkpointed
+        change(self._status)
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
+    """So that the test above can fail."""
+    seen = both(InPlace(root, Status(created_at=1, message="0")), writes=5_000)
+
+    assert {(number, str(number)) for number, _ in seen} != seen
+
+
+def added(kept: StatusStorage) -> int:
+    """What four threads make of a number that each adds one to fifty times."""
+
+    def add(status: Status) -> Status:
+        time.sleep(1e-5)  # let others go first
+        status.pid += 1
+        return status
+
+    def work() -> None:
+        for _ in range(50):
+            kept.update(add)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return kept.get().pid
+
+
+@pytest.mark.usefixtures("_often")
+def test_no_change_is_lost(root: Path) -> None:
+    assert 200 == added(store(root, FIRST))
+
+
+class Unlocked(StatusStorage):
+    """Lets everybody change at once."""
+
+    def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
+        self._lock = threading.Lock()
+        super()._change(change, checkpointed=checkpointed)
+
+
+@pytest.mark.usefixtures("_often")
+def test_without_its_lock_changes_are_lost(root: Path) -> None:
+    """So that the test above can fail."""
+    assert 200 > added(Unlocked(root, FIRST))
+
+
+def test_readers_do_not_wait_for_a_change(root: Path) -> None:
+    kept = store(root, FIRST)
+    seen = []
+
+    def slow(status: Status) -> Status:
+        reader = threading.Thread(target=lambda: seen.append(kept.get()))
+        reader.start()
+        reader.join()
+        return running(status)
+
+    kept.update_sync(slow)
+
+    assert [FIRST] == seen
+
+
+def test_an_update_within_an_update_is_refused(root: Path) -> None:
+    """It would wait for itself; afterwards all goes on."""
+    kept = store(root, FIRST)
+
+    def nested(status: Status) -> Status:
+        kept.update(running)
+        return status
+
+    with pytest.raises(RuntimeError, match="an update within an update"):
+        kept.update_sync(nested)
+    kept.update(running)
+    assert running(FIRST.copied()) == kept.get()
+
+
+# -- sequences -----------------------------------------------------------------
+
+STEPS = st.lists(st.sampled_from(["update", "update_sync", "fails", "load", "delete"]), max_size=12)
+
+
+@given(STEPS)
+def test_memory_and_file_are_what_they_are_said_to_be(steps: list[str]) -> None:
+    """Beside two variables, one for each."""
+    with tempfile.TemporaryDirectory(dir=crashing.MEMORY) as folder:
+        take(Path(folder), steps)
+
+
+def take(root: Path, steps: list[str]) -> None:
+    kept = store(root, FIRST)
+    memory, file = 0, 0
+
+    def add(status: Status) -> Status:
+        time.sleep(1e-5)  # let others go first
+        status.pid += 1
+        return status
+
+    for step in steps:
+        match step:
+            case "update":
+                kept.update(add)
+                memory += 1
+            case "update_sync":
+                kept.update_sync(add)
+                memory = file = memory + 1
+            case "fails":
+                with pytest.raises(TornError):
+                    kept.update_sync(failing)
+            case "load":
+                kept = load(root)
+                memory = file
+            case _:
+                kept.delete()
+                assert [] == named(root)
+                kept = store(root, FIRST)
+                memory = file = 0
+        assert (memory, file) == (kept.get().pid, load(root).get().pid)
+
+
+# -- crashes -------------------------------------------------------------------
+
+
+@pytest.fixture
+def _strace() -> None:
+    if crashing.STRACE:
+        return
+    message = "strace is missing: apt-get install strace"
+    if os.environ.get("FSM_FORBID_SKIPS") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def crashed(what: str) -> tuple[int, int]:
+    """In a process of its own: one that has threads should not fork."""
+    command = [sys.executable, crashing.__file__, str(ROUNDS), what]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert 0 == result.returncode, result.stderr
+    system_calls, times = map(int, result.stdout.split())
+    return system_calls, times
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_strace")
+@pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
+def test_a_crash_leaves_the_old_or_the_new(what: str, least: int) -> None:
+    """Wherever the process is killed, and so often that chance is given a chance."""
+    system_calls, times = crashed(what)
+
+    assert system_calls > least
+    assert times > 0.9 * system_calls * ROUNDS
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_strace")
+def test_a_crash_finds_what_is_not_written_in_one_step() -> None:
+    """So that the test above can fail: a file that is opened and then written is torn."""
+    with pytest.raises(AssertionError, match="no record in them"):
+        crashed("overwriting")
+
+
+def test_a_file_that_is_being_written_is_not_looked_at(root: Path) -> None:
+    """What stands half written beside the file is no record."""
+    store(root, FIRST)
+    (root / ".tmp-statusx").write_bytes(b'{"Version":"v1","Pid":1')
+
+    assert (root / ".tmp-statusx",) == files.leftovers(root / "status")
+    with pytest.raises(CheckpointError):
+        decode((root / ".tmp-statusx").read_bytes())
+    assert FIRST == load(root).get()

@@ -1,0 +1,149 @@
+"""What is said of two machines that can, or cannot, be told apart."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from machines import DOOR, JOB, counter, door, edited, job, machine_of
+from test_equivalence import EARLY, LATE, NO_WARP, undecided
+
+from fsm.equivalence import compare
+from fsm.machine.table import tabulate
+from fsm.report import Answer, equivalence_report
+
+if TYPE_CHECKING:
+    from fsm.equivalence.comparison import Comparison
+    from fsm.machine import Machine
+
+
+def compared(first: Machine, second: Machine, limit: int = 100_000) -> Comparison:
+    """What tells the two apart."""
+    return compare(tabulate(first), tabulate(second), limit=limit)
+
+
+def text(found: Comparison, names: tuple[str, str] = ("one", "other")) -> str:
+    """What people read, without colours."""
+    return equivalence_report.text(found, names, lambda value, _: value)
+
+
+SAID = [
+    # Two machines, and all that is said of them.
+    (door(), door(), "one and other: equal\n  nobody can tell them apart by what can be seen of them\n"),
+    (
+        door(),
+        machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "error"')),
+        (
+            "one and other: different\n"
+            "  a shortest trace that only other has:\n"
+            "    starts shut\n"
+            "     1 remove replies ok   shut → gone\n"
+            "     2 push replies STUCK  gone\n"
+            "  one, then in gone, can only have push replying NOT_FOUND\n"
+        ),
+    ),
+    (
+        door(),
+        machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPENED"')),
+        (
+            "one and other: different\n"
+            "  a shortest trace that only one has:\n"
+            "    starts shut\n"
+            "     1 push replies ok emits Creak  shut → open\n"
+            "     2 somebody looks               open\n"
+            "  and OPEN is shown\n"
+            "  other, then in open, can only have OPENED shown\n"
+        ),
+    ),
+    (
+        job(),
+        machine_of(edited(JOB, "interrupts = true", "interrupts = false")),
+        (
+            "one and other: different\n"
+            "  a shortest trace that only other has:\n"
+            "    starts absent\n"
+            "     1 make replies ok              absent → waiting\n"
+            "     2 start (begins)               waiting → starting\n"
+            "     3 crash (done)                 starting → waiting\n"
+            "     4 start goes on (unspecified)  waiting\n"
+            "  one, then in waiting, cannot have start go on\n"
+        ),
+    ),
+    (
+        door(),
+        machine_of(NO_WARP),
+        (
+            "one and other: different\n"
+            "  they have the same traces, and choose at different moments:\n"
+            "    one starts shut\n"
+            "    other starts shut\n"
+            "     1 something that nobody sees: one is in ajar, other in shut\n"
+            "  now other can have slam, and one cannot\n"
+        ),
+    ),
+    (
+        machine_of(EARLY),
+        machine_of(LATE),
+        (
+            "one and other: different\n"
+            "  they have the same traces, and choose at different moments:\n"
+            "    one starts held\n"
+            "    other starts held\n"
+            "     1 toss: one is in one, other in one\n"
+            "  now other can have tail, and one cannot\n"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "said"), SAID, ids=range(len(SAID)))
+def test_what_people_read(first: Machine, second: Machine, said: str) -> None:
+    """How it shows that they differ, step by step."""
+    assert said == text(compared(first, second))
+
+
+def test_all_that_could_be_instead() -> None:
+    """Replies of one event are told together, any other error last."""
+    other = machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = ["NOT_FOUND", "LATE", "BUSY"]'))
+    found = compared(machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "STUCK"')), other)
+    (said,) = [line.strip() for line in text(found).splitlines() if "can only" in line]
+
+    assert "other, then in gone, can only have push replying NOT_FOUND, LATE or BUSY" == said
+
+
+def test_machines_of_the_same_name() -> None:
+    """Are told apart by their order."""
+    found = compared(counter(to=1), counter(to=2))
+
+    assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
+
+
+def test_what_a_limit_leaves_open() -> None:
+    """That they differ is certain, or nothing is."""
+    one, other = machine_of(undecided(9)), machine_of(undecided(10))
+
+    assert "one and other: unknown\n  the machines have more than 5 situations\n" == text(compared(one, other, 5))
+    assert "no trace was found that does so before the limit" in " ".join(text(compared(one, other, 50)).split())
+
+
+@pytest.mark.parametrize(
+    ("second", "limit", "answer"),
+    [(door(), 100, Answer.HOLDS), (machine_of(NO_WARP), 100, Answer.FAILS), (job(), 100, Answer.FAILS), (job(), 2, Answer.UNKNOWN)],
+    ids=["same", "branching", "distinguished", "unknown"],
+)  # fmt: skip
+def test_what_programs_read(second: Machine, limit: int, answer: Answer) -> None:
+    """Every key is always there, and what does not apply is null."""
+    found = compared(door(), second, limit)
+    document: Any = json.loads(equivalence_report.json(found, ("one", "other")))
+    given = {key for key, value in document.items() if value is not None}
+
+    assert equivalence_report.answer(found) is answer
+    assert {
+        Answer.HOLDS: ("equal", set()),
+        Answer.UNKNOWN: ("unknown", {"why"}),
+        Answer.FAILS: ("different", {"only", "trace", "run", "states", "instead"})
+        if document["trace"]
+        else ("different", {"only", "start", "rounds", "option", "every_trace"}),
+    }[answer] == (document["verdict"], given - {"verdict", "first", "second"})
+    assert 13 == len(document)

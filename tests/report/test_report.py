@@ -1,0 +1,739 @@
+"""Reports: the same facts in every format, and every format well formed whatever a recording holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+
+from fsm.errors import Problem
+from fsm.judge import Judged, judge
+from fsm.library import load
+from fsm.machine import Clause, Deviation
+from fsm.recordings import Kind
+from fsm.report import Answer, Report, words
+from fsm.report.github import github
+from fsm.report.json_report import json as as_json
+from fsm.report.junit import junit
+from fsm.report.sarif import sarif
+from fsm.report.text import text
+from fsm.trace import Observation
+from fsm.verdict import (
+    Cause,
+    Covered,
+    Deviated,
+    Edit,
+    Fails,
+    Finding,
+    Holds,
+    Judgement,
+    Permitted,
+    Repair,
+    Tolerated,
+    Unknown,
+    Violation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.machine import Level
+    from fsm.verdict import Verdict
+
+RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
+HOSTILE = "a\x00b\x1b[31m\x07\r\n::error::x\u202e]]>&<\"'\ufffe,:% \U0001f600"
+SARIF_PACKAGE = "@microsoft/jest-sarif@1.0.0-beta.0"
+
+MACHINE = load("container-status")
+CLAUSE = Clause(
+    name="stop-is-idempotent",
+    says="Stopping a container that has stopped succeeds.",
+    level="MUST",
+    source="CRI api.proto, StopContainer",
+    link="https://example.org/api.proto#L69",
+)
+DEVIATION = Deviation(
+    name="stop-of-removed",
+    event="stop",
+    clause=CLAUSE,
+    about="Answers NOT_FOUND when the container is gone.",
+    profile="containerd-1.6",
+    until="1.6.35",
+    link="https://example.org/pull/10521",
+)
+STOP = Violation(
+    machine="container-status",
+    cause=Cause.REPLY,
+    observation=Observation(
+        entity="c1", event="StopContainer", phase="reply", reply="NOT_FOUND", at=1_795_172_600_000_000_007
+    ),
+    file="containerd.log",
+    line=14,
+    before=("absent",),
+    permitted=(Permitted(state="absent", what=("ok",)),),
+    clause=CLAUSE,
+    edits=(Edit(repair=Repair.REPLY, instead="ok"), Edit(repair=Repair.EXTRA)),
+    resembles=(DEVIATION,),
+)
+MISSING = Problem(path="gone.log", line=0, code="FSM201", what="cannot be opened: no such file", hint="give a path")
+
+
+def found(*violations: Violation, count: int = 1) -> Finding:
+    """One cause, met *count* times."""
+    return Finding(first=violations, count=count, entities=1)
+
+
+def judgement(verdict: Verdict, *tolerated: Deviated) -> Judgement:
+    """What is said of the container machine: *verdict*, with one cell met."""
+    cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
+        ("stop", "running"): 3
+    }
+    return Judgement(
+        machine=MACHINE,
+        verdict=verdict,
+        tolerated=tolerated,
+        covered=Covered(machine=MACHINE.name, cells=cells),
+        entities=0 if isinstance(verdict, Unknown) else 2,
+        observations=0 if isinstance(verdict, Unknown) else 12,
+        notes={},
+    )
+
+
+def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
+    """A report of one log."""
+    judged = Judged(
+        name=name, kind=Kind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version
+    )
+    return Report(judged=(judged,), fail_on=fail_on)
+
+
+def named(name: str) -> Report:
+    """A violation and a tolerated deviation in the file *name*."""
+    tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file=name, line=3)
+    violated = Fails(findings=(found(replace(STOP, file=name)),))
+    return report(judgement(violated, Deviated(first=tolerated, count=2)), name=name)
+
+
+def holding(entity: str, detail: str) -> Report:
+    """A violation by *entity*, and what the runtime said of it."""
+    seen = Observation(
+        entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
+    )
+    causes = (
+        found(replace(STOP, cause=cause, observation=seen, clause=replace(CLAUSE, says=detail))) for cause in Cause
+    )
+    return report(judgement(Fails(findings=tuple(causes))), version=detail)
+
+
+def _many() -> Report:
+    causes = [
+        replace(STOP, cause=cause, line=line, clause=replace(CLAUSE, level=level))
+        for cause in Cause
+        for level in ("MUST", "observed")
+        for line in range(1, 26)
+    ]
+    return report(
+        judgement(Fails(findings=tuple(found(each, each, replace(each, line=900), count=1_234_567) for each in causes)))
+    )
+
+
+NAMES = [
+    "-",
+    "two blanks  inside.log",
+    "quotes\"'<&>.log",
+    "\u00fcmlaut\u202e\U0001f600.log",
+    "colon:12,comma;100%25.log",
+    "/var/log/containerd.log",
+    "#fragment?query\\back.log",
+    "no-utf-8-\udcff.log",
+    "control\x1b[31m\n.log",
+]
+SITUATIONS: dict[str, Report] = {
+    "nothing judged": Report(judged=()),
+    "nothing found": report(judgement(Holds())),
+    "many found": _many(),
+    "unknown": report(judgement(Unknown(why="nothing in the trace concerns this machine"))),
+    "one machine unknown": report(judgement(Holds()), judgement(Unknown(why="nothing"))),
+    "two files": Report(judged=named("a.log").judged + report(judgement(Unknown(why="nothing")), name="b.log").judged),
+    "a surprise, and more untold": report(
+        judgement(
+            Fails(findings=(found(replace(STOP, clause=replace(CLAUSE, level="observed"))),), untold="too many calls")
+        )
+    ),
+    "a violation, and more untold": report(judgement(Fails(findings=(found(STOP),), untold="too many calls"))),
+    "a file that cannot be read": replace(report(judgement(Holds())), problems=(MISSING,)),
+    "no file that can be read": Report(judged=(), problems=(MISSING, replace(MISSING, path=f"{HOSTILE}\udcff"))),
+    "hostile": holding(HOSTILE, HOSTILE),
+    "no edit, no state": report(judgement(Fails(findings=(found(replace(STOP, edits=(), before=(), permitted=())),)))),
+    **{f"file {name!a}": named(name) for name in NAMES},
+}
+
+
+def missing(what: str, install: str) -> str:
+    """Skip, and say how to have it next time; where skipping is forbidden, fail."""
+    message = f"{what} is missing; install it: {install}"
+    if os.environ.get("FSM_FORBID_SKIPS") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def program(name: str) -> str:
+    """The path of a program that was installed beside this Python."""
+    path = Path(sys.executable).with_name(name)
+    return (
+        str(path) if path.exists() else shutil.which(name) or missing(name, f"{sys.executable} -m pip install {name}")
+    )
+
+
+def ran(*command: str) -> str:
+    """What a *command* that succeeds prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
+
+
+@pytest.fixture(scope="session")
+def sarif_schema(pytestconfig: pytest.Config) -> Draft4Validator:
+    """A validator of the official schema, from the package that its authors publish; kept between runs."""
+    folder = pytestconfig.rootpath / ".pytest_cache" / "sarif-schema"
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = folder / "package" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
+    if not schema.exists():
+        if not list(folder.glob("*.tgz")):
+            npm = shutil.which("npm") or missing("npm", "apt-get install npm")
+            pack = [npm, "pack", SARIF_PACKAGE, "--fetch-retries=1", "--fetch-timeout=30000"]
+            try:
+                subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=120)
+            except (subprocess.SubprocessError, OSError):
+                missing("the SARIF schema", f"cd {folder} && npm pack {SARIF_PACKAGE}")
+        (archive,) = folder.glob("*.tgz")
+        shutil.unpack_archive(archive, folder, filter="data")
+    return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+# -- well formed, whatever comes ------------------------------------------------
+
+
+def check_text(written: str) -> None:
+    """Lines of what people can see, and nothing that a terminal would obey."""
+    assert written.endswith("\n")
+    assert [] == [line for line in written.split("\n") if not line.isprintable()]
+
+
+def check_json(written: str) -> None:
+    """JSON in UTF-8, with a verdict."""
+    assert {answer.name.lower() for answer in Answer} >= {json.loads(written.encode())["verdict"]}
+
+
+COMMAND = re.compile(r"::(error|warning|notice) ((?:file=[^:,\n]+,line=\d+,)?title=[^:,\n]+)::([^\r\n]+)")
+
+
+def check_github(written: str) -> None:
+    """One workflow command a line, and nothing else."""
+    assert [] == [line for line in written.removesuffix("\n").split("\n") if not COMMAND.fullmatch(line)]
+
+
+def check_junit(written: str) -> None:
+    """XML whose counts are those of its elements, with one result a case."""
+    root = ET.fromstring(written.encode())  # noqa: S314  (we wrote it ourselves)
+    assert len(root.findall("./testsuite/testcase")) == int(root.attrib["tests"])
+    assert len(root.findall("./testsuite/testcase/failure")) == int(root.attrib["failures"])
+    assert len(root.findall("./testsuite/testcase/skipped")) == int(root.attrib["skipped"])
+    assert [] == [case for case in root.iter("testcase") if len(case.findall("failure") + case.findall("skipped")) > 1]
+
+
+def check_sarif(written: str) -> None:
+    """JSON with URI references that hold only what URIs may."""
+    uris = _uris(json.loads(written.encode()))
+    assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
+
+
+def _uris(node: object) -> list[str]:
+    match node:
+        case {"artifactLocation": {"uri": str(uri)}}:
+            return [uri]
+        case dict():
+            return [each for value in node.values() for each in _uris(value)]
+        case list():
+            return [each for value in node for each in _uris(value)]
+    return []
+
+
+FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
+    "text": (text, check_text),
+    "json": (as_json, check_json),
+    "github": (github, check_github),
+    "junit": (junit, check_junit),
+    "sarif": (sarif, check_sarif),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_is_well_formed(situation: str, form: str) -> None:
+    """Whatever was found, and whatever the file is called, a reader of the format can read it."""
+    write, check = FORMATS[form]
+
+    check(write(SITUATIONS[situation]))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@given(entity=st.text(), detail=st.text(), name=st.binary(min_size=1, max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, detail: str, name: bytes) -> None:
+    """Ids, messages and file names are other people's bytes."""
+    write, check = FORMATS[form]
+    file = os.fsdecode(name.replace(b"\0", b"_"))
+
+    check(write(Report(judged=holding(entity, detail).judged + named(file).judged)))
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) -> None:
+    """The schema is the one that the authors of the format publish."""
+    errors = [error.message for error in sarif_schema.iter_errors(json.loads(sarif(SITUATIONS[situation])))]
+
+    assert [] == errors
+
+
+@given(entity=st.text(), detail=st.text())
+@settings(max_examples=20, deadline=None)
+def test_sarif_fits_its_schema_whatever_the_recording_says(
+    sarif_schema: Draft4Validator, entity: str, detail: str
+) -> None:
+    """The schema leaves texts free, but not lists of places."""
+    assert sarif_schema.is_valid(json.loads(sarif(holding(entity, detail))))
+
+
+def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
+    """A place that is told twice is refused: this is what the report must avoid."""
+    broken = json.loads(sarif(SITUATIONS["many found"]))
+    places = broken["runs"][0]["results"][0]["relatedLocations"]
+    places.append(places[0])
+
+    assert not sarif_schema.is_valid(broken)
+
+
+# -- read by programs that others wrote -------------------------------------------
+
+
+def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
+    """``sarif summary`` sees violations as errors and surprises as warnings."""
+    (tmp_path / "report.sarif").write_text(sarif(SITUATIONS["many found"]), encoding="utf-8")
+
+    told = ran(program("sarif"), "summary", str(tmp_path / "report.sarif"))
+
+    assert ["error: 100", "warning: 100", "note: 0"] == re.findall(r"^\w+: \d+", told, re.MULTILINE)
+
+
+def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
+    """A case a clause: failed if it was broken, skipped if nothing could be judged, else passed."""
+    clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
+    for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
+        (tmp_path / f"{name}.xml").write_text(junit(situation), encoding="utf-8")
+
+    broken = ran(program("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
+    unjudged = ran(program("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
+
+    # The clause of the made-up violation is none of the machine's own: it is one more.
+    assert [("Failed", "1"), ("Passed", str(len(clauses)))] == re.findall(r"^ +(\w+) +: +(\d+)$", broken, re.MULTILINE)
+    assert [("Skipped", str(len(clauses)))] == re.findall(r"^ +(\w+) +: +(\d+)$", unjudged, re.MULTILINE)
+
+
+@pytest.mark.parametrize("situation", ["hostile", "many found", "file 'quotes\"\\'<&>.log'"])
+def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
+    """Control characters and markup in a recording do not break a page made of the report."""
+    (tmp_path / "report.xml").write_text(junit(SITUATIONS[situation]), encoding="utf-8")
+
+    ran(program("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
+
+    assert "stop-is-idempotent" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+# -- the text ---------------------------------------------------------------------
+
+FACTS = [
+    "violation: StopContainer replied NOT_FOUND in state absent — 27 times, on 2 containers",
+    "where containerd-1.6.20.log:14 2026-11-20T11:03:20.859050588Z",
+    "container d1d12d2e084c",
+    'it said rpc error: code = NotFound desc = an error occurred when try to find container "d1d12d2e084c": not found',
+    "before absent allowed ok",
+    "clause stop-is-idempotent (MUST): ",
+    "source CRI api.proto",
+    "legal if the reply is ok",
+    "known stop-of-removed of containerd-1.6 (until 1.6.35) and containerd-1.7 (until 1.7.21): ",
+    "also at :16, :33 and 24 more",
+    "violation: StopPodSandbox replied NOT_FOUND in state absent — once",
+    "container-status fails 27 violations, 6 containers, ",
+    "pod-sandbox fails 1 violation, 4 pods, ",
+    "306 lines read",
+    "all 28 violations look like known deviations of containerd-1.6 or containerd-1.7: try --profile containerd-1.6",
+    "verdict: fails",
+]
+
+
+@pytest.fixture(scope="module")
+def real() -> Report:
+    """What is said of the log of a containerd 1.6."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(RECORDINGS)
+        return Report(judged=(judge("containerd-1.6.20.log"),))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
+    """Breaking lines loses nothing, and only what cannot be broken is longer than the terminal."""
+    written = text(real, width=width)
+
+    assert [] == [fact for fact in FACTS if fact.strip() not in " ".join(written.split())]
+    assert [] == [line for line in written.splitlines() if len(line) > width and len(line.split()) > 2]
+
+
+def test_text_is_the_same_in_colour(real: Report) -> None:
+    """Colour marks words and moves nothing."""
+    coloured = text(real, width=80, style=lambda value, how: f"<{how}>{value}</>")
+
+    assert text(real, width=80) == re.sub(r"</?\w*>", "", coloured)
+    assert {("bold", "containerd-1.6.20.log"), ("red", "violation"), ("red", "fails")} == set(
+        re.findall(r"<(\w+)>(.*?)</>", coloured)
+    )
+
+
+def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
+    """Without ``--coverage`` the cells that were met, with it every cell with its count."""
+    short, long = text(real, width=80), text(real, width=80, coverage=True)
+    cells = real.judged[0].judgements[0].covered.cells
+    met = sum(1 for count in cells.values() if count)
+
+    assert f"{met} of {len(cells)} cells met, {len(cells) - met} not: create in absent; " in " ".join(short.split())
+    assert len(short.splitlines()) - len(text(real, width=2_000).splitlines()) < 60
+    assert {event for event, _ in cells} <= set(re.findall(r"^      (\S+): ", long, re.MULTILINE))
+
+
+def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
+    """A recording that met everything is not a page of names."""
+    whole = judgement(Holds())
+    met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
+
+    lines = text(report(met), width=80).splitlines()
+
+    assert len(lines) <= 12
+    assert "more, see --coverage" in " ".join(" ".join(lines).split())
+
+
+def test_text_advises_the_profile_of_the_version_that_wrote_the_log(real: Report) -> None:
+    """Where the log says which containerd it is of, no other profile is offered."""
+    (judged,) = real.judged
+
+    written = text(Report(judged=(replace(judged, version="1.7.3"),)), width=2_000)
+
+    assert "look like known deviations of containerd-1.7: try --profile containerd-1.7\n" in written
+
+
+def test_text_gives_no_advice_that_would_not_do() -> None:
+    """One violation that no profile explains, and no profile is offered."""
+    both = Fails(findings=(found(STOP), found(replace(STOP, resembles=()))))
+
+    assert "try --profile" not in text(report(judgement(both)))
+
+
+def test_text_keeps_a_path_whole() -> None:
+    """People copy ``file:line``; a path with blanks is not broken at one."""
+    name = "a rather long folder name/with blanks in it/containerd.log"
+
+    assert f"{name}:14\n" in text(
+        report(judgement(Fails(findings=(found(replace(STOP, file=name)),))), name=name), width=40
+    )
+
+
+def test_text_lists_the_files_when_there_are_several() -> None:
+    """The last lines say which of them fails."""
+    assert ["fails    a.log", "unknown  b.log"] == text(SITUATIONS["two files"]).splitlines()[-2:]
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([(Repair.REPLY, "ok")], "the reply is ok"),
+        ([(Repair.REPLY, "ok"), (Repair.REPLY, "error"), (Repair.EXTRA, "")], "the reply is ok or any error"),
+        ([(Repair.REPEATED, "")], "it is dropped: it repeats what came before"),
+        ([(Repair.SWAPPED, "exit")], "it comes after the exit that follows"),
+        ([(Repair.MISSING, "start"), (Repair.MISSING, "exit"), (Repair.EXTRA, "")], "start or exit comes before it"),
+        ([(Repair.EXTRA, "")], "it is dropped"),
+        ([], "more than one edit is made"),
+    ],
+)
+def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
+    """The smallest edit is told, with its alternatives of the same kind."""
+    made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
+
+    assert said == words.edits(replace(STOP, edits=made))
+
+
+@pytest.mark.parametrize(
+    ("permitted", "said"),
+    [
+        ({"absent": ("ok",)}, "ok"),
+        ({"created": ("ok",), "running": ("ok",)}, "ok"),
+        ({"created": ("ok", "error"), "running": ()}, "ok or any error in created; nothing in running"),
+        ({"a": ("ok",), "b": ("NOT_FOUND",), "c": ("ok",)}, "ok in a or c; NOT_FOUND in b"),
+        ({}, "nothing"),
+    ],
+)
+def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
+    """By state only where states differ."""
+    each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
+
+    assert said == words.allowed(replace(STOP, permitted=each))
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (None, ""),
+        (0, "1970-01-01T00:00:00.000000000Z"),
+        (1_795_172_600_000_000_007, "2026-11-20T11:03:20.000000007Z"),
+        (-1, "1969-12-31T23:59:59.999999999Z"),
+        (10**30, str(10**30)),
+        ("2026-11-20T11:03:20+01:00", "2026-11-20T11:03:20+01:00"),
+    ],
+)
+def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
+    """Nobody reads nanoseconds since the epoch."""
+    assert said == words.moment(at)
+
+
+# -- the others -------------------------------------------------------------------
+
+
+def test_json_has_the_documented_keys() -> None:
+    """Every key is there in every report: scripts need no ``if``."""
+    document = json.loads(as_json(replace(named("a.log"), problems=(MISSING,))))
+    (problem,) = document["problems"]
+    (recording,) = document["recordings"]
+    (machine,) = recording["machines"]
+    (finding,) = machine["findings"]
+    (tolerated,) = machine["tolerated"]
+    keys: list[tuple[dict[str, Any], str]] = [
+        (document, "verdict fail_on recordings problems"),
+        (problem, "file line code what hint"),
+        (recording, "file kind containerd verdict notes machines"),
+        (machine, "machine verdict why entities observations notes findings tolerated cells"),
+        (finding, "kind what count others entities clause first"),
+        (finding["clause"], "name says level source link"),
+        (
+            finding["first"][0],
+            "file line at entity cause said event reply shows met output detail before allowed edits resembles",
+        ),
+        (finding["first"][0]["edits"][0], "repair instead"),
+        (finding["first"][0]["resembles"][0], "name profile about since until link"),
+        (tolerated, "count file line at entity deviation or clause"),
+    ]
+
+    assert [sorted(names.split()) for _, names in keys] == [sorted(part) for part, _ in keys]
+
+
+def test_json_tells_what_was_found(real: Report) -> None:
+    """The numbers and the evidence are those of the text."""
+    document = json.loads(as_json(real))
+    containers, pods = document["recordings"][0]["machines"]
+    first = containers["findings"][0]["first"][0]
+
+    assert ("fails", [27], [1]) == (
+        document["verdict"],
+        [each["count"] for each in containers["findings"]],
+        [each["count"] for each in pods["findings"]],
+    )
+    assert ("containerd-1.6.20.log", 14, "2026-11-20T11:03:20.859050588Z", {"absent": ["ok"]}) == (
+        first["file"],
+        first["line"],
+        first["at"],
+        first["allowed"],
+    )
+    assert {"create", "start", "stop"} < containers["cells"].keys()
+
+
+def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
+    """Percent signs and line ends everywhere; commas and colons in properties too."""
+    seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
+
+    (line,) = github(report(judgement(Fails(findings=(found(seen),))), name="a:b,100%.log")).splitlines()
+
+    assert line.startswith(
+        "::error file=a%3Ab%2C100%25.log,line=14,title=MUST container-status/stop-is-idempotent::Stop"
+    )
+    assert "%0Aclause: One,%0Atwo: 100%25.%0D (CRI api.proto, StopContainer)%0A" in line
+
+
+@pytest.mark.parametrize(
+    ("situation", "kinds"),
+    [
+        ("nothing found", ["notice"]),
+        ("unknown", ["warning"]),
+        ("one machine unknown", ["notice"]),
+        ("two files", ["error", "notice", "warning"]),
+        ("a surprise, and more untold", ["warning", "warning"]),
+        ("a violation, and more untold", ["error"]),
+        ("a file that cannot be read", ["error"]),
+        ("many found", ["error"] * 100 + ["warning"] * 100),
+    ],
+)
+def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
+    """Violations are errors, surprises and what could not be judged warnings, what is tolerated notices."""
+    assert kinds == [match[1] for match in COMMAND.finditer(github(SITUATIONS[situation]))]
+
+
+def test_github_annotates_no_file_for_standard_input() -> None:
+    """There is no file; the line is told in words."""
+    line = github(named("-")).splitlines()[0]
+
+    assert line.startswith("::error title=MUST container-status/stop-is-idempotent::standard input, line 14: Stop")
+
+
+def test_sarif_tells_what_could_not_be_judged() -> None:
+    """No result is no pass: the run carries a warning and the exit code."""
+    (run,) = json.loads(sarif(SITUATIONS["unknown"]))["runs"]
+    (invocation,) = run["invocations"]
+
+    assert ([], 3) == (run["results"], invocation["exitCode"])
+    assert ["container-status unknown, nothing in the trace concerns this machine"] == [
+        each["message"]["text"] for each in invocation["toolExecutionNotifications"]
+    ]
+
+
+def test_what_could_not_be_read_is_told_in_every_format() -> None:
+    """Whoever reads the report alone must not take it for all of it."""
+    partly = SITUATIONS["a file that cannot be read"]
+    (invocation,) = json.loads(sarif(partly))["runs"][0]["invocations"]
+    (error,) = ET.fromstring(junit(partly)).iter("error")  # noqa: S314  (ours)
+
+    assert 2 == partly.code()
+    assert (2, False) == (invocation["exitCode"], invocation["executionSuccessful"])
+    assert ["cannot be opened: no such file [FSM201]"] == [
+        each["message"]["text"] for each in invocation["toolExecutionNotifications"]
+    ]
+    assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
+    assert ("FSM201", "cannot be opened: no such file: give a path") == (error.attrib["type"], error.attrib["message"])
+    assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(partly)
+    assert ["holds    containerd.log", "wrong    gone.log: cannot be opened: no such file"] == (
+        text(partly).splitlines()[-2:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("situation", "why", "skipped"),
+    [
+        ("unknown", "nothing in the trace concerns this machine", True),
+        ("a surprise, and more untold", "too many calls", True),
+        ("a violation, and more untold", "too many calls", True),
+        ("nothing found", None, False),
+    ],
+)
+def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
+    """In every format, and as no pass of any clause."""
+    document = json.loads(as_json(SITUATIONS[situation]))
+    (invocation,) = json.loads(sarif(SITUATIONS[situation]))["runs"][0]["invocations"]
+    root = ET.fromstring(junit(SITUATIONS[situation]))  # noqa: S314  (ours)
+
+    assert why == document["recordings"][0]["machines"][0]["why"]
+    assert bool(why) == bool(invocation["toolExecutionNotifications"])
+    assert skipped == bool(list(root.iter("skipped")))
+    assert (why is not None and "violation" not in situation) == (
+        bool(why) and f"container-status unknown, {why}" in text(SITUATIONS[situation])
+    )
+
+
+def test_one_is_no_plural() -> None:
+    """Of what was read, and of what was met."""
+    (judged,) = report(judgement(Holds())).judged
+    notes = {"lines": 1, "restarts": 1, "crashes": 1, "foreign or damaged lines": 1, "calls that reached nobody": 2}
+    found = replace(judged, notes=notes)
+
+    assert "1 line read, 1 restart, 1 crash, 1 foreign or damaged line, 2 calls that reached nobody" in text(
+        Report(judged=(found,)), width=2_000
+    )
+
+
+def test_sarif_suppresses_what_the_profile_tolerates() -> None:
+    """A tolerated deviation is a note with the profile as its reason."""
+    (run,) = json.loads(sarif(named("a.log")))["runs"]
+    violation, tolerated = run["results"]
+
+    assert ("error", "note") == (violation["level"], tolerated["level"])
+    assert "suppressions" not in violation
+    assert ["declared in profile containerd-1.6"] == [each["justification"] for each in tolerated["suppressions"]]
+    assert {violation["ruleId"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
+    """Readers show one result a case; the second must not vanish."""
+    other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
+    root = ET.fromstring(junit(report(judgement(Fails(findings=(found(STOP), found(other)))))))  # noqa: S314  (ours)
+
+    (failure,) = root.iter("failure")
+
+    assert "StopContainer replied NOT_FOUND (once), and 1 other cause" == failure.attrib["message"]
+    assert "StopContainer replied UNAVAILABLE (once)" in str(failure.text)
+
+
+def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
+    """They stand in the output of a case that passes."""
+    surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
+    tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
+    whole = judgement(Fails(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
+    root = ET.fromstring(junit(report(whole)))  # noqa: S314  (ours)
+
+    assert [] == list(root.iter("failure"))
+    assert ["surprise: containerd.log:14: StopContainer replied NOT_FOUND (once)"] == [
+        str(each.text).splitlines()[0] for each in root.iter("system-out")
+    ]
+
+
+# -- what it comes to --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "fail_on", "answer"),
+    [
+        ("MUST", "MUST", Answer.FAILS),
+        ("SHOULD", "MUST", Answer.HOLDS),
+        ("SHOULD", "SHOULD", Answer.FAILS),
+        ("MAY", "SHOULD", Answer.HOLDS),
+        ("observed", "MUST", Answer.HOLDS),
+        ("observed", "observed", Answer.FAILS),
+    ],
+)
+def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: Answer) -> None:
+    """What is asked for decides what fails."""
+    broken = replace(STOP, clause=replace(CLAUSE, level=level))
+
+    assert answer == report(judgement(Fails(findings=(found(broken),))), fail_on=fail_on).total()
+
+
+@pytest.mark.parametrize(
+    ("situation", "answer"),
+    [
+        ("nothing judged", Answer.UNKNOWN),
+        ("nothing found", Answer.HOLDS),
+        ("unknown", Answer.UNKNOWN),
+        ("one machine unknown", Answer.HOLDS),
+        ("two files", Answer.FAILS),
+        ("a surprise, and more untold", Answer.UNKNOWN),
+        ("a violation, and more untold", Answer.FAILS),
+        ("a file that cannot be read", Answer.UNKNOWN),
+        ("no file that can be read", Answer.UNKNOWN),
+    ],
+)
+def test_not_knowing_is_no_pass(situation: str, answer: Answer) -> None:
+    """A machine that a recording says nothing of is passed over only where another could be judged."""
+    assert answer == SITUATIONS[situation].total()

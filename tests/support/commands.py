@@ -1,0 +1,142 @@
+"""The command ``fsm``: called here, which is quick, or run as people run it, in a process or on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import IO, TYPE_CHECKING
+from unittest import mock
+
+import pytest
+
+from fsm.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FSM = str(Path(sys.executable).with_name("fsm"))
+RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
+FAILING = str(RECORDINGS / "containerd-1.6.20.log")
+HOLDING = str(RECORDINGS / "containerd-1.7.24.log")
+PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "NO_COLOR", "TERM"}}
+
+
+def fsm(
+    *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command, called: what :func:`process` gives, without the time that it takes to start.
+
+    ``test_cli.py`` holds one to the other for each command.
+    """
+    argv = [FSM, *map(os.fsdecode, arguments)]
+    with (
+        _text(tempfile.TemporaryFile()) as given,
+        _text(tempfile.TemporaryFile()) as out,
+        _text(tempfile.TemporaryFile(), errors="backslashreplace") as err,
+        contextlib.chdir(cwd or Path.cwd()),
+        _as_it_was(cwd),
+    ):
+        given.buffer.write(stdin)
+        given.seek(0)
+        with (
+            mock.patch.multiple(sys, argv=argv, stdin=given, stdout=out, stderr=err, __stdout__=out),
+            mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
+        ):
+            code = _exit_code()
+        said = [_written(out), _written(err)]
+    return subprocess.CompletedProcess(argv, code, *said)
+
+
+def _text(file: IO[bytes], errors: str = "strict") -> io.TextIOWrapper:
+    """*file* as Python has standard streams."""
+    return io.TextIOWrapper(file, encoding="utf-8", errors=errors, newline="")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    """All that was written to *stream*."""
+    stream.seek(0)
+    return stream.read()
+
+
+def _exit_code() -> int:
+    """What the command exits with."""
+    with pytest.raises(SystemExit) as ended:
+        main()
+    code = ended.value.code
+    assert isinstance(code, int), code
+    return code
+
+
+@contextlib.contextmanager
+def _as_it_was(folder: Path | None) -> Iterator[None]:
+    """Afterwards signals and paths are as before, and what was imported from *folder* is forgotten."""
+    path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")  # by this the command finds out what it is called
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
+        signal.signal(signal.SIGPIPE, handler)
+        for name in {*sys.modules} - modules:
+            if folder and Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(folder):
+                del sys.modules[name]
+        sys.path[:] = path
+
+
+def process(
+    *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, run to its end, its output in a pipe."""
+    ran = subprocess.run(
+        [FSM, *arguments],
+        input=stdin,
+        env=PLAIN | dict(env or {}),
+        cwd=cwd,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
+    return subprocess.run(
+        ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
+        env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+class Terminal:
+    """A command whose output, and errors, are on a terminal."""
+
+    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = PLAIN | {"TERM": "xterm"} | dict(env or {})
+        self.process = subprocess.Popen([FSM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        os.close(theirs)
+        self.shown = ""
+
+    def read_until(self, wanted: str) -> None:
+        """Read until *wanted* is shown, or the end."""
+        while not wanted or wanted not in self.shown:
+            try:
+                piece = os.read(self._ours, 65_536)
+            except OSError:  # on Linux, how a terminal tells that nobody writes to it any more
+                return
+            self.shown += piece.decode()
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        self.read_until("")
+        os.close(self._ours)
+        return self.process.wait(timeout=30)

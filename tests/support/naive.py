@@ -1,0 +1,359 @@
+"""A slow second opinion, straight from the cells.
+
+Written from what the words mean and not from how the engines work: it reads
+the dataclasses of a machine, and shares no code with :mod:`fsm.machine.table` or
+:mod:`fsm.monitor`.  Nothing is merged, nothing is left out, so a trace of
+more than a few observations takes long.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fsm.machine import Cell, Machine
+    from fsm.trace import Observation
+
+Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "lost", "lost-begun"]
+"""How far a call is; ``free`` where nothing is specified of how it ends."""
+
+
+class Way(NamedTuple):
+    """One thing that may come of an event in a state."""
+
+    to: str
+    replies: frozenset[str]
+    emits: tuple[str, ...]
+    begins: bool
+    outcome: str
+
+
+class Call(NamedTuple):
+    """A call in progress, or given up; ``acted`` is the state in which it acted first."""
+
+    event: str
+    stage: Stage
+    acted: str = ""
+    replies: tuple[str, ...] = ()
+    emits: tuple[str, ...] = ()
+
+
+class Situation(NamedTuple):
+    """How things stand for one entity in one behaviour."""
+
+    state: str
+    calls: tuple[Call, ...] = ()
+
+    def without(self, call: Call) -> Situation:
+        """The same, one such call fewer."""
+        left = list(self.calls)
+        left.remove(call)
+        return Situation(self.state, tuple(left))
+
+    def with_call(self, call: Call) -> Situation:
+        """The same, and one more call."""
+        return Situation(self.state, tuple(sorted((*self.calls, call))))
+
+    def at(self, state: str) -> Situation:
+        """The same in another state."""
+        return Situation(state, self.calls)
+
+
+# -- one machine, one step ---------------------------------------------------
+
+
+def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
+    """What may come of *event* in *state*; ``None`` where the specification is silent."""
+    return _of_cell(machine.events[event].cells[state], state, call=machine.events[event].kind == "call")
+
+
+def ends(machine: Machine, state: str, event: str) -> set[Way]:
+    """How a call that has begun may go on in *state*; empty where it has been displaced."""
+    cell = machine.events[event].ends.get(state)
+    return set() if cell is None else _of_cell(cell, state, call=True) or set()
+
+
+def goes_on(machine: Machine, state: str, event: str) -> set[Way]:
+    """How a call that begins in *state* goes on, if nothing else has moved it."""
+    begun = {
+        way.to
+        for each in machine.states
+        for way in {*(ways(machine, each, event) or ()), *ends(machine, each, event)}
+        if way.begins
+    }
+    return ends(machine, state, event) if state in begun else set()
+
+
+def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
+    match cell:
+        case Silent():
+            return None
+        case Cannot():
+            return set()
+        case Ignores():
+            return {Way(state, frozenset({"ok"} if call else ()), (), begins=False, outcome="ignored")}
+        case Refuses():
+            return {Way(state, frozenset(cell.codes), (), begins=False, outcome="refused")}
+        case Moves():
+            return {
+                Way(each.to, frozenset(each.reply), each.emits, begins=each.begins, outcome=each.name)
+                for each in cell.outcomes
+            }
+
+
+def reached(machine: Machine) -> dict[str, int]:
+    """Every reachable state with its distance from the initial one, by relaxing until nothing changes.
+
+    The end of a call is taken to be possible wherever its state can be reached.
+    """
+    distance = {machine.initial: 0}
+    for _ in machine.states:
+        for state, far in tuple(distance.items()):
+            for to in leads(machine, state):
+                distance[to] = min(far + 1, distance.get(to, far + 1))
+    return distance
+
+
+def leads(machine: Machine, state: str) -> set[str]:
+    """The states one step from *state*."""
+    found: set[Way] = set()
+    for event in machine.events:
+        found |= (ways(machine, state, event) or set()) | goes_on(machine, state, event)
+    return {way.to for way in found}
+
+
+# -- whether a behaviour explains a trace --------------------------------------
+
+
+def first_unexplained(
+    machine: Machine,
+    trace: Sequence[Observation],
+    *,
+    fresh: bool = False,
+    seen: frozenset[str] | None = None,
+    once: bool = False,
+) -> int | None:
+    """The index of the first observation that no behaviour explains; ``None`` if one explains them all.
+
+    *seen* are the signals that the trace shows.  A call that was given up may
+    act at any later time, and as often as it likes: whoever gives up asks
+    again, and those calls look alike.  With *once* it acts at most once.
+    """
+    asking = Asking(machine, seen, once=once)
+    everywhere = [Situation(state) for state in machine.states]
+    now = asking.later([Situation(machine.initial)] if fresh else everywhere)
+    for index, each in enumerate(trace):
+        if each.phase == "gap":
+            # Whatever happened meanwhile, to those already there and to those yet to come.
+            now = asking.later(everywhere)
+            continue
+        event = _event(machine, each.event)
+        if each.event and event is None:
+            continue
+        ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
+        if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
+            # The request was not recorded; nor, perhaps, was what came before it.
+            now = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
+        now = asking.explains(now, each)
+        if not now:
+            return index
+    return None
+
+
+def _event(machine: Machine, name: str) -> str | None:
+    """The machine's name for what the trace may call by its name on the wire."""
+    return next((each.name for each in machine.events.values() if name in {each.name, each.rpc} - {""}), None)
+
+
+def _waits(call: Call, event: str) -> bool:
+    return call.event == event and not call.stage.startswith("lost")
+
+
+class Asking:
+    """The question: a machine, and what of it the trace does not show."""
+
+    def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
+        self.machine = machine
+        self.once = once
+        self.unseen = [
+            event.name
+            for event in machine.events.values()
+            if event.kind == "hidden" or (event.kind == "signal" and seen is not None and event.name not in seen)
+        ]
+
+    def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
+        """How things may stand once *each* was observed, if they stood as one of *now*; empty if that cannot be."""
+        event = _event(self.machine, each.event)
+        if each.event and event is None:
+            return now
+        now = self.later(self.sees(now, each, event))
+        if each.shows:
+            now = self.later(here for here in now if self.machine.states[here.state].shows == each.shows)
+        return now
+
+    def later(self, situations: Iterable[Situation]) -> set[Situation]:
+        """All that may become of *situations* while nobody looks."""
+        found = set(situations)
+        todo = list(found)
+        while todo:
+            fresh = set(self.instants(todo.pop())) - found
+            found |= fresh
+            todo += fresh
+        return found
+
+    def instants(self, here: Situation) -> Iterator[Situation]:
+        """What may happen next that nobody sees."""
+        for call in set(here.calls):
+            yield from self.acts(here, call)
+        for event in self.unseen:
+            yield from self.happens(here, event, None)
+
+    def acts(self, here: Situation, call: Call) -> Iterator[Situation]:
+        """The next instant of *call*."""
+        others = here.without(call)
+        match call.stage:
+            case "asked":
+                yield from self.first_acts(others, here.state, call.event)
+            case "begun":
+                found = ends(self.machine, here.state, call.event)
+                yield from (self.acted(others, way, call.event, call.acted) for way in found)
+                if not found:  # nor is it what it says that it met
+                    yield others.with_call(Call(call.event, "free"))
+            case "lost":
+                yield from self.acts_late(others if self.once else here, call.event)
+            case "lost-begun":
+                for way in ends(self.machine, here.state, call.event):
+                    yield here.at(way.to) if way.begins or not self.once else others.at(way.to)
+            case "acted" | "free":
+                pass
+
+    def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
+        """A call of *event* acts in *state* beside *others*."""
+        found = ways(self.machine, state, event)
+        if found is None:
+            yield from (others.at(to).with_call(Call(event, "free", state)) for to in self.machine.states)
+        yield from (self.acted(others, way, event, state) for way in found or ())
+        # It comes to nothing, and the caller is told that nobody knows.
+        yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
+
+    def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
+        """A call of *event* acts that was given up; *left* is what stays."""
+        found = ways(self.machine, left.state, event)
+        if found is None:
+            yield from (left.at(to) for to in self.machine.states)
+        for way in found or ():
+            yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
+
+    def acted(self, others: Situation, way: Way, event: str, state: str) -> Situation:
+        """*others*, and a call of *event* that went this *way*."""
+        if way.begins:
+            return others.at(way.to).with_call(Call(event, "begun", state))
+        return others.at(way.to).with_call(Call(event, "acted", state, tuple(sorted(way.replies)), way.emits))
+
+    def with_lost(self, here: Situation, event: str, stage: Stage) -> Situation:
+        """*here*, and one more call that was given up: one of each kind is enough if it may act again."""
+        call = Call(event, stage)
+        return here if call in here.calls and not self.once else here.with_call(call)
+
+    def happens(self, here: Situation, event: str, emits: tuple[str, ...] | None) -> Iterator[Situation]:
+        """A signal or a hidden event, with these outputs if they are known."""
+        kept = Situation(here.state) if self.machine.events[event].interrupts else here
+        found = ways(self.machine, here.state, event)
+        if found is None:
+            for state in self.machine.states:
+                yield kept.at(state)
+        for way in found or ():
+            if emits in {None, way.emits}:
+                yield kept.at(way.to)
+
+    def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
+        """The situations in *now* in which *each* may be observed, and what it leaves of them."""
+        if event is None:
+            yield from now
+        elif self.machine.events[event].kind != "call":
+            for here in now:
+                yield from self.happens(here, event, each.emits)
+                possible = ways(self.machine, here.state, event) != set()
+                if each.phase == "maybe" or (each.phase == "noticed" and possible):
+                    yield here
+        else:
+            yield from self.calls(now, each, event)
+
+    def calls(self, now: set[Situation], each: Observation, event: str) -> Iterator[Situation]:
+        """The same, where *event* is a call."""
+        asked = (here.with_call(Call(event, "asked")) for here in now)
+        match each.phase:
+            case "request":
+                yield from asked
+            case "lost":
+                for here in now:
+                    yield from self.given_up(here, event)
+            case "maybe" | "noticed":
+                # Nobody knows whether it was called, so nobody waits for a reply.
+                for here in self.later(asked):
+                    yield from self.given_up(here, event)
+            case _:
+                for here in now if each.phase else self.later(asked):
+                    yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
+
+    def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
+        """The caller of one call of *event* stops waiting; an interruption may have ended it already."""
+        waiting = [call for call in set(here.calls) if _waits(call, event)]
+        if not waiting:
+            yield here
+        for call in waiting:
+            left = here.without(call)
+            match call.stage:
+                case "asked":
+                    yield self.with_lost(left, event, "lost")
+                case "begun":
+                    yield self.with_lost(left, event, "lost-begun")
+                case _:
+                    yield left
+
+    def fits(self, call: Call, each: Observation, event: str) -> bool:
+        """Whether *call* may be the one whose reply *each* is."""
+        if call.event != event or call.stage not in {"acted", "free"}:
+            return False
+        if each.met and call.acted and self.machine.states[call.acted].shows != each.met:
+            return False
+        if call.stage == "free":
+            return True
+        if each.emits is not None and each.emits != call.emits:
+            return False
+        error = "error" in call.replies and each.reply != "ok"
+        return not each.reply or each.reply in self.machine.indefinite or each.reply in call.replies or error
+
+
+# -- outputs alone -------------------------------------------------------------
+
+
+def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
+    """The index of the first of *outputs* that no run from the initial state emits; calls that take time left out.
+
+    Each event emits its outputs in one go; whatever it emits must be seen.
+    """
+    now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
+    for index, output in enumerate(outputs):
+        now = {(state, waiting[1:]) for state, waiting in _emitting(machine, now) if waiting[:1] == (output,)}
+        if not now:
+            return index
+    return None
+
+
+def _emitting(machine: Machine, now: set[tuple[str, tuple[str, ...]]]) -> set[tuple[str, tuple[str, ...]]]:
+    found = set(now)
+    todo = list(now)
+    while todo:
+        state, waiting = todo.pop()
+        for event in machine.events:
+            went = ways(machine, state, event)
+            after = {(each, waiting) for each in machine.states} if went is None else set()
+            after |= {(way.to, waiting + way.emits) for way in went or () if not (waiting and way.emits)}
+            todo += after - found
+            found |= after
+    return found

@@ -1,0 +1,192 @@
+"""A slow second opinion on what tells machines apart: by definition, from the cells, sharing nothing with the engine.
+
+Every code that either machine mentions is told apart everywhere, and replies
+that leave all open are given everywhere.  Pairs are struck out until nothing
+changes; traces are followed through sets of situations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import naive
+
+from fsm.equivalence.comparison import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fsm.machine import Event, Machine
+    from fsm.property.evidence import Run
+
+MOST_CALLS = 2
+GONE = "?"
+"""The state of which nothing is specified any more."""
+
+
+class Now(NamedTuple):
+    """A state and the calls that have begun."""
+
+    state: str
+    calls: tuple[str, ...] = ()
+
+
+Step: TypeAlias = tuple[Seen | None, Now]
+"""What is seen, if anything, and what is then."""
+
+
+class Watched:
+    """One machine and all that is to be known of the other to speak of both in the same words."""
+
+    def __init__(self, machine: Machine, other: Machine, *, shared: bool = False) -> None:
+        self.machine = machine
+        self.shared = shared
+        self.theirs = {word for event in other.events.values() for word in (event.name, event.rpc) if word}
+        self.codes = {"error"}
+        for each in (machine, other):
+            self.codes |= set(each.indefinite)
+            for event in each.events:
+                for state in each.states:
+                    for way in {*(naive.ways(each, state, event) or ()), *naive.ends(each, state, event)}:
+                        self.codes |= way.replies
+        self.codes -= {"ok"}
+        self.start = Now(machine.initial)
+
+    def steps(self, now: Now) -> Iterator[Step]:
+        """Everything that may come next."""
+        if now.state == GONE:
+            return
+        yield Seen(shows=self.machine.states[now.state].shows), now
+        for event in self.machine.events.values():
+            alone = self.shared and not self.theirs & {event.name, event.rpc}
+            hidden = event.kind == "hidden" or (alone and event.kind == "signal")
+            if not (alone and event.kind == "call"):
+                yield from self._first(now, event, hidden=hidden)
+        for name in set(now.calls):
+            left = list(now.calls)
+            left.remove(name)
+            yield from self._end(now, name, tuple(left))
+
+    def _first(self, now: Now, event: Event, *, hidden: bool) -> Iterator[Step]:
+        ways = naive.ways(self.machine, now.state, event.name)
+        name = "" if hidden else event.name
+        if ways is None:
+            yield Seen(event=name, silent=True), Now(GONE)
+            return
+        calls = () if event.interrupts else now.calls
+        for way in ways:
+            if way.begins and len(calls) < MOST_CALLS:
+                yield Seen(event=name, begins=True), Now(way.to, tuple(sorted((*calls, name))))
+            elif event.kind == "call" and not way.begins:
+                for reply in self._replies(way):
+                    yield Seen(event=name, reply=reply, emits=way.emits), Now(way.to, calls)
+            elif event.kind != "call":
+                yield (None if hidden and not way.emits else Seen(event=name, emits=way.emits)), Now(way.to, calls)
+        if event.kind == "call":
+            yield from ((Seen(event=name, reply=reply), now) for reply in self.machine.indefinite)
+
+    def _end(self, now: Now, name: str, left: tuple[str, ...]) -> Iterator[Step]:
+        ways = naive.ends(self.machine, now.state, name)
+        if not ways:
+            yield Seen(event=name, ends=True, silent=True), Now(now.state, left)
+        for way in ways:
+            if way.begins:
+                yield Seen(event=name, ends=True, begins=True), Now(way.to, now.calls)
+            else:
+                for reply in self._replies(way):
+                    yield Seen(event=name, reply=reply, emits=way.emits, ends=True), Now(way.to, left)
+
+    def _replies(self, way: naive.Way) -> set[str]:
+        return set(way.replies) | set(self.machine.indefinite) | (self.codes if "error" in way.replies else set())
+
+    # -- weakly ---------------------------------------------------------------
+
+    def quietly(self, these: set[Now]) -> set[Now]:
+        """All that *these* may become while nothing is seen."""
+        found = set(these)
+        while more := {to for now in found for seen, to in self.steps(now) if seen is None} - found:
+            found |= more
+        return found
+
+    def after(self, these: set[Now], seen: Seen | None) -> set[Now]:
+        """All that *these* may become when this is *seen*, and nothing else."""
+        before = self.quietly(these)
+        return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
+
+    def visible(self, these: set[Now]) -> set[Seen]:
+        """All that can be seen next."""
+        return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
+
+    def all(self) -> list[Now]:
+        """All that can be reached."""
+        found = [self.start]
+        for now in found:
+            found += [to for to in dict.fromkeys(to for _, to in self.steps(now)) if to not in found]
+        return found
+
+
+def bisimilar(first: Watched, second: Watched) -> bool:
+    """Whether the two are weakly bisimilar: the greatest relation of which each side matches the other's steps."""
+    related = {(one, two) for one in first.all() for two in second.all()}
+    weak: dict[tuple[bool, Now, Seen | None], set[Now]] = {}
+
+    def matched(one: Now, two: Now) -> bool:
+        return all(
+            any((to, answer) in related for answer in after(second, two, seen)) for seen, to in first.steps(one)
+        ) and all(any((answer, to) in related for answer in after(first, one, seen)) for seen, to in second.steps(two))
+
+    def after(watched: Watched, now: Now, seen: Seen | None) -> set[Now]:
+        key = (watched is second, now, seen)
+        if key not in weak:
+            weak[key] = watched.after({now}, seen)
+        return weak[key]
+
+    while wrong := {pair for pair in related if not matched(*pair)}:
+        related -= wrong
+    return (first.start, second.start) in related
+
+
+def shortest(first: Watched, second: Watched) -> int | None:
+    """The length of a shortest trace that one has and the other has not; ``None`` if they have the same."""
+    now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
+    met = set(now)
+    length = 0
+    while now:
+        length += 1
+        following = set()
+        for one, two in now:
+            seen = first.visible(set(one))
+            if seen != second.visible(set(two)):
+                return length
+            following |= {
+                (frozenset(first.after(set(one), each)), frozenset(second.after(set(two), each))) for each in seen
+            }
+        now = following - met
+        met |= now
+    return None
+
+
+def follows(watched: Watched, trace: Sequence[Seen]) -> set[Now]:
+    """Where the machine may be after *trace*; nowhere if it does not have it."""
+    now = {watched.start}
+    for seen in trace:
+        now = watched.after(now, seen)
+    return watched.quietly(now)
+
+
+def shows(watched: Watched, run: Run, trace: Sequence[Seen]) -> bool:
+    """Whether *run* is one of the machine that looks like *trace*."""
+    now = {(watched.start, 0)}
+    for taken in run.steps:
+        found = set()
+        for here, length in now:
+            for seen, to in watched.steps(here):
+                ended = taken.target if to.state != GONE else to.state
+                if here.state == taken.source and to.state == ended and (seen is None or seen in trace[length:][:1]):
+                    fits = seen is None or seen.event in {taken.event, ""}
+                    fits = fits and (
+                        seen is None or (seen.reply, seen.emits) == (taken.reply, taken.emits) or seen.shows != ""
+                    )
+                    found |= {(to, length + (seen is not None))} if fits else set()
+        now = found
+    return any(length == len(trace) for _, length in now)

@@ -1,0 +1,128 @@
+"""A second opinion on linearizability: time goes by, and everything that may be true is kept.
+
+Between two instants of the history anything may happen that may; nothing is
+chosen, nothing turned back, nothing searched.  It reads cells as
+:mod:`naive` does, and shares no code with :mod:`fsm.linearizability`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import naive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.linearizability.history import History, Operation
+    from fsm.machine import Machine
+
+How: TypeAlias = Literal["asked", "shaken", "begun", "acted", "over"]
+
+
+class Now(NamedTuple):
+    """What may be true: a state, how far each operation in progress is, and how many outputs have come."""
+
+    state: str
+    calls: tuple[tuple[int, How], ...]
+    came: int
+
+    def with_call(self, number: int, how: How | None) -> Now:
+        """The same with operation *number* as far as that, or gone."""
+        others = {each: far for each, far in self.calls if each != number}
+        if how is not None:
+            others[number] = how
+        return self._replace(calls=tuple(sorted(others.items())))
+
+
+def linearizable(machine: Machine, history: History) -> bool:
+    """Whether each entity of *history* may have been as seen."""
+    return all(_Entity(machine, part, entity).legal() for entity, part in history.parts())
+
+
+class _Entity:
+    def __init__(self, machine: Machine, part: History, entity: str) -> None:
+        self.machine = machine
+        self.operations = part.operations
+        self.outputs = part.outputs.get(entity)
+
+    def legal(self) -> bool:
+        instants = [(each.called, 0, number) for number, each in enumerate(self.operations)]
+        instants += [
+            (each.returned, 1, number) for number, each in enumerate(self.operations) if each.returned is not None
+        ]
+        possible = self.closed({Now(self.machine.initial, (), 0)})
+        for _, returns, number in sorted(instants):
+            if returns:
+                possible = {now.with_call(number, None) for now in possible if (number, "over") in now.calls}
+            else:
+                possible = self.closed({now.with_call(number, "asked") for now in possible})
+        return any(self.outputs is None or now.came == len(self.outputs) for now in possible)
+
+    def closed(self, possible: set[Now]) -> set[Now]:
+        while True:
+            more = {after for now in possible for after in self.after(now)}
+            if more <= possible:
+                return possible
+            possible = possible | more
+
+    def after(self, now: Now) -> Iterator[Now]:
+        for number, how in now.calls:
+            operation = self.operations[number]
+            if how in {"acted", "asked"} and (how == "acted" or not operation.event):
+                if self.machine.states[now.state].shows == operation.shows:
+                    yield now.with_call(number, "over")
+            elif how != "over":
+                yield from self.event(now, number, operation, how)
+        for event in self.machine.events.values():
+            if event.kind == "hidden":
+                yield from self.hidden(now, event.name)
+
+    def hidden(self, now: Now, event: str) -> Iterator[Now]:
+        ways = naive.ways(self.machine, now.state, event)
+        for each in self.shaken(now, event, -1):
+            if ways is None:
+                yield from (each._replace(state=state) for state in self.machine.states)
+            for way in ways or ():
+                for came in self.emitted(now.came, way.emits):
+                    yield each._replace(state=way.to, came=came)
+
+    def event(self, now: Now, number: int, operation: Operation, how: How) -> Iterator[Now]:
+        acted: How = "acted" if operation.shows else "over"
+        find = naive.ends if how == "begun" else naive.ways
+        ways = find(self.machine, now.state, operation.event)
+        call = self.machine.events[operation.event].kind == "call"
+        vague = operation.returned is None or not operation.reply or operation.reply in self.machine.indefinite
+        if how == "shaken" or (how == "asked" and call and vague):
+            yield now.with_call(number, acted)
+        for each in self.shaken(now, operation.event, number):
+            if ways is None or (how == "begun" and not ways):
+                free = each.with_call(number, acted)
+                last = now.came if self.outputs is None else len(self.outputs)
+                for came in range(now.came, last + 1):
+                    for state in self.machine.states if ways is None else (now.state,):
+                        yield free._replace(state=state, came=came)
+            for way in ways or ():
+                known = operation.reply in way.replies or ("error" in way.replies and operation.reply != "ok")
+                if way.begins or not call or vague or known:
+                    for came in self.emitted(now.came, way.emits):
+                        far: How = "begun" if way.begins else acted
+                        yield each.with_call(number, far)._replace(state=way.to, came=came)
+
+    def emitted(self, came: int, emits: tuple[str, ...]) -> list[int]:
+        if self.outputs is None:
+            return [came]
+        return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
+
+    def shaken(self, now: Now, event: str, number: int) -> list[Now]:
+        """*now*, with the calls lost that *event* interrupts."""
+        if self.machine.events[event].interrupts:
+            for other, how in now.calls:
+                operation = self.operations[other]
+                if other == number or not operation.event or self.machine.events[operation.event].kind != "call":
+                    continue
+                if how == "asked":
+                    now = now.with_call(other, "shaken")
+                elif how == "begun":
+                    now = now.with_call(other, "acted" if operation.shows else "over")
+        return [now]

@@ -1,0 +1,92 @@
+"""Random systems of random machines, made through the language: TOML text, read, built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from random_machines import random_machine
+
+from fsm.language.build.systems import build_system
+from fsm.language.read import parse_system
+from fsm.library import load
+
+if TYPE_CHECKING:
+    import random
+
+    from fsm.machine import Machine
+    from fsm.product.system import System
+
+
+def system_of(text: str, machines: dict[str, Machine]) -> System:
+    """The system that *text* describes."""
+
+    def find(name: str) -> Machine:
+        return machines[name] if name in machines else load(name)
+
+    return build_system(parse_system(text.encode(), path="system.toml"), find)
+
+
+def random_system(chance: random.Random) -> System:
+    """A system of up to three parts and six copies, by *chance*."""
+    return system_of(*random_text(chance))
+
+
+def random_text(chance: random.Random) -> tuple[str, dict[str, Machine]]:
+    """The text of such a system, and the machines of its parts."""
+    machines = {f"p{number}": random_machine(chance) for number in range(chance.randint(2, 3))}
+    parts = list(machines)
+    below = len(parts) > 1 and chance.random() < 0.5
+    lines = ['[system]\nname = "random"\ntitle = "R"\nabout = "R"\nsource = "nobody"']
+    for number, part in enumerate(parts):
+        lines.append(f'[part.{part}]\nmachine = "{part}"')
+        if number == 1 and below:
+            lines.append('per = "p0"')
+        if number < 2 and chance.random() < 0.6:
+            lines.append("count = 2")
+        if number == 1 and chance.random() < 0.5:
+            lines.append(f'heard = "some p0 is {_state(chance, machines["p0"])}"')
+    for number in range(chance.randint(2, 4)):
+        lines += _event(chance, f"j{number}", machines, chance.choice(parts) if chance.random() < 0.7 else "")
+    return "\n".join(lines), machines
+
+
+def _event(chance: random.Random, name: str, machines: dict[str, Machine], of: str) -> list[str]:
+    kind = chance.choice(("call", "signal"))
+    lines = [f"[event.{name}]", f'kind = "{kind}"', 'about = "R"']
+    if of:
+        lines.append(f'of = "{of}"')
+    if chance.random() < 0.3:
+        lines.append(f'when = "{_condition(chance, machines)}"')
+    ways = []
+    for number in range(chance.randint(1, 2)):
+        steps = ", ".join(_step(chance, machines, of) for _ in range(chance.randint(1, 3)))
+        when = f', when = "{_condition(chance, machines)}"' if chance.random() < 0.3 else ""
+        ways.append(f'{{ name = "w{number}", steps = [{steps}]{when} }}')
+    return [*lines, f"ways = [{', '.join(ways)}]"]
+
+
+def _state(chance: random.Random, machine: Machine) -> str:
+    return chance.choice(list(machine.states))
+
+
+def _condition(chance: random.Random, machines: dict[str, Machine]) -> str:
+    part = chance.choice(list(machines))
+    word = chance.choice(("every", "some", "no"))
+    said = f"{word} {part} is {chance.choice(('', 'not '))}{_state(chance, machines[part])}"
+    return f"not ({said})" if chance.random() < 0.2 else said
+
+
+def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
+    part = of if of and chance.random() < 0.6 else chance.choice(list(machines))
+    every = "" if part == of else "every "
+    if chance.random() < 0.1:
+        return f'"reset {every}{part}"'
+    event = chance.choice(list(machines[part].events.values()))
+    ends = ".ends" if event.ends and chance.random() < 0.3 else ""
+    cells = (event.ends if ends else event.cells).values()
+    outcomes = sorted({way.name for cell in cells for way in getattr(cell, "outcomes", ())})
+    only = f"/{chance.choice(outcomes)}" if outcomes and chance.random() < 0.3 else ""
+    do = f"{every}{part}.{event.name}{ends}{only}"
+    more = ", goes-on = true" if chance.random() < 0.4 else ""
+    more += f', when = "{_condition(chance, machines)}"' if chance.random() < 0.2 else ""
+    return f'{{ do = "{do}"{more} }}'

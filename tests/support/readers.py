@@ -1,0 +1,89 @@
+"""The programs for which pictures are written as text, to read them back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from test_report import missing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MERMAID = "mermaid@11"
+"""The package in which Mermaid's authors publish it, bundled with all it needs."""
+
+_READ = """\
+// It cleans texts with the means of a browser, which are not here; what is tested is the grammar.
+for (const name of ["addHook", "removeHook", "sanitize"]) Function.prototype[name] ??= (text) => text;
+const { default: mermaid } = await import(process.argv[2]);
+const found = [];
+for await (const line of (await import("node:readline")).createInterface({ input: process.stdin })) {
+  const text = JSON.parse(line);
+  await mermaid.parse(text);
+  const diagram = await mermaid.mermaidAPI.getDiagramFromText(text);
+  if (!diagram.db.getStates) {
+    found.push({ participants: [...diagram.db.getActors().values()].map(({ description }) => description) });
+    continue;
+  }
+  const states = [...diagram.db.getStates()].map(([id, { descriptions, classes }]) => ({ id, descriptions, classes }));
+  found.push({ states, arrows: diagram.db.getRelations() });
+}
+console.log(JSON.stringify(found));
+"""
+
+
+def read_by_mermaid(root: Path, texts: list[str]) -> list[Any]:
+    """The states and arrows of each of *texts*; fails if one is no Mermaid.
+
+    The package is kept below *root* between runs.
+    """
+    node = shutil.which("node") or missing("node", "apt-get install nodejs")
+    ran = subprocess.run(
+        [node, "--input-type=module", "--eval", _READ, "-", str(_mermaid(root))],
+        input="".join(f"{json.dumps(text)}\n" for text in texts),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: list[Any] = json.loads(ran.stdout)
+    return found
+
+
+def participants_by_mermaid(root: Path, text: str) -> list[str]:
+    """The participants of a sequence diagram; fails if it is none."""
+    return [str(each) for each in read_by_mermaid(root, [text])[0]["participants"]]
+
+
+def _mermaid(root: Path) -> Path:
+    folder = root / ".pytest_cache" / "mermaid"
+    folder.mkdir(parents=True, exist_ok=True)
+    module = folder / "package" / "dist" / "mermaid.esm.min.mjs"
+    if not module.exists():
+        npm = shutil.which("npm") or missing("npm", "apt-get install npm")
+        pack = [npm, "pack", MERMAID, "--fetch-retries=1", "--fetch-timeout=60000"]
+        try:
+            subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=300)
+        except (subprocess.SubprocessError, OSError):
+            missing("Mermaid", f"cd {folder} && npm pack {MERMAID}")
+    for archive in folder.glob("*.tgz"):
+        shutil.unpack_archive(archive, folder, filter="data")
+        archive.unlink()
+    return module
+
+
+def read_by_plantuml(folder: Path, texts: list[str]) -> None:
+    """Fails if one of *texts* is no PlantUML."""
+    program = shutil.which("plantuml") or missing("PlantUML", "apt-get install plantuml")
+    paths = [folder / f"{number}.puml" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+    ran = subprocess.run(
+        [program, "-charset", "UTF-8", "-checkonly", *map(str, paths)],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,0 +1,49 @@
+"""A machine that plays an implementation, by the protocol of docs/exec-protocol.md: ``simulated.py MODEL``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fsm.conformance.simulated import Simulated
+from fsm.library import load
+from fsm.sut import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def answer(system: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What *system* answers to what it is *asked*, the id aside."""
+    reply: str | None = None
+    try:
+        match asked:
+            case {"reset": True}:
+                system.reset()
+            case {"do": str(event)}:
+                reply = system.do(event)
+            case {"begin": str(event)}:
+                reply = system.begin(event)
+            case {"end": str(event)}:
+                reply = system.end(event)
+            case {"arrange": str(event), "outcome": str(outcome)}:
+                return {"unsupported": not system.arrange(event, outcome)}
+            case {"shows": True}:
+                return {"shows": system.shows()}
+    except UnsupportedError:
+        return {"unsupported": True}
+    return {"reply": reply, "outputs": system.outputs()}
+
+
+def main(model: str) -> None:
+    """Answer until nobody asks."""
+    system = Simulated(load(model))
+    print(json.dumps({"fsm": 1, "can": ["arrange", "outputs", "overlap"]}), flush=True)  # noqa: T201
+    for line in sys.stdin:
+        asked = json.loads(line)
+        print(json.dumps({"id": asked["id"], **answer(system, asked)}), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

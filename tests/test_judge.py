@@ -1,0 +1,237 @@
+"""Tests of ``fsm.judge``: recordings find their machines, and mistakes their codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsm.errors import InputError
+from fsm.judge import judge
+from fsm.language.codes import RULES
+from fsm.machine import calls
+from fsm.recordings import Kind
+from fsm.report import Answer, Report
+from fsm.verdict import Fails, Holds, Unknown
+
+RECORDINGS = Path(__file__).parent / "recordings"
+TRACE = '{"entity": "c1", "event": "stop", "reply": "ok"}\n'
+
+WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
+    ("FSM201", "missing.jsonl", {}, "cannot be opened"),
+    ("FSM202", "trace.jsonl", {}, "does not say which machine"),
+    ("FSM203", "trace.jsonl", {"models": ["cri-container"], "profile": "containerd-1.5"}, "no profile"),
+    ("FSM205", "unseen.jsonl", {}, "unseen 'exti' is no signal of container-status"),
+    ("FSM206", "trace.jsonl", {"calls": "-"}, "holds trace"),
+    ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
+)
+HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
+
+
+@pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[1] for case in WRONG])
+def test_mistakes_have_a_code_and_a_way_out(
+    code: str, name: str, how: dict[str, object], what: str, tmp_path: Path
+) -> None:
+    """What cannot be judged says why, and what to do."""
+    (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
+    for file, unseen in HEADERS.items():
+        header = json.dumps({"trace": 1, "machine": "container-status", "unseen": unseen})
+        (tmp_path / file).write_text(f"{header}\n{TRACE}", encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        judge(str(tmp_path / name), **how)  # type: ignore[arg-type]  # a table of keywords
+
+    (problem,) = caught.value.problems
+    assert code == problem.code
+    assert what in problem.what
+    assert problem.hint
+
+
+def test_every_code_of_recordings_has_a_case() -> None:
+    """No code of the family is left out above."""
+    assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | {"FSM204"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "what"),
+    [
+        ("cri-containr", "machine 'cri-containr' is not the name of a model"),
+        ("no/such.toml", "machine 'no/such.toml' cannot be opened: no such file or directory"),
+        ("x\0.toml", "machine 'x\0.toml' cannot be opened: embedded null byte"),
+    ],
+)
+def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
+    """Among many traces one must be found."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(json.dumps({"trace": 1, "machine": machine}) + "\n" + TRACE, encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        judge(str(trace))
+
+    assert [(str(trace), 1, what)] == [(each.path, each.line, each.what) for each in caught.value.problems]
+
+
+def test_a_header_names_the_machine(tmp_path: Path) -> None:
+    """A trace that says which machine it is of needs no option."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(
+        json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8"
+    )
+
+    judged = judge(str(trace))
+
+    assert [("cri-container", Holds())] == [(each.machine.name, each.verdict) for each in judged.judgements]
+
+
+def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
+    """What is legal in mid-life may be a violation at the beginning."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"entity": "c1", "event": "start", "reply": "ok"}\n', encoding="utf-8")
+
+    (middle,) = judge(str(trace), models=["cri-container"]).judgements
+    (beginning,) = judge(str(trace), models=["cri-container"], fresh=True).judgements
+
+    assert (Holds, Fails) == (type(middle.verdict), type(beginning.verdict))
+
+
+def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
+    """A file without a single line of a lifecycle is never a pass."""
+    nothing = tmp_path / "nothing.log"
+    nothing.write_text("Nov 20 11:03:20 n1 kernel: eth0: link up\n", encoding="utf-8")
+
+    judged = judge(str(nothing))
+
+    assert Kind.NOTHING is judged.kind
+    assert {Unknown} == {type(each.verdict) for each in judged.judgements}
+
+
+STARTING = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" revision= version=1.7.24\n'
+SUPPRESSED = "Nov 20 11:03:20 n1 systemd-journald[1]: Suppressed 7 messages from containerd.service\n"
+DAEMON = {
+    "a start of the runtime": STARTING,
+    "restarts": STARTING * 3,
+    "missing messages": SUPPRESSED,
+    "both": STARTING + SUPPRESSED,
+}
+
+
+@pytest.mark.parametrize("case", DAEMON)
+def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
+    """Where no container and no pod is told of, none was judged."""
+    daemon = tmp_path / "daemon.log"
+    daemon.write_text(DAEMON[case], encoding="utf-8")
+
+    judged = judge(str(daemon), models=["container-status", "pod-sandbox"])
+
+    assert {Unknown(why=f"the trace tells of no {kind}") for kind in ("container", "pod")} == {
+        each.verdict for each in judged.judgements
+    }
+    assert Answer.UNKNOWN is Report(judged=(judged,)).total()
+
+
+def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_path: Path) -> None:
+    """That the runtime started again says nothing of a container."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"event": "restart"}\n{"entity": "c1", "event": "x"}\n', encoding="utf-8")
+
+    (judgement,) = judge(str(trace), models=["container-status"]).judgements
+
+    assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
+
+
+def test_a_machine_of_nobody_does_not_count_beside_another(tmp_path: Path) -> None:
+    """A log of containers alone holds, though pods have no part in it."""
+    alone = tmp_path / "alone.log"
+    alone.write_text(f'{STARTING}time="T" level=info msg="StopContainer for \\"{"c" * 64}\\""\n', encoding="utf-8")
+
+    judged = judge(str(alone))
+
+    assert [Holds, Unknown] == [type(each.verdict) for each in judged.judgements]
+    assert Answer.HOLDS is Report(judged=(judged,)).total()
+
+
+OVERLAPPING = '{"entity": "c2", "event": "create", "reply": "ok"}\n' + "".join(
+    json.dumps({"entity": "c2", "event": event, "phase": "request"}) + "\n" for event in ("start", "stop", "remove") * 3
+)
+TWICE = '{"entity": "c1", "event": "create", "reply": "ok"}\n' * 2
+REFUSED = '{"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}\n'
+
+
+@pytest.mark.parametrize(
+    ("trace", "answer"),
+    [
+        (TWICE, Answer.HOLDS),
+        (OVERLAPPING, Answer.UNKNOWN),
+        (TWICE + OVERLAPPING, Answer.UNKNOWN),
+        (TWICE + REFUSED + OVERLAPPING, Answer.FAILS),
+    ],
+)
+def test_what_could_not_be_judged_is_no_pass_beside_surprises(
+    trace: str, answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a violation says more than that too many calls overlap."""
+    monkeypatch.setattr(calls, "LIMIT", 20)
+    file = tmp_path / "trace.jsonl"
+    file.write_text(trace, encoding="utf-8")
+
+    judged = judge(str(file), models=["container-status"], fresh=True)
+
+    assert answer is Report(judged=(judged,)).total()
+
+
+def test_several_machines_of_one_kind_judge_the_same_recording() -> None:
+    """The contract and the implementation may be asked together."""
+    models = ["cri-container", "container-status"]
+
+    judged = judge(str(RECORDINGS / "containerd-1.7.24.log"), models=models)
+
+    assert models == [each.machine.name for each in judged.judgements]
+    assert {Holds()} == {each.verdict for each in judged.judgements}
+    assert 1 == len({each.observations for each in judged.judgements})
+
+
+def test_a_profile_applies_to_the_machines_that_have_it() -> None:
+    """A machine without the profile is judged as it is."""
+    judged = judge(
+        str(RECORDINGS / "containerd-1.6.20.log"),
+        models=["container-status", "nri-pod"],
+        profile="containerd-1.6",
+    )
+
+    container, _ = judged.judgements
+    assert Holds() == container.verdict
+    assert ["stop-of-removed"] == [each.first.deviation.name for each in container.tolerated]
+
+
+def test_a_machine_that_knows_no_event_of_the_recording_cannot_tell(tmp_path: Path) -> None:
+    """A recording of something else is never a pass."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"entity": "p1", "event": "StopContainer", "reply": "ok"}\n', encoding="utf-8")
+
+    (judgement,) = judge(str(trace), models=["nri-pod"]).judgements
+
+    assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
+
+
+POD, CONTAINER = "b" * 64, "a" * 64
+STATUS = f"""\
+time="2026-11-20T11:03:29.0Z" level=info msg="RunPodSandbox for &PodSandboxMetadata{{Name:p0,}} returns sandbox id \\"{POD}\\""
+time="2026-11-20T11:03:29.1Z" level=info msg="CreateContainer within sandbox \\"{POD}\\" for &ContainerMetadata{{Name:c,}} returns container id \\"{CONTAINER}\\""
+time="2026-11-20T11:03:29.3Z" level=error msg="ContainerStatus for \\"{CONTAINER}\\" failed" error="rpc error: code = %s desc = failed to get image"
+time="2026-11-20T11:03:29.4Z" level=error msg="PodSandboxStatus for \\"{POD}\\" failed" error="rpc error: code = %s desc = failed to query controller status"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Fails)]
+)
+def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, tmp_path: Path) -> None:
+    """A shim that has gone takes calls with it; what was created and not removed is there."""
+    log = tmp_path / "containerd.log"
+    log.write_text(STATUS % (code, code), encoding="utf-8")
+
+    judged = judge(str(log))
+
+    assert verdict in {type(each.verdict) for each in judged.judgements}
+    assert (verdict is Fails) == any(isinstance(each.verdict, Fails) for each in judged.judgements)
