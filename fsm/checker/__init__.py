@@ -19,7 +19,6 @@ from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
-from fsm.language.build import under
 from fsm.machine.calls import TooManyError
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
@@ -114,7 +113,7 @@ def examine(
 def _under(described: Machine | System, profile: str | None) -> Machine | System:
     if isinstance(described, System):
         return described.profiles[profile].system if profile else described
-    return under(described, profile) if profile else described
+    return described.under(profile)
 
 
 def counted(table: Stepped) -> Counts:
@@ -161,4 +160,4 @@ def _compare(
 
 def alike(other: Machine, profile: str | None) -> Machine:
     """*other* as *profile* has it, if it has such a profile."""
-    return under(other, profile) if profile in other.profiles and profile else other
+    return other.under(profile) if profile in other.profiles and profile else other

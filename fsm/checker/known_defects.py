@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from fsm.checker import check
 from fsm.checker.cones import Cones
 from fsm.checker.instants import Stepping
-from fsm.language.build import under
 from fsm.library import claims, specified, systems
 from fsm.machine.table import tabulate
 from fsm.property.claims import JointSpecification
@@ -93,4 +92,4 @@ def _found(of: Specification | JointSpecification) -> Iterator[Finding]:
 def _steps(of: Specification | JointSpecification, profile: str | None) -> Stepping | Cones:
     if isinstance(of, JointSpecification):
         return Cones(system=of.machine.profiles[profile].system if profile else of.machine)
-    return Stepping(tabulate(under(of.machine, profile) if profile else of.machine))
+    return Stepping(tabulate(of.machine.under(profile)))

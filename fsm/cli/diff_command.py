@@ -17,7 +17,6 @@ from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, 
 from fsm.diagrams.read import find
 from fsm.equivalence import compare as told_apart
 from fsm.errors import InputError, Problem, nearest
-from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
@@ -161,7 +160,7 @@ def _machine_side(name: str, profile: str) -> _Side:
         return _Side(name=machine.name, machine=machine)
     if profile not in machine.profiles:
         raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
-    return _Side(name=f"{machine.name} as {profile}", machine=under(machine, profile))
+    return _Side(name=f"{machine.name} as {profile}", machine=machine.under(profile))
 
 
 def _drawing_side(name: str) -> _Side:

@@ -21,7 +21,6 @@ from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import track
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
 from fsm.judge import judge
-from fsm.language.build import under
 from fsm.library import load, names
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _under(machine: Machine, profile: str) -> Machine:
     if profile not in machine.profiles:
         hint = nearest(profile, machine.profiles, of="profiles")
         raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
-    return under(machine, profile)
+    return machine.under(profile)
 
 
 def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:

@@ -17,7 +17,6 @@ from fsm.interop.promela.vocabulary import CannotExportError
 from fsm.interop.python_statemachine.write import python_statemachine
 from fsm.interop.scxml.write import scxml
 from fsm.interop.transitions.write import transitions
-from fsm.language.build import under
 from fsm.library import load, specification
 from fsm.property.claims import Follows
 from fsm.report import machine_report
@@ -80,7 +79,7 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
         if profile not in machine.profiles:
             hint = nearest(profile, machine.profiles, of="profiles")
             raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
-        machine, stated = under(machine, profile), _under(stated, profile)
+        machine, stated = machine.under(profile), _under(stated, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
         text = _text(form, machine, stated, file)
@@ -114,7 +113,7 @@ def _under(stated: Property | None, profile: str) -> Property | None:
     """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
     claim = stated.claim if stated else None
     if stated and isinstance(claim, Follows) and profile in claim.other.profiles:
-        return replace(stated, claim=replace(claim, other=under(claim.other, profile)))
+        return replace(stated, claim=replace(claim, other=claim.other.under(profile)))
     return stated
 
 

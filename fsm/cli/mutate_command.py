@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
-from fsm.language.build import under
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import fates, joint_fates, joint_mutants, mutants
 from fsm.property.claims import JointSpecification
@@ -94,7 +93,7 @@ def _mutants(of: Specification | JointSpecification, profile: str | None) -> Ite
     if isinstance(of, JointSpecification):
         system = of.machine.profiles[profile].system if profile else of.machine
         return joint_mutants(system, composition(of.machine), profile)
-    return mutants(under(of.machine, profile) if profile else of.machine)
+    return mutants(of.machine.under(profile))
 
 
 def _mutated(

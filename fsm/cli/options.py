@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from fsm.errors import InputError, nearest
-from fsm.language.build import under
 from fsm.library import load, load_system, names, systems
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def machine_under(name: str, profile: str | None) -> Machine:
         return machine
     if profile not in machine.profiles:
         raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
-    return under(machine, profile)
+    return machine.under(profile)
 
 
 def system_under(name: str, profile: str | None) -> System:

@@ -30,7 +30,6 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from fsm.conformance.plan import Plan
-from fsm.language.build import under
 from fsm.linearizability import Ok, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot
@@ -132,7 +131,7 @@ def concurrently(
     ...             return super().do(event)
     >>> concurrently(load("cri-pod"), lambda: Locked(load("cri-pod")), examples=5)
     """
-    machine = under(machine, profile) if profile else machine
+    machine = machine.under(profile)
     chosen = tuple(events) if events is not None else _anywhere(machine)
     unknown = [event for event in chosen if event not in machine.events]
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - fewer than two race with nobody

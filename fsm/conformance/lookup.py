@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, Problem, nearest
-from fsm.language.build import under
 from fsm.library import is_system, load, load_system
 from fsm.product.flatten import flatten
 from fsm.sut import BrokenError
@@ -78,7 +77,7 @@ def _model(name: str, profile: str | None) -> Machine:
         system = load_system(name)
         return flatten(system.profiles[profile].system if profile and profile in system.profiles else system)
     other = load(name)
-    return under(other, profile) if profile and profile in other.profiles else other
+    return other.under(profile) if profile and profile in other.profiles else other
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fsm.conformance.plan import IDLE, Plan, Point
-from fsm.language.build import under
 from fsm.machine.calls import Dynamics
 from fsm.machine.calls.configuration import BEGUN, Pending, Possibility
 from fsm.machine.table import tabulate
@@ -172,9 +171,9 @@ class Oracle:
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:
     """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``."""
-    table = tabulate(under(machine, profile) if profile else machine)
+    table = tabulate(machine.under(profile))
     return Oracle(
         plan=Plan(table=table, overlaps=overlaps),
-        others=tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile),
+        others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
         _hidden=tuple(row.index for row in table.rows if row.event.kind == "hidden" and not row.ends),
     )

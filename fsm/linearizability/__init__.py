@@ -37,7 +37,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fsm.language.build import under
 from fsm.linearizability.search import LimitError, Search
 from fsm.machine import ANY_ERROR
 from fsm.machine.table import tabulate
@@ -124,7 +123,7 @@ def linearize(
     >>> str(found.operation), found.operation.thread, found.allowed
     ('start: ok', 1, ('error',))
     """
-    table = tabulate(under(machine, profile) if profile else machine)
+    table = tabulate(machine.under(profile))
     _known(table, history, unseen)
     steps: tuple[Step, ...] = ()
     for entity, part in history.parts():

@@ -8,7 +8,7 @@ that it passes through while it is in progress.  Machines are made by
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 if TYPE_CHECKING:
@@ -79,6 +79,17 @@ class Outcome:
         True
         """
         return fits(reply, self.reply)
+
+    def covers(self, other: Outcome) -> bool:
+        """Whether this one allows everything that *other* does.
+
+        >>> failed = Outcome(name="failed", to="open", reply=("error",))
+        >>> failed.covers(Outcome(name="jammed", to="open", reply=("JAMMED",)))
+        True
+        """
+        return (self.to, self.begins, self.emits) == (other.to, other.begins, other.emits) and all(
+            self.replies(reply) if reply != ANY_ERROR else ANY_ERROR in self.reply for reply in other.reply
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +181,32 @@ class Override:
     deviation: Deviation | None
     line: int = 0
 
+    def applied(self, event: Event) -> Event:
+        """*event* with these cells: in place of its own, or, deviating, beside them."""
+        if self.deviation is None:
+            return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
+        cells, ends = dict(event.cells), dict(event.ends)
+        for state, cell in self.cells.items():
+            own, more = (outcomes(each, state, event.kind) or () for each in (cells[state], cell))
+            cells[state] = Moves(outcomes=self._extended(own, more), clause=cells[state].clause, line=cell.line)
+        for state, end in self.ends.items():
+            before = ends.get(state, Moves(outcomes=(), clause=end.clause))
+            extended = self._extended(before.outcomes, end.outcomes)
+            ends[state] = Moves(outcomes=extended, clause=before.clause, line=end.line)
+        return replace(event, cells=cells, ends=ends)
+
+    def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+        """The *own* outcomes, and those of *more* that the machine does not have, as deviations.
+
+        Several deviations may add to one cell.  Each is named after the
+        override; one of several has its own name behind that.
+        """
+        undeviating = [each for each in own if each.deviation is None]
+        extra = [each for each in more if not any(allowed.covers(each) for allowed in undeviating)]
+        names = [self.name if len(extra) == 1 else f"{self.name}-{each.name}" for each in extra]
+        added = (replace(each, deviation=self.deviation, name=name) for each, name in zip(extra, names, strict=True))
+        return (*own, *added)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
@@ -196,6 +233,13 @@ class Machine:
 
     ``omits`` says by event what drawings leave out; ``None`` where nothing is
     said of drawings.
+
+    >>> from fsm.library import load
+    >>> machine = load("cri-pod")
+    >>> machine.initial, list(machine.states)
+    ('absent', ['absent', 'ready', 'notready', 'stopped'])
+    >>> [outcome.to for outcome in machine.step("ready", "stop")]
+    ['stopped', 'ready', 'notready']
     """
 
     name: str
@@ -211,6 +255,45 @@ class Machine:
     indefinite: tuple[str, ...] = ()
     omits: Mapping[str, Omission] | None = None
     path: str = ""
+
+    def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
+        """Every outcome that *event* may have in *state*, in the order of the model.
+
+        Empty where the event cannot happen; ``None`` where the specification
+        is silent, so that anything may come of it.  With ``ends``, the
+        outcomes of a call of *event* that is in progress in *state*.
+
+        Raises ``ValueError`` for a state or an event that the machine does not have.
+        """
+        if state not in self.states:
+            raise ValueError(f"{self.name} has no state {state!r}; it has {', '.join(self.states)}")
+        if event not in self.events:
+            raise ValueError(f"{self.name} has no event {event!r}; it has {', '.join(self.events)}")
+        found = self.events[event]
+        cell = found.ends.get(state) if ends else found.cells[state]
+        return () if cell is None else outcomes(cell, state, found.kind)
+
+    def under(self, profile: str | None) -> Machine:
+        """The machine as *profile* has it; as it is without a profile.
+
+        Where the profile deviates, its outcomes are allowed beside the machine's
+        own and carry the deviation; elsewhere its cells replace the machine's.
+
+        Raises ``ValueError`` if the machine has no such profile.
+
+        >>> from fsm.library import load
+        >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]
+        [('ok',), ('NOT_FOUND',)]
+        """
+        if not profile:
+            return self
+        if profile not in self.profiles:
+            known = ", ".join(self.profiles) or "none"
+            raise ValueError(f"machine '{self.name}' has no profile {profile!r}; profiles: {known}")
+        events = dict(self.events)
+        for override in self.profiles[profile].overrides:
+            events[override.event] = override.applied(events[override.event])
+        return replace(self, events=events, profiles={})
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:

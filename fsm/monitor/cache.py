@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.build import under
 from fsm.machine.calls import Dynamics
 from fsm.machine.table import tabulate
 from fsm.monitor.diagnosis import explain
@@ -115,7 +114,7 @@ class _Itself:
 @lru_cache(maxsize=MACHINES)
 def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, outputs: bool) -> Shared:  # noqa: FBT001  (a key)
     machine = itself.machine
-    profiled = under(machine, profile) if profile else machine
+    profiled = machine.under(profile)
     table = tabulate(profiled)
     names = dict(table.row)
     names |= {event.rpc: table.row[event.name] for event in profiled.events.values() if event.rpc}
@@ -124,7 +123,7 @@ def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, o
     return Shared(
         machine=profiled,
         dynamics=dynamics,
-        others=tuple(tabulate(under(machine, other)) for other in machine.profiles if other != profile),
+        others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
         deviations={way.deviation.name: way.deviation for way in table.ways if way.deviation is not None},
         beginning=dynamics.beginning(),
         everything=dynamics.everything(),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from fsm.checker import check
 from fsm.checker.instants import Stepping
 from fsm.equivalence import bisimilar
-from fsm.language.build import under
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
@@ -56,7 +55,7 @@ def fates(
     """
     quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
     slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
-    profiled = under(machine, profile) if profile else machine
+    profiled = machine.under(profile)
     table = tabulate(profiled)
     stepping = Stepping(table)
     for mutant in mutants(profiled):

@@ -23,7 +23,6 @@ from fsm.checker.breadth_first import way
 from fsm.checker.instants import Stepping
 from fsm.checker.safety import DONE
 from fsm.conformance.plan import Stage, Step
-from fsm.language.build import under
 from fsm.machine.conditions import All, Not, SilentOn, Some
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, LeadsTo, MatchesDiagram, Never, Reachable
@@ -133,7 +132,7 @@ class Watch:
             message = f"{stated.name} cannot be tested: {why}"
             raise ValueError(message)
         self.of = stated
-        self._table = widened(tabulate(under(machine, profile) if profile else machine))
+        self._table = widened(tabulate(machine.under(profile)))
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
         self._stepping = Stepping(self._table)

@@ -13,7 +13,6 @@ from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import keep
 from fsm.conformance.suite import run
 from fsm.errors import InputError
-from fsm.language.build import under
 from fsm.library import load, specification
 from fsm.machine.table import tabulate
 from fsm.property.claims import NO_PROFILE
@@ -111,7 +110,7 @@ class PropertyFile(pytest.File):
         """The steps of the machine under *profile*; those of the last profile asked for are kept."""
         if self._last is None or self._last[0] != profile:
             machine = self.specification.machine
-            self._last = profile, Stepping(tabulate(under(machine, profile) if profile else machine))
+            self._last = profile, Stepping(tabulate(machine.under(profile)))
         return self._last[1]
 
     def collect(self) -> Iterator[pytest.Item]:

@@ -13,7 +13,6 @@ from random_claims import random_property, stated
 from random_machines import random_machine
 
 from fsm.checker import check, counted
-from fsm.language.build import under
 from fsm.language.build.machine_claims import specify
 from fsm.language.read import parse_properties
 from fsm.machine.table import tabulate
@@ -216,7 +215,7 @@ def test_what_is_seen_and_not_allowed(text: str, event: str) -> None:
 def test_a_deviation_is_allowed_under_its_profile_only() -> None:
     """The old door refines the old door, and not the door."""
     machine = machine_of(DOOR)
-    old = under(machine, "old")
+    old = machine.under("old")
 
     assert isinstance(beside(old, 'refines = "other"', old), Proved)
     assert isinstance(beside(old, 'refines = "other"', machine), Refuted)

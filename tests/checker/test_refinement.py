@@ -11,7 +11,6 @@ from naive_refinement import Refining
 from random_machines import random_machine
 
 from fsm.checker.refinement import check_refines
-from fsm.language.build import under
 from fsm.library import load, specification, specified
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants
@@ -53,9 +52,9 @@ def shipped() -> list[Pair]:
                 other = each.claim.other
                 pairs.append(Pair(machine, other, each.claim.overlap))
                 for profile in machine.profiles:
-                    pairs.append(Pair(under(machine, profile), other, 0))
+                    pairs.append(Pair(machine.under(profile), other, 0))
                     if profile in other.profiles:
-                        pairs.append(Pair(under(machine, profile), under(other, profile), 0))
+                        pairs.append(Pair(machine.under(profile), other.under(profile), 0))
     return pairs
 
 

@@ -21,7 +21,6 @@ from fsm.conformance.stateful import stateful
 from fsm.conformance.suite import replay, run
 from fsm.equivalence import compare
 from fsm.equivalence.comparison import Distinguished
-from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
@@ -55,7 +54,7 @@ def shown(found: Tested) -> list[str]:
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
     """By a machine that plays itself, which passes."""
     machine = load(name)
-    playing = under(machine, profile) if profile else machine
+    playing = machine.under(profile)
 
     found = run(machine, lambda: Simulated(playing), profile=profile, examples=10)
 

@@ -22,7 +22,6 @@ from fsm.diagrams.draw.picture import picture
 from fsm.diagrams.project import drawn_names
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError
-from fsm.language.build import under
 from fsm.library import load, names
 
 if TYPE_CHECKING:
@@ -278,7 +277,7 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
 
     assert [] == read(machine, drawn(sketch(machine)))
     for profile in machine.profiles:
-        assert [] == read(under(machine, profile), drawn(sketch(under(machine, profile))))
+        assert [] == read(machine.under(profile), drawn(sketch(machine.under(profile))))
 
 
 @settings(max_examples=300, deadline=None)
@@ -357,7 +356,7 @@ def test_versions_differ_in_their_cells() -> None:
     """One reply of one call."""
     machine = load("container-status")
 
-    found = compare(under(machine, "containerd-1.6"), under(machine, "containerd-2.1"), names=("1.6", "2.1"))
+    found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"), names=("1.6", "2.1"))
 
     assert ["first: absent stop absent"] == said(found)
     assert [("NOT_FOUND", ("stop-of-removed",))] == [(move.reply, move.outcomes) for move in found.differing_moves]

@@ -25,7 +25,6 @@ from fsm.diagrams.draw.markdown import markdown
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
 from fsm.diagrams.draw.plantuml import plantuml
-from fsm.language.build import under
 from fsm.library import load, names
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str,
 def test_deviations_are_always_drawn() -> None:
     """Also those that lead nowhere else."""
     machine = machine_of(DOOR)
-    drawing = picture(under(machine, "old"))
+    drawing = picture(machine.under("old"))
 
     assert ("shut", "shut") not in arrows(picture(machine))
     assert [label.deviates for edge in drawing.edges if edge.source == edge.target for label in edge.labels] == [True]
@@ -298,7 +297,7 @@ def test_odd_words_stay_words_to_dot() -> None:
 def test_mermaid_takes_it(pytestconfig: pytest.Config) -> None:
     """Its own parser reads back every state and arrow, of every model and of odd ones."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
-    drawings.append(picture(under(machine_of(DOOR), "old"), marks=Marks(states=frozenset({"open"}))))
+    drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
     found_by_mermaid = read_by_mermaid(pytestconfig.rootpath, list(map(mermaid, drawings)))
     for drawing, found in zip(drawings, found_by_mermaid, strict=True):
         pseudo = sum(edge.source in {ANY, ELSEWHERE} for edge in drawing.edges)

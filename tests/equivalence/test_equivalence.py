@@ -15,7 +15,6 @@ from random_machines import random_machine
 
 from fsm.equivalence import bisimilar, compare
 from fsm.equivalence.comparison import Branching, Distinguished, Same, Seen, Side
-from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
@@ -408,7 +407,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
     assert isinstance(compared(machine, machine), Same)
     for profile in machine.profiles:
-        other = under(machine, profile)
+        other = machine.under(profile)
         found = compared(machine, other)
         if isinstance(found, Distinguished):
             confirm(found, (Watched(machine, other), Watched(other, machine)))
@@ -416,7 +415,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
 def test_says_what_the_other_could_do_instead() -> None:
     """Of the same event, in every state that it may be in; the machines may be given in either order."""
-    old = under(door(), "old")
+    old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
 
     assert isinstance(found, Distinguished)

@@ -27,7 +27,6 @@ from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
 from fsm.interop.scxml.write import scxml
-from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine import outcomes
 from fsm.report import machine_report
@@ -43,7 +42,7 @@ SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name)
 
 def machine_under(name: str, profile: str | None) -> Machine:
     """A shipped machine."""
-    return under(load(name), profile) if profile else load(name)
+    return load(name).under(profile)
 
 
 def everything(machine: Machine) -> str:
@@ -55,7 +54,7 @@ def toys() -> list[Machine]:
     """Machines with every word of the language, and some by chance."""
     chance = random.Random(7)
     odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
-    return [door(), under(door(), "old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
+    return [door(), door().under("old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
 
 
 # -- nothing is lost -------------------------------------------------------------

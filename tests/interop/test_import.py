@@ -24,7 +24,6 @@ from fsm.interop.outcome_events import happenings
 from fsm.interop.python_statemachine.write import TAKEN, python_statemachine
 from fsm.interop.scxml.write import scxml
 from fsm.interop.transitions.write import transitions
-from fsm.language.build import under
 from fsm.language.write import toml
 from fsm.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent, outcomes
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Machine, Outcome
 
 SHIPPED = [load(name) for name in names()]
-PROFILED = [under(machine, profile) for machine in SHIPPED for profile in machine.profiles]
+PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine.profiles]
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> Imported:

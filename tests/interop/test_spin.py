@@ -15,7 +15,6 @@ from random_machines import random_machine
 
 from fsm.checker import check, counted
 from fsm.interop.promela import promela
-from fsm.language.build import under
 from fsm.library import load, names, specification, specified
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, Follows, LeadsTo, MatchesDiagram, Never, Reachable, Refines
@@ -68,7 +67,7 @@ def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) 
 def test_shipped_machines_have_the_same_size(tmp_path: Path) -> None:
     """Each shipped machine, without and under each of its profiles."""
     machines = [load(name) for name in names()]
-    sizes([*machines, *(under(each, profile) for each in machines for profile in each.profiles)], tmp_path)
+    sizes([*machines, *(each.under(profile) for each in machines for profile in each.profiles)], tmp_path)
 
 
 AWKWARD = """\
@@ -99,7 +98,7 @@ cannot = ["*"]
 def test_toys_have_the_same_size(tmp_path: Path) -> None:
     """Whatever their names are."""
     sizes(
-        [door(), under(door(), "old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
+        [door(), door().under("old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
         tmp_path,
     )
 
@@ -191,8 +190,8 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
-        asked = replace(asked, claim=Follows(other=under(asked.claim.other, profile)))
-    return under(machine, profile), asked
+        asked = replace(asked, claim=Follows(other=asked.claim.other.under(profile)))
+    return machine.under(profile), asked
 
 
 @pytest.mark.parametrize("share", range(SHARES))

@@ -9,7 +9,7 @@ import pytest
 from machines import DOOR, JOB, counter, door, edited, job, line_of, machine_of, problems_of
 
 import fsm
-from fsm.language.build import LARGEST_TABLE, under
+from fsm.language.build import LARGEST_TABLE
 from fsm.language.codes import RULES
 from fsm.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
@@ -267,7 +267,7 @@ def test_every_shipped_model_is_well_formed(name: str) -> None:
 
     assert name == machine.name
     for profile in machine.profiles:
-        assert machine.states == under(machine, profile).states
+        assert machine.states == machine.under(profile).states
 
 
 # -- profiles ----------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_every_shipped_model_is_well_formed(name: str) -> None:
 
 def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
     """Its outcomes carry it; what the machine allows anyway does not."""
-    cell = under(door(), "old").events["push"].cells["shut"]
+    cell = door().under("old").events["push"].cells["shut"]
 
     assert isinstance(cell, Moves)
     assert [("opened", None), ("stuck", None), ("lock-jams", "push-opens")] == [
@@ -286,7 +286,7 @@ def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
 
 def test_an_override_that_narrows_replaces_the_cell() -> None:
     """Under the profile the other outcomes are gone, and the clause stays."""
-    cell = under(door(), "old").events["push"].cells["ajar"]
+    cell = door().under("old").events["push"].cells["ajar"]
 
     assert isinstance(cell, Moves)
     assert [("open", ("ok",), None)] == [(way.to, way.reply, way.deviation) for way in cell.outcomes]
@@ -296,7 +296,7 @@ def test_an_override_that_narrows_replaces_the_cell() -> None:
 def test_the_other_cells_are_those_of_the_machine() -> None:
     """A profile changes what it names."""
     machine = door()
-    profiled = under(machine, "old")
+    profiled = machine.under("old")
 
     assert machine.events["push"].cells["gone"] == profiled.events["push"].cells["gone"]
     assert machine.events["remove"] == profiled.events["remove"]
@@ -337,7 +337,7 @@ ends = { starting = { begins = "checking" } }
 
 def test_a_deviation_may_take_time() -> None:
     """Ends are extended as cells are: the machine's own stay, what is new carries the deviation."""
-    events = under(machine_of(JOB + SLOW_START), "slow").events
+    events = machine_of(JOB + SLOW_START).under("slow").events
 
     assert {
         ("make", "checking"): [("make-takes-time-made", "waiting", True), ("make-takes-time-lost", "absent", True)],
@@ -352,7 +352,7 @@ def test_a_deviation_may_take_time() -> None:
 
 def test_ends_may_be_narrowed() -> None:
     """Without a deviation they are replaced."""
-    ends = under(machine_of(JOB + SLOW_START), "sure").events["start"].ends
+    ends = machine_of(JOB + SLOW_START).under("sure").events["start"].ends
 
     assert [("checking", True)] == [(way.to, way.begins) for way in ends["starting"].outcomes]
     assert [("running", False)] == [(way.to, way.begins) for way in ends["checking"].outcomes]
@@ -407,7 +407,7 @@ def test_deviations_from_one_cell_may_meet() -> None:
         DOOR
         + '\n[profile.old.cell.falls-off]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { shut = "gone" }\n'
     )
-    cell = under(machine_of(more), "old").events["push"].cells["shut"]
+    cell = machine_of(more).under("old").events["push"].cells["shut"]
 
     assert isinstance(cell, Moves)
     assert ["opened", "stuck", "lock-jams", "falls-off"] == [way.name for way in cell.outcomes]
@@ -416,9 +416,9 @@ def test_deviations_from_one_cell_may_meet() -> None:
 def test_an_unknown_profile_is_misuse() -> None:
     """The message has the value, and what there is."""
     with pytest.raises(ValueError, match="machine 'door' has no profile 'new'; profiles: old"):
-        under(door(), "new")
+        door().under("new")
     with pytest.raises(ValueError, match="machine 'counter' has no profile 'old'; profiles: none"):
-        under(counter(), "old")
+        counter().under("old")
 
 
 def test_all_kinds_of_cells_are_in_the_toys() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from machines import counter, door, job
 from random_machines import machines
 
-from fsm.language.build import under
 from fsm.library import load, names
 from fsm.machine.table import tabulate
 
@@ -52,7 +51,7 @@ def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
     """What a profile allows besides is in the table too."""
-    agree(under(machine, profile))
+    agree(machine.under(profile))
 
 
 @given(machines())

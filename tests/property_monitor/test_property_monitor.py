@@ -18,7 +18,6 @@ from random_machines import random_machine
 from fsm.checker import check
 from fsm.conformance.oracle import Seen
 from fsm.conformance.plan import IDLE, Plan, Point, Step, steps
-from fsm.language.build import under
 from fsm.library import load, specification, specified
 from fsm.machine import Silent, outcomes
 from fsm.machine.table import tabulate
@@ -180,7 +179,7 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
 def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> None:
     """Many runs as a test goes through a machine: what the checker proves of it is not violated by any."""
     of = specification(name)
-    table = tabulate(under(of.machine, profile) if profile else of.machine)
+    table = tabulate(of.machine.under(profile))
     tests = random_tests(random.Random(name), Plan(table=table), count=50, length=30)
     stated = [each for each in of.properties if not untestable(each) and not each.expected(profile)]
     for each in stated:

@@ -14,7 +14,6 @@ import pytest
 
 from fsm.conformance.plan import Edge, Plan
 from fsm.conformance.suite import run
-from fsm.language.build import under
 from fsm.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
@@ -51,7 +50,7 @@ SYSTEMS: dict[tuple[str, str], type[NriContainerSystem | NriPodSystem]] = {
 def plan_of(name: str, release: str) -> Plan:
     """All that there is in the machine of a release."""
     machine = load(name)
-    return Plan(table=tabulate(under(machine, release) if release else machine))
+    return Plan(table=tabulate(machine.under(release)))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fsm.language.build import build, under
+from fsm.language.build import build
 from fsm.language.codes import RULES
 from fsm.language.read import parse
 from fsm.language.schema import schema
@@ -62,7 +62,7 @@ def test_the_example_is_a_machine() -> None:
 
     assert machine.profiles
     for profile in machine.profiles:
-        assert tabulate(machine).states == tabulate(under(machine, profile)).states
+        assert tabulate(machine).states == tabulate(machine.under(profile)).states
 
 
 def test_the_example_shows_every_group_of_cells() -> None:

@@ -14,7 +14,7 @@ from fsm.language.build.cells import Groups
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
-from fsm.language.build.profiles import Overriding, under
+from fsm.language.build.profiles import Overriding
 from fsm.machine import Clause, Event, Machine, Silent, State
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fsm.language.read import Model
     from fsm.machine import Cell
 
-__all__ = ["LARGEST_TABLE", "build", "under"]
+__all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 1_000_000
 """Cells: events times states."""

@@ -1,4 +1,4 @@
-"""What profiles change: whether they say so, and a machine as one of them has it."""
+"""Profiles as written to the cells that they change, and whether they say what they change."""
 
 from __future__ import annotations
 
@@ -8,78 +8,19 @@ from typing import TYPE_CHECKING
 
 from fsm.language.build.cells import Groups
 from fsm.language.build.ends import check_ends
-from fsm.machine import ANY_ERROR, Deviation, Moves, Override, Profile, outcomes
+from fsm.machine import Deviation, Override, Profile, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.language.build.problems import Problems
     from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
-    from fsm.machine import Cell, Clause, Event, Machine, Outcome
+    from fsm.machine import Event, Machine, Outcome
 
 
-def under(machine: Machine, profile: str) -> Machine:
-    """*machine* as *profile* has it.
-
-    Where the profile deviates, its outcomes are allowed beside the machine's
-    own and carry the deviation; elsewhere its cells replace the machine's.
-
-    Raises ``ValueError`` if the machine has no such profile.
-
-    >>> from fsm.library import load
-    >>> machine = load("container-status")
-    >>> under(machine, "containerd-1.6").events["stop"].cells["absent"].outcomes[-1].reply
-    ('NOT_FOUND',)
-    """
-    if profile not in machine.profiles:
-        known = ", ".join(machine.profiles) or "none"
-        raise ValueError(f"machine '{machine.name}' has no profile {profile!r}; profiles: {known}")
-    events = dict(machine.events)
-    for override in machine.profiles[profile].overrides:
-        event = events[override.event]
-        cells = {state: _merged(event, state, override) for state in override.cells}
-        ends = {state: _merged_end(event, state, override) for state in override.ends}
-        events[override.event] = replace(event, cells={**event.cells, **cells}, ends={**event.ends, **ends})
-    return replace(machine, events=events, profiles={})
-
-
-def _merged(event: Event, state: str, override: Override) -> Cell:
-    cell, own = override.cells[state], event.cells[state]
-    if override.deviation is None:
-        return cell
-    ways = outcomes(own, state, event.kind) or ()
-    return _extended(ways, outcomes(cell, state, event.kind) or (), override, own.clause, cell.line)
-
-
-def _merged_end(event: Event, state: str, override: Override) -> Moves:
-    end, own = override.ends[state], event.ends.get(state)
-    if override.deviation is None:
-        return end
-    ways, clause = (own.outcomes, own.clause) if own else ((), end.clause)
-    return _extended(ways, end.outcomes, override, clause, end.line)
-
-
-def _extended(
-    own: tuple[Outcome, ...], more: tuple[Outcome, ...], override: Override, clause: Clause, line: int
-) -> Moves:
-    """The *own* ways, and those of *more* that the machine does not have, as deviations; others may allow them too.
-
-    A deviation is called as the override is, one of several with its own name behind.
-    """
-    undeviating = [way for way in own if way.deviation is None]
-    extra = [way for way in more if not _covers(undeviating, way)]
-    names = [override.name if len(extra) == 1 else f"{override.name}-{way.name}" for way in extra]
-    deviating = (replace(way, deviation=override.deviation, name=name) for way, name in zip(extra, names, strict=True))
-    return Moves(outcomes=(*own, *deviating), clause=clause, line=line)
-
-
-def _covers(ways: Iterable[Outcome], way: Outcome) -> bool:
-    """Whether *ways* already allow everything that *way* does."""
-    return any(
-        (own.to, own.begins, own.emits) == (way.to, way.begins, way.emits)
-        and all(own.replies(reply) if reply != ANY_ERROR else ANY_ERROR in own.reply for reply in way.reply)
-        for own in ways
-    )
+def _covered(way: Outcome, own: Iterable[Outcome]) -> bool:
+    """Whether one of the *own* outcomes allows everything that *way* does."""
+    return any(each.covers(way) for each in own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +49,7 @@ class Overriding:
             overrides=tuple(overrides),
         )
         # A call that begins can end, profiled as well.
-        check_ends(self.problems, under(replace(self.machine, profiles={self.name: made}), self.name))
+        check_ends(self.problems, replace(self.machine, profiles={self.name: made}).under(self.name))
         return made
 
     def _override(self, key: str, written: WrittenOverride) -> Override:
@@ -160,11 +101,11 @@ class Overriding:
                 what = f"'{made.name}' says nothing of '{state}', where event '{event.name}' has a rule"
                 self.problems.say_at(cell.line, "FSM115", what, "say what the implementation does there")
                 continue
-            wider = own is not None and not all(_covers(own, way) for way in new or ())
+            wider = own is not None and not all(_covered(way, own) for way in new or ())
             self._check_change(made, state, cell.line, wider=wider, deviates=deviates)
         for state, end in made.ends.items():
             kept = event.ends[state].outcomes if state in event.ends else ()
-            wider = not all(_covers(kept, way) for way in end.outcomes)
+            wider = not all(_covered(way, kept) for way in end.outcomes)
             self._check_change(made, state, end.line, wider=wider, deviates=deviates)
         if not made.cells and not made.ends:
             self.problems.say_at(

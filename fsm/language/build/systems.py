@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from fsm.errors import InputError
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Problems
-from fsm.language.build.profiles import under
 from fsm.language.build.system_conditions import WORDS, condition, scope
 from fsm.language.system_file import WrittenStep
 from fsm.machine import Clause
@@ -213,7 +212,7 @@ class _Building:
             first = error.problems[0]
             self._say("FSM701", f"machine '{written.machine}' {first.what}", first.hint, "part", name, "machine")
             return None
-        return under(machine, self.profile) if self.profile in machine.profiles and self.profile else machine
+        return machine.under(self.profile) if self.profile in machine.profiles and self.profile else machine
 
     def _heard(self, system: System, name: str, written: WrittenPart) -> Condition | None:
         return self.condition(written.heard, system, None, "part", name, "heard")

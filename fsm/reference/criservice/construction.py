@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
-from fsm.language.build import under
 from fsm.library import load
 from fsm.machine.driver import Driver
 from fsm.reference.criservice.service import CRIService, Parts, exit_process
@@ -176,4 +175,4 @@ class AsWritten(Construction):
 @cache
 def _driver(profile: str) -> Driver:
     machine = load("service-construction")
-    return Driver(under(machine, profile) if profile else machine)
+    return Driver(machine.under(profile))

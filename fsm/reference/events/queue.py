@@ -13,7 +13,6 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from fsm.language.build import under
 from fsm.library import load
 from fsm.machine.driver import Driver, NoWayError
 from fsm.reference.events.backoff import LoopClock
@@ -338,4 +337,4 @@ class AsWritten(EventQueue[E]):
 @cache
 def _driver(profile: str) -> Driver:
     machine = load("container-events")
-    return Driver(under(machine, profile) if profile else machine)
+    return Driver(machine.under(profile))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.build import under
 from fsm.library import load
 from fsm.machine.driver import Driver
 
@@ -63,4 +62,4 @@ class Memory:
 def driver(name: str, profile: str) -> Driver:
     """What drives all entities of the machine called *name*, under *profile* if one is named; it holds none."""
     machine = load(name)
-    return Driver(under(machine, profile) if profile else machine)
+    return Driver(machine.under(profile))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.build import under
 from fsm.library import load as machine
 from fsm.machine.driver import Driver
 from fsm.reference.pods.metadata import Metadata
@@ -98,4 +97,4 @@ class Pod:
 def driver(profile: str = "") -> Driver:
     """The machine as it is executed, with *profile* if there is one."""
     pods = machine("pod-sandbox")
-    return Driver(under(pods, profile) if profile else pods)
+    return Driver(pods.under(profile))

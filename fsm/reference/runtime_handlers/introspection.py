@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.language.build import under
 from fsm.library import load
 from fsm.machine.driver import Driver
 
@@ -390,4 +389,4 @@ def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
 @cache
 def _driver(profile: str) -> Driver:
     machine = load("runtime-handlers")
-    return Driver(under(machine, profile) if profile in machine.profiles else machine)
+    return Driver(machine.under(profile) if profile in machine.profiles else machine)

@@ -1,0 +1,63 @@
+"""What a machine answers by itself: what may come of an event, and what a profile changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import door, job
+
+from fsm.library import load, names
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
+
+MACHINES = [each for name in names() for each in (load(name), *map(load(name).under, load(name).profiles))]
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
+    """In each state, for each event and the ends of each call, the machine and its table have the same outcomes."""
+    table = tabulate(machine)
+
+    for row in table.rows:
+        for number, state in enumerate(table.states):
+            found, ways = machine.step(state, row.event.name, ends=row.ends), table.step(number, row.index)
+            assert (ways is None) == (found is None)
+            assert [(way.name, table.states[way.to], way.reply, way.emits) for way in ways or ()] == [
+                (each.name, each.to, each.reply, each.emits) for each in found or ()
+            ]
+
+
+def test_a_silent_cell_is_not_one_in_which_nothing_can_happen() -> None:
+    """``None`` is silence; no outcomes mean that the event cannot happen."""
+    machine = load("cri-container")
+
+    assert (None, ()) == (machine.step("created", "stop"), machine.step("created", "exit"))
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "message"),
+    [
+        ("bent", "push", "door has no state 'bent'; it has shut, open, ajar, gone"),
+        ("shut", "kick", "door has no event 'kick'; it has push, remove, knock, slam, warp"),
+    ],
+)
+def test_a_step_names_what_the_machine_has(state: str, event: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        door().step(state, event)
+
+
+def test_only_a_call_in_progress_has_an_end() -> None:
+    """In a state through which no call passes there is no end of one."""
+    machine = job()
+
+    assert ["starting", "checking"] == [state for state in machine.states if machine.step(state, "start", ends=True)]
+    assert () == machine.step("absent", "start", ends=True)
+
+
+def test_without_a_profile_a_machine_is_as_it_is() -> None:
+    machine = door()
+
+    assert machine.under(None) is machine
