@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from unittest import mock
 
 import pytest
 
@@ -14,9 +16,10 @@ from fsm.library import load as machine
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import CallError, Container, ShutError
+from fsm.reference.container.death import Death
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.sut import FAULTS, ContainerSystem, Death, SimulatedWorld
+from fsm.reference.container.sut import FAULTS, ContainerSystem, SimulatedWorld
 from fsm.reference.container.world import Exit, Task
 
 if TYPE_CHECKING:
@@ -443,6 +446,21 @@ def test_a_crash_after_the_process_ran_finds_it_running() -> None:
 
     assert ["CONTAINER_CREATED", "CONTAINER_RUNNING"] == list(dict.fromkeys(found))
     system.close()
+
+
+def test_effects_are_audited_by_one_hook() -> None:
+    """A hook cannot be removed, and each makes everything slower, so a second system adds none."""
+
+    def die() -> None:
+        system = ContainerSystem()
+        assert system.crash("create", 0)
+        system.close()
+
+    die()
+    with mock.patch.object(sys, "addaudithook") as added:
+        die()
+
+    assert not added.called
 
 
 def test_steps_can_be_replayed() -> None:

@@ -7,12 +7,10 @@ disk; where it is not to be recovered its checkpoint is damaged there.
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import cycle
-from os import O_RDWR, O_WRONLY, W_OK, PathLike, access
+from os import W_OK, access
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +18,7 @@ from fsm.library import load
 from fsm.machine import outcomes
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.container import CallError, Container
+from fsm.reference.container.death import DeadError, Death
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
@@ -64,59 +63,6 @@ DAMAGE: Final[tuple[Callable[[bytes], bytes | None], ...]] = (
     lambda data: b"\0" * len(data),
 )
 """What may become of a checkpoint; ``None`` if it is gone."""
-
-
-EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""What Python audits that changes what is on a disk."""
-
-
-class DeadError(BaseException):
-    """The process dies here.  No error that anybody handles."""
-
-
-class Death:
-    """When the process that has the container dies: before one of its effects, on the world or on the disk at *home*.
-
-    What happens on the disk is seen in the events that Python audits; who
-    is ``dead`` has no effect any more, not even in clearing up.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._home = f"{home}/"
-        self._left: int | None = None
-        self._thread = 0
-        self._watching = False
-        self.dead = False
-
-    @contextmanager
-    def at(self, point: int) -> Iterator[None]:
-        """Die before effect number *point* of what happens meanwhile, counted from 0."""
-        if not self._watching:
-            sys.addaudithook(self._audited)  # which stays as long as Python runs
-            self._watching = True
-        self._left, self._thread, self.dead = point, threading.get_ident(), False
-        try:
-            yield
-        finally:
-            self._left = None
-
-    def effect(self) -> None:
-        """An effect is about to be."""
-        if self._left is None:
-            return
-        if self._left == 0:
-            self.dead = True
-            raise DeadError
-        self._left -= 1
-
-    def _audited(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self._left is None or event not in EFFECTS or self._thread != threading.get_ident():
-            return
-        path = arguments[0]
-        here = isinstance(path, str | PathLike) and str(path).startswith(self._home)
-        reads = event == "open" and isinstance(arguments[2], int) and not arguments[2] & (O_WRONLY | O_RDWR)
-        if here and not reads:
-            self.effect()
 
 
 class SimulatedWorld:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.container import ABSENT, CallError
-from fsm.reference.container.sut import MEMORY, DeadError, Death
+from fsm.reference.container.death import DeadError, Death
+from fsm.reference.container.sut import MEMORY
 from fsm.reference.container.world import Exit
 from fsm.reference.events.backoff_sut import TurnedClock
 from fsm.reference.pods.faults import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, Faults, PodWorld
