@@ -1,0 +1,116 @@
+"""Every shipped table is cell by cell what was stored: a change of layout changes no meaning, and a change of meaning shows.
+
+``tests/models/tables.json.gz`` holds each machine and each of its profiles,
+each system and each of its profiles, and each property file, as built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from built_tables import AGAIN, differences, machine_table, normal_form, property_table, stored, system_table, tables
+
+from fsm.language.build.machine_conditions import condition
+from fsm.library import claims, load, load_system
+from fsm.machine import Ignores, Refuses
+from fsm.property.claims import Always, JointSpecification
+
+if TYPE_CHECKING:
+    from built_tables import Data
+
+STORED = stored()
+
+
+@cache
+def _built() -> dict[str, Data]:
+    return tables()
+
+
+def test_each_table_is_stored() -> None:
+    """No machine, system, profile or property file was added or lost unnoticed."""
+    assert sorted(STORED) == sorted(_built()), AGAIN
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_is_cell_by_cell_as_stored(name: str) -> None:
+    """States, cells, outcomes, clauses, ways, conditions and claims are those that were stored."""
+    assert [] == list(differences(STORED[name], _built()[name], name)), AGAIN
+
+
+def test_a_cell_that_differs_is_named() -> None:
+    """With its event and its state, and with what it was."""
+    machine = load("container-status")
+    stop = machine.events["stop"]
+    own = stop.cells["absent"]
+    assert isinstance(own, Ignores)
+    cells = {**stop.cells, "absent": Refuses(codes=("NOT_FOUND",), clause=own.clause)}
+    changed = replace(machine, events={**machine.events, "stop": replace(stop, cells=cells)})
+
+    found = list(differences(machine_table(machine), machine_table(changed)))
+
+    assert ['events / stop / cells / absent / is: was "Ignores" and is "Refuses"'] == found[:1]
+    assert all(each.startswith("events / stop / cells / absent") for each in found)
+
+
+def test_an_override_that_is_lost_is_named() -> None:
+    """With its profile, its event and its states."""
+    machine = load("container-status")
+    profile = machine.profiles["containerd-1.6"]
+    fewer = replace(profile, overrides=profile.overrides[1:])
+    changed = replace(machine, profiles={**machine.profiles, "containerd-1.6": fewer})
+
+    found = list(differences(machine_table(machine), machine_table(changed)))
+
+    assert ["profiles / containerd-1.6 / overrides / stop: stop-of-removed: absent: is missing"] == found
+
+
+def test_a_step_that_differs_is_named() -> None:
+    """With its joint event and its way."""
+    system = load_system("nri-setup")
+    joint = system.events["set-up"]
+    shorter = replace(joint, ways=(replace(joint.ways[0], steps=joint.ways[0].steps[:1]), *joint.ways[1:]))
+    changed = replace(system, events={"set-up": shorter})
+
+    (found,) = differences(system_table(system), system_table(changed))
+
+    assert found.startswith("events / set-up / ways / started / steps: was ")
+
+
+def test_a_claim_that_differs_is_named() -> None:
+    """With its property."""
+    stated = claims("pod-records")
+    assert isinstance(stated, JointSpecification)
+    first = stated.properties[0]
+    assert isinstance(first.claim, Always)
+    changed = replace(first, claim=replace(first.claim, when=None))
+
+    (found,) = differences(
+        property_table(stated), property_table(replace(stated, properties=(changed, *stated.properties[1:])))
+    )
+
+    assert found.startswith("properties / failed-run-leaves-no-entry / claim / when: was ")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("not (running or exited)", "not running and not exited", True),
+        ("was running or was exited", "was exited or (was running)", True),
+        ("stop and (moves and running)", "running and stop and moves", True),
+        ("not (stop and moves)", "not stop or stays", True),
+        ("running or exited", "running", False),
+        ("was running", "running", False),
+        ("stop and moves", "stop or moves", False),
+        ("emits nothing", "not emits nothing", False),
+    ],
+)
+def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: bool) -> None:
+    """And those of two are not."""
+    machine = load("container-status")
+
+    forms = [normal_form(condition(text, machine).means, machine) for text in (one, other)]
+
+    assert (forms[0] == forms[1]) is same

@@ -1,0 +1,234 @@
+"""Every shipped machine, system and property file as built, as plain data that does not depend on the layout of the TOML.
+
+A table holds cells, outcomes, clauses, ways, steps and claims; line numbers
+and paths are left out.  Conditions are brought to a normal form, so that two
+spellings of one condition are equal.
+
+``python tests/support/built_tables.py`` prints what differs from
+``tests/models/tables.json.gz``, cell by cell; with ``--write`` it stores the
+tables as they are now.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from fsm.language.build import under
+from fsm.library import claims, load, load_system, names, systems
+from fsm.machine import Machine, Override
+from fsm.machine.conditions import All, At, In, Not, Said, Some
+from fsm.product.system import Copy, System, Variant
+from fsm.property.claims import MatchesDiagram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fsm.machine.conditions import Condition
+    from fsm.property.claims import JointSpecification, Specification
+
+Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | bool | None"
+
+STORED = Path(__file__).resolve().parent.parent / "models" / "tables.json.gz"
+AGAIN = "if each change is meant, run: python tests/support/built_tables.py --write"
+
+_PLACES = frozenset({"line", "path"})
+
+
+def tables() -> dict[str, Data]:
+    """Every table by name: machines and systems, each without a profile and under each of its own, and properties."""
+    found: dict[str, Data] = {}
+    for name in names():
+        machine = load(name)
+        found[f"machine {name}"] = machine_table(machine)
+        for profile in machine.profiles:
+            found[f"machine {name} under {profile}"] = machine_table(under(machine, profile))
+        found[f"properties of {name}"] = property_table(claims(name))
+    for name in systems():
+        system = load_system(name)
+        found[f"system {name}"] = system_table(system)
+        for profile, variant in system.profiles.items():
+            found[f"system {name} under {profile}"] = system_table(variant.system)
+        found[f"properties of {name}"] = property_table(claims(name))
+    return found
+
+
+def machine_table(machine: Machine) -> Data:
+    """All that *machine* says; overrides of a profile by event and name, in no order."""
+    table = _Data(machine=machine).record(machine)
+    for name, profile in machine.profiles.items():
+        overrides = sorted(profile.overrides, key=lambda each: (each.event, each.name, sorted(each.cells)))
+        found = cast("dict[str, dict[str, Data]]", table["profiles"])[name]
+        found["overrides"] = {_called(each): _Data(machine=machine).data(each) for each in overrides}
+    return table
+
+
+def system_table(system: System) -> Data:
+    """All that *system* says; of the machine of each part only the name and a digest."""
+    return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
+
+
+def property_table(stated: Specification | JointSpecification) -> Data:
+    """All that *stated* claims."""
+    of = stated.machine
+    about = _Data(system=of) if isinstance(of, System) else _Data(machine=of)
+    return {
+        "machine": of.name,
+        "expect": about.data(stated.expect),
+        "properties": {each.name: about.data(each) for each in stated.properties},
+    }
+
+
+def normal_form(condition: Condition, machine: Machine) -> Data:
+    """*condition* on *machine*: negations inside, joined conditions flat, sorted and without repetition."""
+    return _Data(machine=machine).data(condition)
+
+
+def stored() -> dict[str, Data]:
+    """The tables as they were stored."""
+    return cast("dict[str, Data]", json.loads(gzip.decompress(STORED.read_bytes())))
+
+
+def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
+    """A line for each place in which *after* is not as *before*."""
+    match before, after:
+        case dict(), dict():
+            for name in before:
+                if name in after:
+                    yield from differences(before[name], after[name], *at, name)
+                else:
+                    yield f"{' / '.join((*at, name))}: is missing"
+            yield from (f"{' / '.join((*at, name))}: is new" for name in after if name not in before)
+            if before.keys() == after.keys() and [*before] != [*after]:
+                yield f"{' / '.join(at)}: the order was {', '.join(before)} and is {', '.join(after)}"
+        case list(), list() if len(before) == len(after):
+            for number, (old, new) in enumerate(zip(before, after, strict=True)):
+                yield from differences(old, new, *at, _name(old, number))
+        case _ if before != after:
+            yield f"{' / '.join(at)}: was {json.dumps(before)} and is {json.dumps(after)}"
+
+
+class _Data:
+    """Makes plain data of one machine or system, whose states give negations their meaning."""
+
+    def __init__(self, *, machine: Machine | None = None, system: System | None = None) -> None:
+        self._machine = machine
+        self._system = system
+
+    def record(self, value: object) -> dict[str, Data]:
+        """The fields of the dataclass *value*, but for places in a file."""
+        found: dict[str, Data] = {"is": type(value).__name__}
+        for each in fields(value) if is_dataclass(value) else ():
+            if each.name not in _PLACES:
+                found[each.name] = self.data(getattr(value, each.name))
+        if isinstance(value, MatchesDiagram):
+            found["file"] = Path(value.path).name
+        return found
+
+    def data(self, value: object) -> Data:
+        """*value* as plain data."""
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case Machine():
+                return f"{value.name} {_digest(machine_table(value))}"
+            case Copy():
+                return value.name
+            case Variant() | System():
+                return value.name
+            case Said():
+                return self.data(value.means)
+            case Not() | All() | Some() | In() | At():
+                return self.condition(value)
+            case frozenset():
+                return _sorted(map(str, value))
+            case tuple() | list():
+                return [self.data(each) for each in value]
+            case dict():
+                return {str(key): self.data(each) for key, each in value.items()}
+            case _:
+                return self.record(value)
+
+    def condition(self, condition: Condition, *, negated: bool = False) -> Data:
+        """The normal form of *condition*, or of its negation."""
+        match condition:
+            case Not(of=inner):
+                return self.condition(inner, negated=not negated)
+            case All(of=parts) | Some(of=parts):
+                every = isinstance(condition, All) is not negated
+                return self._joined([self.condition(each, negated=negated) for each in parts], every=every)
+            case In(states=states, before=before):
+                known = self._machine.states if self._machine else {}
+                return {"in": _sorted(set(known) - states if negated else states), "before": before}
+            case At(part=part, copies=copies, states=states, every=every, before=before):
+                known = self._system.parts[part].machine.states if self._system else {}
+                return {
+                    "in": _sorted(set(known) - states if negated else states),
+                    "before": before,
+                    "part": part,
+                    "copies": [*copies],
+                    "every": len(copies) == 1 or every is not negated,
+                }
+            case _:
+                return {"not": self.record(condition)} if negated else self.record(condition)
+
+    def _joined(self, parts: Sequence[Data], *, every: bool) -> Data:
+        word = "all" if every else "some"
+        flat: list[Data] = []
+        sets: dict[str, set[str]] = {}
+        for part in parts:
+            for each in cast("list[Data]", part[word]) if isinstance(part, dict) and word in part else (part,):
+                of = _of(each, every=every)
+                if of is None or not isinstance(each, dict):
+                    flat.append(each)
+                    continue
+                states = set(cast("list[str]", each["in"]))
+                sets[of] = states if of not in sets else (sets[of] & states if every else sets[of] | states)
+        flat += [{"in": _sorted(states), **json.loads(of)} for of, states in sets.items()]
+        unique = {json.dumps(each, sort_keys=True): each for each in flat}
+        ordered = [unique[each] for each in sorted(unique)]
+        return ordered[0] if len(ordered) == 1 else {word: ordered}
+
+
+def _of(condition: Data, *, every: bool) -> str | None:
+    """What a condition on states has besides the states; ``None`` if it cannot be merged with others like it."""
+    if not isinstance(condition, dict) or "in" not in condition:
+        return None
+    if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:
+        return None
+    return json.dumps({word: value for word, value in condition.items() if word != "in"})
+
+
+def _sorted(names: Iterable[str]) -> list[Data]:
+    return [*sorted(names)]
+
+
+def _called(override: Override) -> str:
+    return f"{override.event}: {override.name}: {', '.join(sorted({*override.cells, *override.ends}))}"
+
+
+def _name(value: Data, number: int) -> str:
+    return str(value["name"]) if isinstance(value, dict) and "name" in value else str(number)
+
+
+def _digest(table: Data) -> str:
+    return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+
+
+def _write(found: Mapping[str, Data]) -> None:
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    STORED.write_bytes(gzip.compress(data, 9, mtime=0))
+
+
+if __name__ == "__main__":
+    built = tables()
+    if "--write" in sys.argv[1:]:
+        _write(built)
+    else:
+        for line in differences(cast("Data", stored()), cast("Data", built)):
+            sys.stdout.write(f"{line}\n")
