@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
-    "container-events": ("fsm.reference.events.queue_sut", "EventsSystem"),
-    "container-status": ("fsm.reference.container.sut", "ContainerSystem"),
-    "cri-service": ("fsm.reference.criservice.sut", "CRIServiceSystem"),
-    "event-backoff": ("fsm.reference.events.backoff_sut", "BackoffSystem"),
-    "event-monitor": ("fsm.reference.criservice.monitor_sut", "MonitorSystem"),
-    "nri-api": ("fsm.reference.nri.api_sut", "NriApiSystem"),
-    "nri-container": ("fsm.reference.nri.sut", "NriContainerSystem"),
-    "nri-plugin": ("fsm.reference.nri.plugin_sut", "NriPluginSystem"),
-    "nri-pod": ("fsm.reference.nri.sut", "NriPodSystem"),
-    "plugin-sync": ("fsm.reference.nri.sync_sut", "PluginSyncSystem"),
-    "pod-sandbox": ("fsm.reference.pods.sut", "PodsSystem"),
-    "runtime-handlers": ("fsm.reference.runtime_handlers.sut", "RuntimeHandlersSystem"),
-    "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSystem"),
-    "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSystem"),
+    "container-events": ("fsm.reference.events.queue_sut", "EventsSUT"),
+    "container-status": ("fsm.reference.container.sut", "ContainerSUT"),
+    "cri-service": ("fsm.reference.criservice.sut", "CRIServiceSUT"),
+    "event-backoff": ("fsm.reference.events.backoff_sut", "BackoffSUT"),
+    "event-monitor": ("fsm.reference.criservice.monitor_sut", "MonitorSUT"),
+    "nri-api": ("fsm.reference.nri.api_sut", "NriApiSUT"),
+    "nri-container": ("fsm.reference.nri.sut", "NriContainerSUT"),
+    "nri-plugin": ("fsm.reference.nri.plugin_sut", "NriPluginSUT"),
+    "nri-pod": ("fsm.reference.nri.sut", "NriPodSUT"),
+    "plugin-sync": ("fsm.reference.nri.sync_sut", "PluginSyncSUT"),
+    "pod-sandbox": ("fsm.reference.pods.sut", "PodsSUT"),
+    "runtime-handlers": ("fsm.reference.runtime_handlers.sut", "RuntimeHandlersSUT"),
+    "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSUT"),
+    "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSUT"),
 }
 """By machine, the module and the class that make the reference implementation a system."""
 

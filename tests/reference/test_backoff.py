@@ -14,7 +14,7 @@ from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.events.backoff import FIRST, AsWritten, Backlog, EventMonitor, HandlerError, LoopClock
-from fsm.reference.events.backoff_sut import BackoffSystem, TurnedClock
+from fsm.reference.events.backoff_sut import BackoffSUT, TurnedClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -190,7 +190,7 @@ def test_the_clock_of_the_loop_goes_on() -> None:
 
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
-    tested = run(load("event-backoff"), BackoffSystem, examples=5, steps=30)
+    tested = run(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -199,14 +199,14 @@ def test_it_takes_the_test_of_its_machine() -> None:
 
 def test_as_written_is_as_its_profile_says() -> None:
     """Which of the two losses it is has one name, and cannot be asked for."""
-    tested = run(load("event-backoff"), lambda: BackoffSystem("as-written"), profile="as-written", examples=0)
+    tested = run(load("event-backoff"), lambda: BackoffSUT("as-written"), profile="as-written", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert {"overwritten"} == set(tested.cover.deviations)
 
 
 def test_as_written_does_not_conform() -> None:
-    found = run(load("event-backoff"), lambda: BackoffSystem("as-written"), examples=0, most=1)
+    found = run(load("event-backoff"), lambda: BackoffSUT("as-written"), examples=0, most=1)
 
     assert ["backoff; tick; backoff; failed"] == [
         "; ".join(step.event for step in each.steps) for each in found.failures
@@ -301,6 +301,6 @@ BUGS: dict[type[EventMonitor[int]], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[EventMonitor[int]]) -> None:
-    found = run(load("event-backoff"), lambda: BackoffSystem(kind=kind), examples=0, most=1)
+    found = run(load("event-backoff"), lambda: BackoffSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]]

@@ -19,7 +19,7 @@ from fsm.reference.container.container import CallError, Container, ShutError
 from fsm.reference.container.death import Death
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.sut import FAULTS, ContainerSystem, SimulatedWorld
+from fsm.reference.container.sut import FAULTS, ContainerSUT, SimulatedWorld
 from fsm.reference.container.world import Exit, Task
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 @pytest.mark.slow
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it, and every crash."""
-    tested = run(machine("container-status"), ContainerSystem, examples=3, steps=30)
+    tested = run(machine("container-status"), ContainerSUT, examples=3, steps=30)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -354,26 +354,26 @@ def test_what_only_a_profile_has_it_has_not() -> None:
     """And need not have."""
     text = "create; start; exit; stop=stop-without-record; stop; remove; stop=stop-of-removed"
     tested = replay(
-        machine("container-status"), lambda: ContainerSystem("containerd-1.6"), steps(text), profile="containerd-1.6"
+        machine("container-status"), lambda: ContainerSUT("containerd-1.6"), steps(text), profile="containerd-1.6"
     )
 
     assert () == tested.failures
 
 
 def test_every_fault_is_of_an_outcome() -> None:
-    system = ContainerSystem()
+    sut = ContainerSUT()
 
-    assert [pair for pair in FAULTS if not system.arrange(*pair)] == []
-    assert not system.arrange("stop", "exploded")
-    system.close()
+    assert [pair for pair in FAULTS if not sut.arrange(*pair)] == []
+    assert not sut.arrange("stop", "exploded")
+    sut.close()
 
 
 def test_nothing_is_left_on_the_disk() -> None:
-    system = ContainerSystem()
-    home = system.world.root.parent
-    system.do("create")
+    sut = ContainerSUT()
+    home = sut.world.root.parent
+    sut.do("create")
     assert home.exists()
-    system.close()
+    sut.close()
 
     assert not home.exists()
 
@@ -410,8 +410,8 @@ class Scribbles(Effects):
         self.write(message="it fails" if fields.get("starting") else "")
 
 
-def broken(kind: type[Container | Effects]) -> ContainerSystem:
-    return ContainerSystem(kind=kind) if issubclass(kind, Container) else ContainerSystem(effects=kind)
+def broken(kind: type[Container | Effects]) -> ContainerSUT:
+    return ContainerSUT(kind=kind) if issubclass(kind, Container) else ContainerSUT(effects=kind)
 
 
 BROKEN: list[tuple[type[Container | Effects], str]] = [
@@ -425,7 +425,7 @@ BROKEN: list[tuple[type[Container | Effects], str]] = [
 @pytest.mark.parametrize(("kind", "test"), BROKEN, ids=lambda each: getattr(each, "__name__", ""))
 def test_a_broken_one_fails(kind: type[Container | Effects], test: str) -> None:
     """At the last step, where a good one does not."""
-    good = replay(machine("container-status"), ContainerSystem, steps(test))
+    good = replay(machine("container-status"), ContainerSUT, steps(test))
     bad = replay(machine("container-status"), lambda: broken(kind), steps(test))
 
     assert () == good.failures
@@ -434,27 +434,27 @@ def test_a_broken_one_fails(kind: type[Container | Effects], test: str) -> None:
 
 def test_a_crash_after_the_process_ran_finds_it_running() -> None:
     """Of the start's effects the first is the process, the next the file."""
-    system = ContainerSystem()
-    system.do("create")
+    sut = ContainerSUT()
+    sut.do("create")
     found = []
     for point in range(20):
-        system.reset()
-        system.do("create")
-        if not system.crash("start", point):
+        sut.reset()
+        sut.do("create")
+        if not sut.crash("start", point):
             break
-        found.append(system.shows())
+        found.append(sut.shows())
 
     assert ["CONTAINER_CREATED", "CONTAINER_RUNNING"] == list(dict.fromkeys(found))
-    system.close()
+    sut.close()
 
 
 def test_effects_are_audited_by_one_hook() -> None:
-    """A hook cannot be removed, and each makes everything slower, so a second system adds none."""
+    """A hook cannot be removed, and each makes everything slower, so a second SUT adds none."""
 
     def die() -> None:
-        system = ContainerSystem()
-        assert system.crash("create", 0)
-        system.close()
+        sut = ContainerSUT()
+        assert sut.crash("create", 0)
+        sut.close()
 
     die()
     with mock.patch.object(sys, "addaudithook") as added:
@@ -466,6 +466,6 @@ def test_effects_are_audited_by_one_hook() -> None:
 def test_steps_can_be_replayed() -> None:
     """As people write them."""
     text = "create; start; restart=unknown; restart=running; stop; remove"
-    tested = replay(machine("container-status"), ContainerSystem, steps(text))
+    tested = replay(machine("container-status"), ContainerSUT, steps(text))
 
     assert () == tested.failures

@@ -20,7 +20,7 @@ from fsm.reference.container.container import CallError, Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import Status
 from fsm.reference.container.storage import StatusStorage
-from fsm.reference.container.sut import ContainerSystem
+from fsm.reference.container.sut import ContainerSUT
 from fsm.reference.container.world import WorldError
 
 if TYPE_CHECKING:
@@ -219,14 +219,14 @@ BUGS: dict[type[Container | Effects], str] = {
 }
 
 
-def system(kind: type[Container | Effects]) -> ContainerSystem:
+def sut(kind: type[Container | Effects]) -> ContainerSUT:
     """The reference with a bug."""
-    return ContainerSystem(kind=kind) if issubclass(kind, Container) else ContainerSystem(effects=kind)
+    return ContainerSUT(kind=kind) if issubclass(kind, Container) else ContainerSUT(effects=kind)
 
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) -> None:
-    found = run(load("container-status"), lambda: system(kind), examples=0, most=1)
+    found = run(load("container-status"), lambda: sut(kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]], [
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.said)

@@ -10,7 +10,7 @@ import pytest
 from fsm.conformance.concurrency import concurrently
 from fsm.library import load
 from fsm.reference.container.container import Container
-from fsm.reference.container.sut import ContainerSystem
+from fsm.reference.container.sut import ContainerSUT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,14 +30,14 @@ class Unlocked(Container):
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(2))
 def test_the_reference_passes(chance: int) -> None:
-    assert concurrently(load("container-status"), ContainerSystem, examples=40, chance=chance) is None
+    assert concurrently(load("container-status"), ContainerSUT, examples=40, chance=chance) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_it_is_caught(chance: int) -> None:
     """By two calls at once, from two threads."""
-    found = concurrently(load("container-status"), lambda: ContainerSystem(kind=Unlocked), chance=chance)
+    found = concurrently(load("container-status"), lambda: ContainerSUT(kind=Unlocked), chance=chance)
 
     assert found is not None
     assert 2 == len(found.programme.threads)

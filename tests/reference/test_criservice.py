@@ -24,13 +24,13 @@ from fsm.product.flatten import flatten
 from fsm.reference.criservice.components import Component, Queue, Registration, driver, until
 from fsm.reference.criservice.construction import AsWritten as MadeAsWritten
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
-from fsm.reference.criservice.construction_sut import ConstructionSystem, Controller
+from fsm.reference.criservice.construction_sut import ConstructionSUT, Controller
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
 from fsm.reference.criservice.faults import Domain, Feed, cancelled
-from fsm.reference.criservice.monitor_sut import MonitorSystem
+from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
-from fsm.reference.criservice.sut import CRIServiceSystem
+from fsm.reference.criservice.sut import CRIServiceSUT
 from fsm.reference.criservice.syncer import Folders, Syncer
 from fsm.reference.criservice.upstream import AsWritten, AsWrittenSyncer
 from fsm.reference.events.backoff import HandlerError
@@ -484,9 +484,9 @@ def test_as_written_it_is_not_as_it_should_be() -> None:
     """What is legal of the one is a violation of the other, and neither passes for the other."""
     life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
 
-    assert () == replay(flat(""), CRIServiceSystem, life).failures
-    assert replay(flat("mended"), CRIServiceSystem, life).failures
-    assert replay(flat(""), lambda: CRIServiceSystem("mended"), steps("run; launch=server-not-started; ready")).failures
+    assert () == replay(flat(""), CRIServiceSUT, life).failures
+    assert replay(flat("mended"), CRIServiceSUT, life).failures
+    assert replay(flat(""), lambda: CRIServiceSUT("mended"), steps("run; launch=server-not-started; ready")).failures
 
 
 def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -679,7 +679,7 @@ BUGS: dict[type[CRIService], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
-    found = run(flat("mended"), lambda: CRIServiceSystem(kind=kind), examples=0, most=1)
+    found = run(flat("mended"), lambda: CRIServiceSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [BUGS[kind]]
 
@@ -726,7 +726,7 @@ MISMADE: dict[type[Construction], str] = {
 @pytest.mark.parametrize("kind", MISMADE, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
     """One of them by chance only, since the machine does not tell one folder from two."""
-    found = run(load("service-construction"), lambda: ConstructionSystem(kind=kind), examples=200, most=1)
+    found = run(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MISMADE[kind]]
 
@@ -769,7 +769,7 @@ MONITORS: dict[type[EventMonitor], str] = {
 
 @pytest.mark.parametrize("kind", MONITORS, ids=lambda kind: kind.__name__)
 def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMonitor]) -> None:
-    found = run(load("event-monitor"), lambda: MonitorSystem(kind=kind), examples=0, most=1)
+    found = run(load("event-monitor"), lambda: MonitorSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
 

@@ -21,7 +21,7 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.entities import Memory
 from fsm.reference.nri.messages import Container, ContainerState
 from fsm.reference.nri.nri_errors import NRIError
-from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSystem, NriPodSystem
+from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from fsm.reference.nri.plugins import Told
     from fsm.verdict import Verdict
 
-SYSTEMS: dict[tuple[str, str], type[NriContainerSystem | NriPodSystem]] = {
-    ("nri-container", ""): NriContainerSystem,
-    ("nri-container", "containerd-1.7"): NriContainerSystem,
-    ("nri-pod", ""): NriPodSystem,
-    ("nri-pod", "containerd-1.7"): NriPodSystem,
-    ("nri-pod", "containerd-2.1"): NriPodSystem,
-    ("nri-pod", "containerd-main"): NriPodSystem,
+SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
+    ("nri-container", ""): NriContainerSUT,
+    ("nri-container", "containerd-1.7"): NriContainerSUT,
+    ("nri-pod", ""): NriPodSUT,
+    ("nri-pod", "containerd-1.7"): NriPodSUT,
+    ("nri-pod", "containerd-2.1"): NriPodSUT,
+    ("nri-pod", "containerd-main"): NriPodSUT,
 }
 
 
@@ -63,7 +63,7 @@ def edges() -> list[tuple[str, str, Edge]]:
     """Every way of every cell of every machine and release, but for those of releases that are not played."""
     return [
         (name, release, edge)
-        for name, release in SYSTEMS
+        for name, release in SUTS
         for edge in plan_of(name, release).edges
         if edge.ways[0].name != "unknown"
     ]
@@ -72,29 +72,29 @@ def edges() -> list[tuple[str, str, Edge]]:
 EDGES = edges()
 
 
-def judged(case: tuple[str, str, Edge], system: NriPodSystem | NriContainerSystem, observer: str) -> Verdict:
+def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
     """What the monitor makes of the way to an edge, and of the edge itself, as *observer* saw it."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
     assert path is not None
     monitor = monitor_of(name, release)()
-    system.reset()
+    sut.reset()
     for number, each in enumerate((*path, edge), start=1):
         way = each.ways[0]
         if each.choice[0]:
-            assert system.arrange(each.step.event, way.name)
-        reply = system.do(each.step.event)
-        system.outputs()
+            assert sut.arrange(each.step.event, way.name)
+        reply = sut.do(each.step.event)
+        sut.outputs()
         deaf = observer == SECOND and way.name == "error"  # the machine does not say what comes after an error
         if deaf:
-            assert system.sent[SECOND] == way.emits[:-1]
+            assert sut.sent[SECOND] == way.emits[:-1]
         seen = Observation(
             entity="one",
             event=each.step.event,
             reply=reply,
-            shows=system.shows(),
-            emits=None if deaf else system.sent[observer],
+            shows=sut.shows(),
+            emits=None if deaf else sut.sent[observer],
         )
         monitor.feed([seen], range(number, number + 1))
     return monitor.judgement().verdict
@@ -112,13 +112,13 @@ def test_the_cells_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
-@pytest.mark.parametrize(("name", "release"), SYSTEMS)
+@pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:
     """The first plugin sees what the machine says, and the second sees it, too, if the first gave no error."""
-    system = SYSTEMS[name, release](release)
+    sut = SUTS[name, release](release)
 
-    verdicts = [judged(case, system, observer) for case in EDGES if case[:2] == (name, release)]
-    system.close()
+    verdicts = [judged(case, sut, observer) for case in EDGES if case[:2] == (name, release)]
+    sut.close()
 
     assert verdicts
     assert not [verdict for verdict in verdicts if not isinstance(verdict, Holds)]
@@ -133,10 +133,10 @@ class Deaf(NRI):
 
 def test_every_cell_of_what_relays_nothing() -> None:
     """It is noticed wherever something is to be relayed."""
-    system = NriContainerSystem(kind=Deaf)
+    sut = NriContainerSUT(kind=Deaf)
 
-    verdicts = [judged(case, system, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
-    system.close()
+    verdicts = [judged(case, sut, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
+    sut.close()
 
     assert verdicts
     assert not [verdict for verdict in verdicts if not isinstance(verdict, Fails)]
@@ -147,11 +147,11 @@ def test_every_cell_of_what_relays_nothing() -> None:
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
     """What the kit finds."""
-    factory = SYSTEMS[name, release]
+    factory = SUTS[name, release]
     return run(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
 
-@pytest.mark.parametrize(("name", "release"), SYSTEMS)
+@pytest.mark.parametrize(("name", "release"), SUTS)
 def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
     """All cells are covered, and all ways but one, that of a release that is not played."""
     found = found_in(name, release, examples=15)
@@ -162,7 +162,7 @@ def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
 
 def test_the_newest_is_not_an_old_release() -> None:
     """An update of a pod is refused by the one, and relayed by the other."""
-    factory = SYSTEMS["nri-pod", ""]
+    factory = SUTS["nri-pod", ""]
 
     found = run(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
 

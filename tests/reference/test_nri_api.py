@@ -16,7 +16,7 @@ from nri_parts import ONE, POD, Told
 from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.api_sut import NriApiSystem
+from fsm.reference.nri.api_sut import NriApiSUT
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.nri_errors import BlockedError, DuplicateDomainError, NRIError, NRIStoppedError, ReentrantError
 from fsm.reference.nri.syncing import PluginSyncBlock
@@ -36,14 +36,14 @@ UNARRANGED = {
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
     """All cells are covered, in every way that this release may go."""
-    found = run(load("nri-api"), lambda: NriApiSystem(release), profile=release or None, examples=5)
+    found = run(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
     assert {"=".join(each) for each in found.unarranged} == UNARRANGED[release]
 
 
 def test_the_newest_is_not_an_old_release() -> None:
-    found = run(load("nri-api"), NriApiSystem, profile="containerd-1.7", examples=0)
+    found = run(load("nri-api"), NriApiSUT, profile="containerd-1.7", examples=0)
 
     assert {"new-default", "start", "block", "relay-pod-update"} == {each.steps[-1].event for each in found.failures}
 
@@ -262,13 +262,13 @@ BUGS: dict[type[NRI], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
-    found = run(load("nri-api"), lambda: NriApiSystem(kind=kind), examples=0)
+    found = run(load("nri-api"), lambda: NriApiSUT(kind=kind), examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps)
 
 
-class Fatal(NriApiSystem):
+class Fatal(NriApiSUT):
     """A domain that is there already ends the process, as in containerd."""
 
     def _register_domain(self, hope: str) -> None:

@@ -10,12 +10,12 @@ import pytest
 from fsm.conformance.concurrency import concurrently
 from fsm.linearizability import Illegal
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.sut import NriContainerSystem, NriPodSystem
+from fsm.reference.nri.sut import NriContainerSUT, NriPodSUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SYSTEMS = (NriContainerSystem, NriPodSystem)
+SYSTEMS = (NriContainerSUT, NriPodSUT)
 
 
 class Unlocked(NRI):
@@ -26,7 +26,7 @@ class Unlocked(NRI):
         self._life.lock = nullcontext()  # type: ignore[assignment]
 
 
-class Overheard(NriContainerSystem):
+class Overheard(NriContainerSUT):
     """Only what the first plugin is sent is looked at, so that nothing but the machine can object."""
 
     def outputs(self) -> Sequence[str]:
@@ -38,7 +38,7 @@ class Overheard(NriContainerSystem):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SYSTEMS)
-def test_the_reference_passes(kind: type[NriContainerSystem | NriPodSystem]) -> None:
+def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     machine = kind().machine
 
     assert concurrently(machine, kind, examples=40) is None
@@ -46,7 +46,7 @@ def test_the_reference_passes(kind: type[NriContainerSystem | NriPodSystem]) -> 
 
 @pytest.mark.parametrize("chance", range(3))
 @pytest.mark.parametrize("kind", SYSTEMS)
-def test_without_its_lock_it_is_caught(kind: type[NriContainerSystem | NriPodSystem], chance: int) -> None:
+def test_without_its_lock_it_is_caught(kind: type[NriContainerSUT | NriPodSUT], chance: int) -> None:
     found = concurrently(kind().machine, lambda: kind(kind=Unlocked), chance=chance)
 
     assert found is not None

@@ -25,7 +25,7 @@ from fsm.reference.nri.nri_errors import (
     PluginLostError,
     RegistrationError,
 )
-from fsm.reference.nri.plugin_sut import NriPluginSystem, StillClock
+from fsm.reference.nri.plugin_sut import NriPluginSUT, StillClock
 from fsm.reference.nri.plugins import Plugins
 from fsm.reference.nri.subscribing import EVENTS, known, subscribed
 from fsm.reference.nri.upstream import AsWritten
@@ -49,14 +49,14 @@ POD = Pod(id="p1")
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
     """All cells are covered, in every way that there is."""
-    found = run(load("nri-plugin"), lambda: NriPluginSystem(profile), profile=profile or None, examples=2)
+    found = run(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
     assert UNARRANGED[profile] == {"=".join(each) for each in found.unarranged}
 
 
 def test_as_it_is_written_it_is_not_as_it_should_be() -> None:
-    found = run(load("nri-plugin"), lambda: NriPluginSystem("as-written"), examples=0)
+    found = run(load("nri-plugin"), lambda: NriPluginSUT("as-written"), examples=0)
 
     assert {"register", "stop"} == {each.steps[-1].event for each in found.failures}
 
@@ -255,7 +255,7 @@ BUGS: dict[type[Connection], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Connection]) -> None:
-    found = run(load("nri-plugin"), lambda: NriPluginSystem(kind=kind), examples=0)
+    found = run(load("nri-plugin"), lambda: NriPluginSUT(kind=kind), examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert BUGS[kind] == "; ".join(map(str, shortest.steps))

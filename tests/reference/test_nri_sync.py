@@ -12,7 +12,7 @@ import pytest
 from fsm.conformance.suite import run
 from fsm.library import load_system
 from fsm.product.flatten import flatten
-from fsm.reference.nri.sync_sut import PluginSyncSystem
+from fsm.reference.nri.sync_sut import PluginSyncSUT
 from fsm.reference.nri.syncing import AsWritten, PluginSyncBlock, SyncLock
 from fsm.sut import BrokenError
 
@@ -31,7 +31,7 @@ def machine(profile: str) -> Machine:
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
     """All cells are covered; where nothing is asked for twice containerd's lock is as good."""
-    found = run(machine(profile), lambda: PluginSyncSystem(profile), examples=2)
+    found = run(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
 
@@ -103,7 +103,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
     profile, steps = BUGS[kind]
-    found = run(machine(profile), lambda: PluginSyncSystem(kind=kind), examples=50)
+    found = run(machine(profile), lambda: PluginSyncSUT(kind=kind), examples=50)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert steps == "; ".join(step.event.partition(".")[0] for step in shortest.steps)
@@ -111,10 +111,10 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
 
 def test_a_thread_that_cannot_go_on_says_so() -> None:
     """It is not waited for."""
-    system = PluginSyncSystem(kind=NeverOver)
+    sut = PluginSyncSUT(kind=NeverOver)
     for event in ("registers", "begins.1", "has-joined"):
-        system.do(event)
+        sut.do(event)
 
     with pytest.raises(BrokenError, match=r"call\.1 goes on waiting"):
-        system.do("goes-on.1")
-    system.close()
+        sut.do("goes-on.1")
+    sut.close()

@@ -24,7 +24,7 @@ from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod, Status
 from fsm.reference.pods.service import Pods
 from fsm.reference.pods.stages import Stage
-from fsm.reference.pods.sut import NAME, PodsSystem
+from fsm.reference.pods.sut import NAME, PodsSUT
 from fsm.reference.pods.upstream import AsWritten
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.processes import Processes
@@ -45,16 +45,16 @@ class Shim(AsWritten):
 
 
 @pytest.fixture
-def made() -> Iterator[Callable[[type[Pods]], PodsSystem]]:
-    """Makes systems of a kind, of which nothing is left."""
-    systems: list[PodsSystem] = []
+def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
+    """Makes SUTs of a kind, of which nothing is left."""
+    suts: list[PodsSUT] = []
 
-    def make(kind: type[Pods]) -> PodsSystem:
-        systems.append(PodsSystem(kind=kind))
-        return systems[-1]
+    def make(kind: type[Pods]) -> PodsSUT:
+        suts.append(PodsSUT(kind=kind))
+        return suts[-1]
 
     yield make
-    for each in systems:
+    for each in suts:
         each.close()
 
 
@@ -107,44 +107,44 @@ def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
     asyncio.run(life())
 
 
-def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSystem]) -> None:
+def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None:
     """Whoever says so first is believed."""
-    system = made(Pods)
-    system.do("run")
-    pod = system._pod
-    system.do("exit")
+    sut = made(Pods)
+    sut.do("run")
+    pod = sut._pod
+    sut.do("exit")
     first = pod.exit
-    system.pods.exited(pod, Exit(9, 9))
-    assert (143, first) == (first and first.code, system.pods.status(pod.id).exit)
+    sut.pods.exited(pod, Exit(9, 9))
+    assert (143, first) == (first and first.code, sut.pods.status(pod.id).exit)
 
 
 def test_an_exit_that_cannot_be_written_down(
-    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch
+    made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Has not happened yet, and is told again after a second."""
-    system = made(Pods)
-    system.do("run")
+    sut = made(Pods)
+    sut.do("run")
     with monkeypatch.context() as broken:
-        broken.setattr(system.pods.metadata, "save", refuses)
-        system.do("exit")
-    assert ("SANDBOX_READY", 1.0) == (system.shows(), system.pods.monitor.waits(system._last))
+        broken.setattr(sut.pods.metadata, "save", refuses)
+        sut.do("exit")
+    assert ("SANDBOX_READY", 1.0) == (sut.shows(), sut.pods.monitor.waits(sut._last))
 
     async def later() -> None:
-        system.clock.time += 1
-        await system.pods.monitor.tick()
+        sut.clock.time += 1
+        await sut.pods.monitor.tick()
 
-    system.awaited(later())
-    exit_ = system.pods.status(system._last).exit
-    assert ("SANDBOX_NOTREADY", 143) == (system.shows(), exit_ and exit_.code)
+    sut.awaited(later())
+    exit_ = sut.pods.status(sut._last).exit
+    assert ("SANDBOX_NOTREADY", 143) == (sut.shows(), exit_ and exit_.code)
 
 
-def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSystem]) -> None:
-    system = made(Pods)
-    system.do("run")
+def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSUT]) -> None:
+    sut = made(Pods)
+    sut.do("run")
     with pytest.raises(CallError, match="there is a pod of the name"):
-        system.awaited(system.pods.run(NAME))
-    system.awaited(system.pods.run("another"))
-    assert ["SANDBOX_READY"] * 2 == list(system.pods.list().values())
+        sut.awaited(sut.pods.run(NAME))
+    sut.awaited(sut.pods.run("another"))
+    assert ["SANDBOX_READY"] * 2 == list(sut.pods.list().values())
 
 
 def test_there_are_no_more_addresses(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_there_are_no_more_addresses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cannot", ["", "kill"])
-def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSystem], tmp_path: Path, cannot: str) -> None:
+def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str) -> None:
     """They are stopped before its process, and removed before it; one that cannot be stopped keeps it as it is."""
-    system = made(Pods)
+    sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
     def make(pod: str) -> Container:
@@ -180,69 +180,69 @@ def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSystem], 
         return Container(root, worlds[-1])
 
     inside = Inside(make)
-    system.pods.containers = inside
-    system.do("run")
+    sut.pods.containers = inside
+    sut.do("run")
     for _ in range(2):
-        system.do("create-container")
-    created, running = inside.of[system._last]
+        sut.do("create-container")
+    created, running = inside.of[sut._last]
     running.start()
     worlds[1].faults |= {cannot}
 
-    told = system.do("stop")
-    assert (("UNKNOWN", "SANDBOX_READY") if cannot else ("ok", "SANDBOX_NOTREADY")) == (told, system.shows())
+    told = sut.do("stop")
+    assert (("UNKNOWN", "SANDBOX_READY") if cannot else ("ok", "SANDBOX_NOTREADY")) == (told, sut.shows())
     assert ["created", "running" if cannot else "exited"] == [created.state, running.state]
     worlds[1].faults.clear()
-    assert "ok" == system.do("remove")
-    assert (["absent"] * 2, []) == ([created.state, running.state], inside.of[system._last])
+    assert "ok" == sut.do("remove")
+    assert (["absent"] * 2, []) == ([created.state, running.state], inside.of[sut._last])
 
 
 # -- restart -----------------------------------------------------------------------
 
 
-def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSystem]) -> None:
+def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
     """It runs on, is seen to end, and its name is not given to another."""
-    system = made(Pods)
-    system.do("run")
-    before = system.pods.status(system._last)
-    system.do("restart")
-    assert before == replace(system.pods.status(system._last), created_at=before.created_at)
-    assert "UNKNOWN" == system.do("run")
-    system.do("exit")
-    assert "SANDBOX_NOTREADY" == system.shows()
+    sut = made(Pods)
+    sut.do("run")
+    before = sut.pods.status(sut._last)
+    sut.do("restart")
+    assert before == replace(sut.pods.status(sut._last), created_at=before.created_at)
+    assert "UNKNOWN" == sut.do("run")
+    sut.do("exit")
+    assert "SANDBOX_NOTREADY" == sut.shows()
 
 
-def test_an_exit_outlives_a_restart(made: Callable[[type[Pods]], PodsSystem]) -> None:
+def test_an_exit_outlives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
     """Code and time are written down, and what was removed stays so."""
-    system = made(Pods)
+    sut = made(Pods)
     for event in ("run", "exit"):
-        system.do(event)
-    ended = system.pods.status(system._last).exit
-    system.do("restart")
-    assert ended == system.pods.status(system._last).exit
-    system.do("remove")
-    system.do("restart")
-    assert {} == system.pods.list()
+        sut.do(event)
+    ended = sut.pods.status(sut._last).exit
+    sut.do("restart")
+    assert ended == sut.pods.status(sut._last).exit
+    sut.do("remove")
+    sut.do("restart")
+    assert {} == sut.pods.list()
 
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
-def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSystem], cannot: str) -> None:
+def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
     """Is undone by a restart; what cannot be is there to be removed."""
-    system = made(Pods)
-    assert system.crash("run", 11)
-    assert (False, "absent") == (bool(system._wrong()), system.shows())
+    sut = made(Pods)
+    assert sut.crash("run", 11)
+    assert (False, "absent") == (bool(sut._wrong()), sut.shows())
 
-    system.crash("run", 0)
+    sut.crash("run", 0)
     with suppress(CallError):
-        system.faults.now |= {"run", "undo", "clear"}
-        system.awaited(system.pods.run(NAME))
-    system._last = system.pods.names.holder(NAME)
-    pod = system._pod
-    system.pods.metadata.save(pod.metadata("making"))
-    system.faults.now.clear()
-    system.faults.now |= {cannot}
-    system.do("restart")
-    assert ("SANDBOX_NOTREADY" if cannot else "absent") == system.shows()
-    assert ("ok", "absent") == (system.do("remove"), system.shows())
+        sut.faults.now |= {"run", "undo", "clear"}
+        sut.awaited(sut.pods.run(NAME))
+    sut._last = sut.pods.names.holder(NAME)
+    pod = sut._pod
+    sut.pods.metadata.save(pod.metadata("making"))
+    sut.faults.now.clear()
+    sut.faults.now |= {cannot}
+    sut.do("restart")
+    assert ("SANDBOX_NOTREADY" if cannot else "absent") == sut.shows()
+    assert ("ok", "absent") == (sut.do("remove"), sut.shows())
 
 
 # -- what containerd does otherwise ----------------------------------------------------
@@ -251,129 +251,129 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSystem], canno
 @pytest.mark.parametrize(("kind", "left"), [(Pods, []), (AsWritten, ["SANDBOX_UNKNOWN"])])
 @pytest.mark.parametrize("fault", ["run", "describe"])
 def test_a_pod_that_cannot_be_started(
-    made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], left: list[str], fault: str
+    made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
 ) -> None:
     """Nothing is left of it; as containerd has it, its controller's entry is, and says ready of what failed late."""
-    system = made(kind)
-    system.faults.now |= {fault}
+    sut = made(kind)
+    sut.faults.now |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
-        system.awaited(system.pods.run(NAME))
-    states = [each.record.state for each in system._controller._store.values()]
+        sut.awaited(sut.pods.run(NAME))
+    states = [each.record.state for each in sut._controller._store.values()]
     assert (["SANDBOX_READY"] if left and fault == "describe" else left) == states
-    assert ({}, "", []) == (system.pods.list(), system.pods.names.holder(NAME), [*system.pods.metadata.ids()])
+    assert ({}, "", []) == (sut.pods.list(), sut.pods.names.holder(NAME), [*sut.pods.metadata.ids()])
 
 
 @pytest.mark.parametrize("kind", [Pods, AsWritten])
 def test_metadata_that_cannot_be_deleted_after_a_run(
-    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
+    made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
     """The pod is there to be removed; as containerd has it there is nothing to be removed, and the name is gone for good."""
-    system = made(kind)
-    system.faults.now |= {"setup"}
+    sut = made(kind)
+    sut.faults.now |= {"setup"}
     with monkeypatch.context() as broken:
-        broken.setattr(system.pods.metadata, "delete", refuses)
+        broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="cannot setup"):
-            system.awaited(system.pods.run(NAME))
-    system.faults.now.clear()
-    holder = system.pods.names.holder(NAME)
-    assert ({} if kind is AsWritten else {holder: "SANDBOX_NOTREADY"}) == system.pods.list()
-    system.awaited(system.pods.remove(holder))
+            sut.awaited(sut.pods.run(NAME))
+    sut.faults.now.clear()
+    holder = sut.pods.names.holder(NAME)
+    assert ({} if kind is AsWritten else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
+    sut.awaited(sut.pods.remove(holder))
     if kind is AsWritten:
         with pytest.raises(CallError, match="is reserved"):
-            system.awaited(system.pods.run(NAME))
+            sut.awaited(sut.pods.run(NAME))
     else:
-        system.awaited(system.pods.run(NAME))
+        sut.awaited(sut.pods.run(NAME))
 
 
 @pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (AsWritten, "SANDBOX_READY")])
 def test_an_end_that_cannot_be_waited_for(
-    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
+    made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
     """There is no pod; as containerd has it there is one that is ready, without network, name or anybody who waits."""
-    system = made(kind)
-    monkeypatch.setattr(system._controller, "wait", unknown)
+    sut = made(kind)
+    monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
-        system.awaited(system.pods.run(NAME))
-    assert ([] if state == "absent" else [state]) == list(system.pods.list().values())
-    assert "" == system.pods.names.holder(NAME)
-    assert all(system.pods.network.addresses(pod) == () for pod in system.pods.list())
-    assert all(each.watch is None for each in system.pods._store.values())
+        sut.awaited(sut.pods.run(NAME))
+    assert ([] if state == "absent" else [state]) == list(sut.pods.list().values())
+    assert "" == sut.pods.names.holder(NAME)
+    assert all(sut.pods.network.addresses(pod) == () for pod in sut.pods.list())
+    assert all(each.watch is None for each in sut.pods._store.values())
 
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (AsWritten, "SANDBOX_READY")])
-def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], listed: str) -> None:
+def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
     """What the status says; as containerd has it a list says so later."""
-    system = made(kind)
-    system.do("run")
-    pod = system._last
+    sut = made(kind)
+    sut.do("run")
+    pod = sut._last
 
     async def stopped() -> tuple[str, str]:
-        await system.pods.stop(pod)
-        return system.pods.list()[pod], system.pods.status(pod).state
+        await sut.pods.stop(pod)
+        return sut.pods.list()[pod], sut.pods.status(pod).state
 
-    assert (listed, "SANDBOX_NOTREADY") == system.awaited(stopped())
+    assert (listed, "SANDBOX_NOTREADY") == sut.awaited(stopped())
 
     async def turns() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
 
-    system.awaited(turns())
-    assert "SANDBOX_NOTREADY" == system.shows()
+    sut.awaited(turns())
+    assert "SANDBOX_NOTREADY" == sut.shows()
 
 
 @pytest.mark.parametrize("kind", [Pods, AsWritten])
 def test_metadata_that_cannot_be_deleted_with_the_pod(
-    made: Callable[[type[Pods]], PodsSystem], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
+    made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
     """The removal can be repeated; as containerd has it the pod is gone, and its name with it, and a restart finds it."""
-    system = made(kind)
-    system.awaited(system.pods.run(NAME))
-    pod = system.pods.names.holder(NAME)
+    sut = made(kind)
+    sut.awaited(sut.pods.run(NAME))
+    pod = sut.pods.names.holder(NAME)
     with monkeypatch.context() as broken:
-        broken.setattr(system.pods.metadata, "delete", refuses)
+        broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="read-only"):
-            system.awaited(system.pods.remove(pod))
-    assert ([] if kind is AsWritten else [pod]) == list(system.pods.list())
-    system.awaited(system.pods.remove(pod))
-    assert (pod if kind is AsWritten else "") == system.pods.names.holder(NAME)
-    system.awaited(system._restart())
-    assert ([pod] if kind is AsWritten else []) == list(system.pods.list())
+            sut.awaited(sut.pods.remove(pod))
+    assert ([] if kind is AsWritten else [pod]) == list(sut.pods.list())
+    sut.awaited(sut.pods.remove(pod))
+    assert (pod if kind is AsWritten else "") == sut.pods.names.holder(NAME)
+    sut.awaited(sut._restart())
+    assert ([pod] if kind is AsWritten else []) == list(sut.pods.list())
 
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (AsWritten, True), (Shim, False)])
-def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], taken: object) -> None:
+def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
     """They are reserved as before; as containerd has it, not those of pods that have no pause container."""
-    system = made(kind)
-    system.awaited(system.pods.run(NAME))
-    system.awaited(system._restart())
-    assert 1 == len(system.pods.list())
+    sut = made(kind)
+    sut.awaited(sut.pods.run(NAME))
+    sut.awaited(sut._restart())
+    assert 1 == len(sut.pods.list())
     if taken:
         with pytest.raises(CallError, match="there is a pod"):
-            system.awaited(system.pods.run(NAME))
+            sut.awaited(sut.pods.run(NAME))
     else:
-        system.awaited(system.pods.run(NAME))
-        assert 2 == len(system.pods.list())
+        sut.awaited(sut.pods.run(NAME))
+        assert 2 == len(sut.pods.list())
 
 
 @pytest.mark.parametrize(("kind", "ready"), [(Pods, False), (AsWritten, True)])
 def test_a_pod_that_could_not_be_asked_about(
-    made: Callable[[type[Pods]], PodsSystem], kind: type[Pods], ready: object
+    made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
     """What was shown as not ready stays so; as containerd has it, the next restart may find it ready."""
-    system = made(kind)
-    system.awaited(system.pods.run(NAME))
-    system.faults.now |= {"task"}
-    system.awaited(system._restart())
-    assert ["SANDBOX_NOTREADY"] == list(system.pods.list().values())
-    system.faults.now.clear()
-    system.awaited(system._restart())
-    assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(system.pods.list().values())
+    sut = made(kind)
+    sut.awaited(sut.pods.run(NAME))
+    sut.faults.now |= {"task"}
+    sut.awaited(sut._restart())
+    assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
+    sut.faults.now.clear()
+    sut.awaited(sut._restart())
+    assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 
 # -- the kit -----------------------------------------------------------------------------
 
 
-class Deathless(PodsSystem):
+class Deathless(PodsSUT):
     """One that does not die."""
 
     crash = None  # type: ignore[assignment]
@@ -405,7 +405,7 @@ def test_it_takes_the_test_of_its_machine() -> None:
 def test_it_may_die_at_any_effect(before: str, event: str, effects: int) -> None:
     """Whatever it was about has then happened or not, and holds what it should hold, and no more."""
     for point in range(effects):
-        tested = replay(load("pod-sandbox"), PodsSystem, steps(before + event.format(point)))
+        tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
 
 
@@ -608,7 +608,7 @@ DEADLY: dict[type[Pods], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
-    found = run(load("pod-sandbox"), lambda: PodsSystem(kind=kind), examples=0, most=1)
+    found = run(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
     assert [BUGS[kind]] == ["; ".join(map(str, each.steps)) for each in found.failures]
 
@@ -616,6 +616,6 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DEADLY, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_dying(kind: type[Pods]) -> None:
-    found = run(load("pod-sandbox"), lambda: PodsSystem(kind=kind), examples=0, most=1)
+    found = run(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
     assert DEADLY[kind] == "; ".join(map(str, found.failures[0].steps))

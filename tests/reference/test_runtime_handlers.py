@@ -29,7 +29,7 @@ from fsm.reference.runtime_handlers.introspection import (
     supports_cri_userns,
 )
 from fsm.reference.runtime_handlers.introspection import Features as Document
-from fsm.reference.runtime_handlers.sut import RuntimeHandlersSystem
+from fsm.reference.runtime_handlers.sut import RuntimeHandlersSUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,7 +208,7 @@ def test_a_runtime_without_the_command_has_no_features() -> None:
 @pytest.mark.parametrize("profile", [None, "as-written"])
 def test_passes_the_kit(profile: str | None) -> None:
     tested = run(
-        load("runtime-handlers"), lambda: RuntimeHandlersSystem(profile or ""), profile=profile, examples=3, steps=10
+        load("runtime-handlers"), lambda: RuntimeHandlersSUT(profile or ""), profile=profile, examples=3, steps=10
     )
 
     assert ((), ()) == (tested.failures, tested.missed)
@@ -389,7 +389,7 @@ BUGS: dict[type[Introspection], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Introspection]) -> None:
-    tested = run(load("runtime-handlers"), lambda: RuntimeHandlersSystem(kind=kind), examples=0, most=1)
+    tested = run(load("runtime-handlers"), lambda: RuntimeHandlersSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in tested.failures] == [BUGS[kind]], [
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.said)

@@ -23,7 +23,7 @@ from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.events.backoff_sut import TurnedClock
 from fsm.reference.sandbox.controller import Controller, Sandbox, driver
 from fsm.reference.sandbox.processes import Processes
-from fsm.reference.sandbox.sut import ArrangedWorld, PodSandboxSystem
+from fsm.reference.sandbox.sut import ArrangedWorld, PodSandboxSUT
 from fsm.reference.sandbox.upstream import AsWritten
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ def test_no_process_outlives_who_started_it(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
-    tested = run(load("sandbox-controller"), PodSandboxSystem, examples=5, steps=20)
+    tested = run(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -364,13 +364,13 @@ def test_it_takes_the_test_of_its_machine() -> None:
 def test_as_written_is_as_its_profile_says() -> None:
     """Each of these is tolerated, and a violation without the profile."""
     life = steps("wait; create; create; shutdown; create; start; unwatched; handle; create; start; exit; handle")
-    tested = replay(load("sandbox-controller"), lambda: PodSandboxSystem("as-written"), life, profile="as-written")
+    tested = replay(load("sandbox-controller"), lambda: PodSandboxSUT("as-written"), life, profile="as-written")
 
     assert () == tested.failures
     assert {"overwritten", "waiters-forgotten", "last-exit-wins", "a-broken-watch-kills", "wait-without-a-code"} == set(
         tested.cover.deviations
     )
-    assert replay(load("sandbox-controller"), lambda: PodSandboxSystem("as-written"), life).failures
+    assert replay(load("sandbox-controller"), lambda: PodSandboxSUT("as-written"), life).failures
 
 
 # -- bugs ----------------------------------------------------------------------
@@ -506,6 +506,6 @@ BUGS: dict[type[Controller], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Controller]) -> None:
-    found = run(load("sandbox-controller"), lambda: PodSandboxSystem(kind=kind), examples=0, most=1)
+    found = run(load("sandbox-controller"), lambda: PodSandboxSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [BUGS[kind]]

@@ -1,4 +1,4 @@
-"""The reference container as a system under test: in a real folder, in a world in which everything can be arranged.
+"""The reference container under test: in a real folder, in a world in which everything can be arranged.
 
 A restart throws the container away and makes another from what is on the
 disk; where it is not to be recovered its checkpoint is damaged there.
@@ -158,17 +158,17 @@ class SimulatedWorld:
             raise WorldError(message)
 
 
-class ContainerSystem:
+class ContainerSUT:
     """A :class:`~fsm.reference.container.container.Container` under test; of other classes for those who try what is noticed.
 
-    >>> system = ContainerSystem()
-    >>> system.do("create"), system.arrange("start", "begins"), system.arrange("start", "failed")
+    >>> sut = ContainerSUT()
+    >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")
     ('ok', True, True)
-    >>> system.do("start"), system.shows(), system.record()["exit_code"]
+    >>> sut.do("start"), sut.shows(), sut.record()["exit_code"]
     ('UNKNOWN', 'CONTAINER_EXITED', 128)
-    >>> system.arrange("restart", "unknown"), system.do("restart"), system.shows()
+    >>> sut.arrange("restart", "unknown"), sut.do("restart"), sut.shows()
     (True, '', 'CONTAINER_UNKNOWN')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The construction of the reference CRI service as a system: what it shows is what is there in the world."""
+"""The construction of the reference CRI service under test: what it shows is what is there in the world."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Controller:
         """Nothing."""
 
 
-class ConstructionSystem:
+class ConstructionSUT:
     """A :class:`~fsm.reference.criservice.construction.Construction` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = ConstructionSystem()
-    >>> [system.do(step) for step in ("start-queue", "platform", "make-server", "make-monitor", "watch-folder")][0]
+    >>> sut = ConstructionSUT()
+    >>> [sut.do(step) for step in ("start-queue", "platform", "make-server", "make-monitor", "watch-folder")][0]
     ''
-    >>> system.shows(), system.arrange("set-controller", "missing"), system.do("set-controller"), system.shows()
+    >>> sut.shows(), sut.arrange("set-controller", "missing"), sut.do("set-controller"), sut.shows()
     ('watchers', True, '', 'nothing')
-    >>> system.outputs()
+    >>> sut.outputs()
     ['error']
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The event monitor of the reference CRI service as a system."""
+"""The event monitor of the reference CRI service under test."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SHOWS: Final[Mapping[str, str]] = {
 TURNS: Final = 20
 
 
-class MonitorSystem:
+class MonitorSUT:
     """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = MonitorSystem()
-    >>> [system.do(event) for event in ("subscribe", "start", "stream-ends")], system.shows(), system.outputs()
+    >>> sut = MonitorSUT()
+    >>> [sut.do(event) for event in ("subscribe", "start", "stream-ends")], sut.shows(), sut.outputs()
     (['', '', ''], 'failed', ['error'])
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[EventMonitor] | None = None) -> None:

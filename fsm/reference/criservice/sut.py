@@ -1,4 +1,4 @@
-"""The reference CRI service as a system: real folders, sockets and tasks, and gates at which Run waits for the next step.
+"""The reference CRI service under test: real folders, sockets and tasks, and gates at which Run waits for the next step.
 
 What is made to go wrong goes wrong in the world: a folder is removed, a
 watcher closed, a socket shut or its address taken, a stream broken off, an
@@ -60,17 +60,17 @@ POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.RUNNING)
 
 
-class CRIServiceSystem:
+class CRIServiceSUT:
     """A :class:`~fsm.reference.criservice.service.CRIService` under test; of another *kind* for those who try what is noticed.
 
     Without the profile ``mended`` it is the service as containerd has it.
 
-    >>> system = CRIServiceSystem("mended")
-    >>> [system.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
+    >>> sut = CRIServiceSUT("mended")
+    >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
     ['ok', '', '', '', '', '']
-    >>> system.outputs(), system.service.is_initialized()
+    >>> sut.outputs(), sut.service.is_initialized()
     (['returned.monitor'], False)
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[CRIService] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The reference back-off as a system: one key, a handler that waits to be told how it ends, and a clock that is turned."""
+"""The reference back-off under test: one key, a handler that waits to be told how it ends, and a clock that is turned."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class TurnedClock:
         await asyncio.sleep(0)
 
 
-class BackoffSystem:
+class BackoffSUT:
     """An :class:`~fsm.reference.events.backoff.EventMonitor` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = BackoffSystem()
-    >>> [system.do(event) for event in ("event", "failed", "event")], system.shows()
+    >>> sut = BackoffSUT()
+    >>> [sut.do(event) for event in ("event", "failed", "event")], sut.shows()
     (['', '', ''], 'waits-1s')
-    >>> system.arrange("tick", "due"), system.do("tick"), system.shows()
+    >>> sut.arrange("tick", "due"), sut.do("tick"), sut.shows()
     (True, '', 'retrying')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[EventMonitor[int]] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The reference queue of container events as a system: one subscriber, a small buffer, and a clock that is turned.
+"""The reference queue of container events under test: one subscriber, a small buffer, and a clock that is turned.
 
 Each event has a number, by which it is seen that none comes twice, or out of
 turn.  How many there are unread or kept is arranged by what happens besides
@@ -30,15 +30,15 @@ WHERE: Final[Mapping[str, Collection[str]]] = {
 """The states of a subscriber in which sending and reading may end so."""
 
 
-class EventsSystem:
+class EventsSUT:
     """An :class:`~fsm.reference.events.queue.EventQueue` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = EventsSystem()
-    >>> system.do("send"), system.arrange("subscribe", "some"), system.do("subscribe"), system.shows()
+    >>> sut = EventsSUT()
+    >>> sut.do("send"), sut.arrange("subscribe", "some"), sut.do("subscribe"), sut.shows()
     ('', True, '', 'unread')
-    >>> system.arrange("read", "last"), system.do("read"), system.outputs()
+    >>> sut.arrange("read", "last"), sut.do("read"), sut.outputs()
     (True, '', ('delivered',))
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The reference of containerd's NRI interface as a system: made, started and stopped, with a plugin that sees what is relayed."""
+"""The reference of containerd's NRI interface under test: made, started and stopped, with a plugin that sees what is relayed."""
 
 from __future__ import annotations
 
@@ -103,17 +103,17 @@ class _Impatient(SyncLock):
             yield
 
 
-class NriApiSystem:
+class NriApiSUT:
     """The interface of *release*; *kind* makes it.
 
-    >>> system = NriApiSystem()
-    >>> system.shows(), system.do("new"), system.outputs(), system.do("start"), system.outputs(), system.shows()
+    >>> sut = NriApiSUT()
+    >>> sut.shows(), sut.do("new"), sut.outputs(), sut.do("start"), sut.outputs(), sut.shows()
     ('none', 'ok', ('timeouts',), 'ok', ('synchronised',), 'started')
-    >>> system.arrange("relay", "error"), system.do("relay"), system.outputs()
+    >>> sut.arrange("relay", "error"), sut.do("relay"), sut.outputs()
     (True, 'INTERNAL', ('relayed',))
-    >>> system.do("stop"), system.outputs(), system.do("stop"), system.shows()
+    >>> sut.do("stop"), sut.outputs(), sut.do("stop"), sut.shows()
     ('ok', ('dismissed',), 'UNAVAILABLE', 'stopped')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, release: str = "", kind: Callable[..., NRI] = NRI) -> None:

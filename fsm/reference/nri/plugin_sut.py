@@ -1,4 +1,4 @@
-"""The reference of a plugin's connection as a system: a plugin that plays along, and a clock that it turns."""
+"""The reference of a plugin's connection under test: a plugin that plays along, and a clock that it turns."""
 
 from __future__ import annotations
 
@@ -157,15 +157,15 @@ class Player:
                 pass
 
 
-class NriPluginSystem:
+class NriPluginSUT:
     """A plugin's connection under test; of another *kind* for those who try what is noticed.
 
-    >>> system = NriPluginSystem()
-    >>> [system.do(event) for event in ("connect", "register", "configure")], system.outputs(), system.shows()
+    >>> sut = NriPluginSUT()
+    >>> [sut.do(event) for event in ("connect", "register", "configure")], sut.outputs(), sut.shows()
     (['', 'ok', ''], ['Configure'], 'synchronising')
-    >>> system.arrange("synchronise", "timeout"), system.do("synchronise"), system.outputs(), system.shows()
+    >>> sut.arrange("synchronise", "timeout"), sut.do("synchronise"), sut.outputs(), sut.shows()
     (True, '', ['Synchronize', 'closed'], 'absent')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The reference NRI layer as a system: a plugin that subscribed to everything sees what is put out.
+"""The reference NRI layer under test: a plugin that subscribed to everything sees what is put out.
 
 A second plugin, at a higher index, sees that it comes in order: it must be
 sent what the first was sent, after it, unless the first answered with an error.
@@ -108,8 +108,8 @@ class _Listed:
         """Nothing to evict."""
 
 
-class _NriSystem:
-    """What the systems of containers and of pods have in common: the layer, its plugins, and what these do."""
+class _NriSUT:
+    """What the SUTs of containers and of pods have in common: the layer, its plugins, and what these do."""
 
     def __init__(self, machine: str, release: str, kind: Callable[[Config, Domains], NRI]) -> None:
         self.machine: Final[Machine] = load(machine)
@@ -210,15 +210,15 @@ class _NriSystem:
                     self._plugins[index] = self._joined(index)
 
 
-class NriPodSystem(_NriSystem):
+class NriPodSUT(_NriSUT):
     """A pod in the reference NRI layer of *release*; *kind* makes the layer.
 
-    >>> system = NriPodSystem()
-    >>> system.do("run-pod-sandbox"), system.outputs(), system.shows()
+    >>> sut = NriPodSUT()
+    >>> sut.do("run-pod-sandbox"), sut.outputs(), sut.shows()
     ('ok', ('RunPodSandbox',), 'running')
-    >>> system.arrange("stop-pod-sandbox", "error"), system.do("stop-pod-sandbox"), system.shows()
+    >>> sut.arrange("stop-pod-sandbox", "error"), sut.do("stop-pod-sandbox"), sut.shows()
     (True, 'INTERNAL', 'stopped')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
@@ -239,15 +239,15 @@ class NriPodSystem(_NriSystem):
         }
 
 
-class NriContainerSystem(_NriSystem):
+class NriContainerSUT(_NriSUT):
     """A container in the reference NRI layer of *release*; *kind* makes the layer.
 
-    >>> system = NriContainerSystem()
-    >>> system.do("create-container"), system.do("sync-running"), system.shows()
+    >>> sut = NriContainerSUT()
+    >>> sut.do("create-container"), sut.do("sync-running"), sut.shows()
     ('ok', '', 'running')
-    >>> system.do("remove-container"), system.outputs()
+    >>> sut.do("remove-container"), sut.outputs()
     ('ok', ('CreateContainer', 'StopContainer', 'RemoveContainer'))
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:

@@ -1,4 +1,4 @@
-"""The lock of the reference NRI layer as a system: two calls that block, and a plugin that joins, each on a thread of its own.
+"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on a thread of its own.
 
 Who waits goes on only when it is told to, so that each step can be looked at.
 """
@@ -67,15 +67,15 @@ class _Actor(threading.Thread):
             self._inside.pop().close()
 
 
-class PluginSyncSystem:
+class PluginSyncSUT:
     """A lock under test: containerd's, or the layer's where calls go first; of another *kind* for those who try what is noticed.
 
-    >>> system = PluginSyncSystem()
-    >>> [system.do(event) for event in ("begins.1", "registers", "begins-within.1")]
+    >>> sut = PluginSyncSUT()
+    >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
     ['', '', '']
-    >>> system.shows()
+    >>> sut.shows()
     'plugin waiting, call.1 waiting-within'
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[SyncLock] | None = None) -> None:

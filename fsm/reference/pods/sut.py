@@ -1,4 +1,4 @@
-"""The reference pods as a system: real processes and files, in a world in which it can be arranged what goes wrong."""
+"""The reference pods under test: real processes and files, in a world in which it can be arranged what goes wrong."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ NAME: Final = "pod"
 SIGNALS: Final = ("exit", "restart")
 
 
-class PodsSystem:
+class PodsSUT:
     """:class:`~fsm.reference.pods.service.Pods` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = PodsSystem()
-    >>> system.do("run"), system.shows(), len(system.record()["addresses"])
+    >>> sut = PodsSUT()
+    >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
     ('ok', 'SANDBOX_READY', 1)
-    >>> system.arrange("stop", "half-stopped"), system.do("stop"), system.shows()
+    >>> sut.arrange("stop", "half-stopped"), sut.do("stop"), sut.shows()
     (True, 'UNKNOWN', 'SANDBOX_NOTREADY')
-    >>> system.do("stop"), system.do("remove"), system.shows()
+    >>> sut.do("stop"), sut.do("remove"), sut.shows()
     ('ok', 'ok', 'absent')
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[Pods] = Pods) -> None:

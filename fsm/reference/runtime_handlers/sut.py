@@ -1,4 +1,4 @@
-"""The reference of how runtimes are introspected as a system: what is found is decided when it is looked for."""
+"""The reference of how runtimes are introspected under test: what is found is decided when it is looked for."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class _World:
         return _packed(None)
 
 
-class RuntimeHandlersSystem:
+class RuntimeHandlersSUT:
     """One :class:`~fsm.reference.runtime_handlers.introspection.Introspection` under test; *kind* makes it.
 
-    >>> system = RuntimeHandlersSystem()
-    >>> system.do("runtime-type"), system.arrange("request", "by-path"), system.do("request"), system.outputs()
+    >>> sut = RuntimeHandlersSUT()
+    >>> sut.do("runtime-type"), sut.arrange("request", "by-path"), sut.do("request"), sut.outputs()
     ('', True, '', ('RuntimePath.path',))
-    >>> system.shows()
+    >>> sut.shows()
     'unlisted'
     """
 

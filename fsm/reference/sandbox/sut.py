@@ -1,4 +1,4 @@
-"""The reference sandbox controller as a system: real processes, in a world in which it can be arranged what goes wrong."""
+"""The reference sandbox controller under test: real processes, in a world in which it can be arranged what goes wrong."""
 
 from __future__ import annotations
 
@@ -153,15 +153,15 @@ class ArrangedWorld(Processes):
             raise WorldError(message)
 
 
-class PodSandboxSystem:
+class PodSandboxSUT:
     """A :class:`~fsm.reference.sandbox.controller.Controller` under test; of another *kind* for those who try what is noticed.
 
-    >>> system = PodSandboxSystem()
-    >>> [system.do(event) for event in ("create", "start", "exit")], system.shows()
+    >>> sut = PodSandboxSUT()
+    >>> [sut.do(event) for event in ("create", "start", "exit")], sut.shows()
     (['ok', 'ok', ''], 'SANDBOX_READY')
-    >>> system.arrange("handle", "kept"), system.do("handle"), system.shows(), system.outputs()
+    >>> sut.arrange("handle", "kept"), sut.do("handle"), sut.shows(), sut.outputs()
     (True, '', 'SANDBOX_NOTREADY', ['told'])
-    >>> system.close()
+    >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
