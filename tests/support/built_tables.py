@@ -19,7 +19,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from fsm.language.build import under
 from fsm.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
 from fsm.machine.conditions import All, At, In, Not, Said, Some
@@ -47,7 +46,7 @@ def tables() -> dict[str, Data]:
         machine = load(name)
         found[f"machine {name}"] = machine_table(machine)
         for profile in machine.profiles:
-            found[f"machine {name} under {profile}"] = machine_table(under(machine, profile))
+            found[f"machine {name} under {profile}"] = machine_table(machine.under(profile))
         found[f"properties of {name}"] = property_table(claims(name))
     for name in systems():
         system = load_system(name)
