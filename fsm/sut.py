@@ -118,3 +118,15 @@ class UnsupportedError(Exception):
 
 class BrokenError(Exception):
     """A system gave no answer that could be judged: it crashed, hung, or talked garbage."""
+
+
+def drained(outputs: list[str]) -> list[str]:
+    """The *outputs* kept since the last time, for :meth:`Emitting.outputs`; the list is empty afterwards.
+
+    >>> kept = ["Creak"]
+    >>> drained(kept), drained(kept)
+    (['Creak'], [])
+    """
+    new = outputs.copy()
+    outputs.clear()
+    return new

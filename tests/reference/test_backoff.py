@@ -13,8 +13,9 @@ import pytest
 from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
-from fsm.reference.events.backoff import FIRST, AsWritten, Backlog, EventMonitor, HandlerError, LoopClock
-from fsm.reference.events.backoff_sut import BackoffSUT, TurnedClock
+from fsm.reference.clock import Clock, TurnedClock
+from fsm.reference.events.backoff import FIRST, AsWritten, Backlog, EventMonitor, HandlerError
+from fsm.reference.events.backoff_sut import BackoffSUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -27,7 +28,7 @@ class Handler:
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         self.tried: list[tuple[float, str]] = []
         self.meanwhile: Callable[[], None] = lambda: None
         self._bad, self._left = bad, times
@@ -180,7 +181,7 @@ def test_the_loop_looks_every_second() -> None:
 
 def test_the_clock_of_the_loop_goes_on() -> None:
     async def look() -> bool:
-        clock = LoopClock()
+        clock = Clock()
         before = clock.now()
         await clock.sleep(0)
         return before <= clock.now()

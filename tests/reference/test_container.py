@@ -16,11 +16,11 @@ from fsm.library import load as machine
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import CallError, Container, ShutError
-from fsm.reference.container.death import Death
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.sut import FAULTS, ContainerSUT, SimulatedWorld
 from fsm.reference.container.world import Exit, Task
+from fsm.reference.fault_injection import Death
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,12 +21,13 @@ from fsm.errors import InputError
 from fsm.library import load, load_system
 from fsm.machine.driver import NoWayError
 from fsm.product.flatten import flatten
+from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.components import Component, Queue, Registration, driver, until
 from fsm.reference.criservice.construction import AsWritten as MadeAsWritten
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT, Controller
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Domain, Feed, cancelled
+from fsm.reference.criservice.faults import Feed, cancelled
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
@@ -34,10 +35,10 @@ from fsm.reference.criservice.sut import CRIServiceSUT
 from fsm.reference.criservice.syncer import Folders, Syncer
 from fsm.reference.criservice.upstream import AsWritten, AsWrittenSyncer
 from fsm.reference.events.backoff import HandlerError
-from fsm.reference.events.backoff_sut import TurnedClock
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Container, Pod
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class Place:
             queue=lambda: Queue(EventQueue(lambda _: None)),
             platform=lambda: (self.root / "a", self.root / "b"),
             server=StreamingServer,
-            monitor=lambda: EventMonitor(lambda: self.feed, self._handle, TurnedClock()),
+            monitor=lambda: EventMonitor(lambda: self.feed, self._handle, TurnedClock(hurried=True)),
             watch=lambda path: Syncer(self.folders, path, lambda: self.loaded.append(path.name)),
-            registration=lambda: Registration(self.nri, self.domains, Domain()),
+            registration=lambda: Registration(self.nri, self.domains, FakeDomain()),
             controller=lambda: Controller() if self.has_controller else None,
             introspect=lambda: None,
         )
@@ -168,7 +169,7 @@ def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
     """Ten seconds are waited, by a clock that is turned; as containerd has it, for ever."""
 
     async def test(place: Place) -> None:
-        service = CRIService(place.parts(), clock=TurnedClock())
+        service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
         place.blocked.clear()
         place.feed.put("exit")
@@ -180,7 +181,7 @@ def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
         place.blocked.set()
         await soon(lambda: service.parts.monitor.state == "ended")
 
-        written = AsWritten(place.parts(), clock=TurnedClock())
+        written = AsWritten(place.parts(), clock=TurnedClock(hurried=True))
         place.domains._domains.clear()
         written.parts.registration.nri = NRI(domains=place.domains)
         running = await served(written)
@@ -203,7 +204,7 @@ def test_what_is_left_when_nri_refuses(tmp_path: Path, kind: type[CRIService], l
     """Nothing; as containerd has it, all that Run has started goes on."""
 
     async def test(place: Place) -> None:
-        place.domains.register(Domain())
+        place.domains.register(FakeDomain())
         service = kind(place.parts())
         with pytest.raises(RunError, match="there is one already") as told:
             await service.run(lambda: None)
@@ -221,7 +222,7 @@ def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], wait
     """As containerd has it, the monitor waits for ever for somebody who reads why it has ended."""
 
     async def test(place: Place) -> None:
-        place.domains.register(Domain())
+        place.domains.register(FakeDomain())
         service = kind(place.parts())
         with pytest.raises(RunError):
             await service.run(lambda: None)
@@ -383,7 +384,7 @@ def test_a_registration_that_is_stopped_on_the_way_leaves_no_nri(tmp_path: Path)
     async def test(place: Place) -> None:
         place_of.append(place)
         place.blocked.clear()
-        registration = Slow(place.nri, place.domains, Domain())
+        registration = Slow(place.nri, place.domains, FakeDomain())
         joining = asyncio.create_task(registration.register())
         await asyncio.sleep(0)
         registration.stop()
@@ -404,7 +405,7 @@ def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> Non
                 raise HandlerError
             await place.blocked.wait()
 
-        monitor = EventMonitor(lambda: place.feed, handle, TurnedClock())
+        monitor = EventMonitor(lambda: place.feed, handle, TurnedClock(hurried=True))
         monitor.subscribe()
         monitor.start()
         place.blocked.clear()
@@ -420,7 +421,7 @@ def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> Non
 
 def test_a_monitor_without_a_subscription_tries_again_what_others_could_not_handle(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
-        monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock())
+        monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock(hurried=True))
         monitor.start()
         monitor.backoff.backoff("container", "exit")
         await soon(lambda: place.handled)

@@ -14,7 +14,7 @@ import pytest
 from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
-from fsm.reference.events.backoff_sut import TurnedClock
+from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import CAPACITY, DISCARD_AFTER, AsWritten, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.queue_sut import EventsSUT
 
@@ -79,7 +79,7 @@ async def test_who_comes_first_finds_what_was_missed() -> None:
 
 @in_a_loop
 async def test_what_was_kept_too_long_is_discarded() -> None:
-    clock = TurnedClock()
+    clock = TurnedClock(hurried=True)
     discarded: list[int] = []
     queue = EventQueue(discarded.append, clock=clock)
     await sent(queue, EXPECTED[:2])
@@ -103,7 +103,7 @@ async def test_what_was_kept_too_long_is_discarded() -> None:
 
 @in_a_loop
 async def test_a_task_discards_by_the_clock() -> None:
-    clock = TurnedClock()
+    clock = TurnedClock(hurried=True)
     discarded: list[tuple[float, int]] = []
     queue = EventQueue[int](lambda event: discarded.append((clock.time, event)), clock=clock)
     task = asyncio.create_task(queue.run())

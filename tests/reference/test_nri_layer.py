@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nri_parts import ONE, POD, TWO, Kept, Told, always
+from nri_parts import ONE, POD, TWO, Told, always, domain_of_two
 
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
 from fsm.reference.nri.nri_errors import (
     ConflictError,
@@ -65,7 +66,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
     """What makes layers that are started, and stops them at the end."""
     made: list[NRI] = []
 
-    def make(*plugins: Told, domain: Kept | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
+    def make(*plugins: Told, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
         made.append(NRI(Config(**config), Domains([domain] if domain else []), plugins))
         made[-1].start()
         return made[-1]
@@ -260,7 +261,7 @@ def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None
     """Once; what it wants is done, and what is listed is remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
-    domain = Kept(containers=(running,))
+    domain = domain_of_two(containers=(running,))
     plugin = Told(wants=lambda: [update])
     nri = layers(domain=domain)
 
@@ -277,7 +278,7 @@ def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
     """Even if there are no plugins; what is not listed stays as it was."""
-    nri = NRI(domains=Domains([Kept(containers=(replace(ONE, state=listed),))]))
+    nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.create_container(POD, ONE)
     nri.create_container(POD, TWO)
 
@@ -377,7 +378,7 @@ def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> Non
         Eviction(container_id="c2", reason="room"),
     )
     gone = Eviction(container_id="c1")
-    domain = Kept(stubborn=("c1",))
+    domain = domain_of_two(stubborn=("c1",))
     answer = Answer(adjust={"env.A": "1"}, updates=(update, Update(container_id="?")), evictions=(gone, eviction))
     nri = layers(Told(answers={"CreateContainer": lambda _: answer}), domain=domain)
 
@@ -387,7 +388,7 @@ def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> Non
 
 def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
     """What earlier ones wanted is dropped."""
-    domain = Kept()
+    domain = domain_of_two()
     answer = Answer(updates=(Update(container_id="c2"),))
     nri = layers(
         Told(answers={"CreateContainer": lambda _: answer}),
@@ -415,7 +416,7 @@ def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., 
     """What was asked for holds where no plugin wants anything else."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
-    domain = Kept()
+    domain = domain_of_two()
     nri = layers(Told(answers={"UpdateContainer": lambda _: Answer(updates=(own, other))}), domain=domain)
 
     resources = nri.update_container(POD, ONE, {"cpu.shares": 2, "memory.limit": 8})
@@ -437,7 +438,7 @@ def test_updates_that_may_fail_claim_nothing(layers: Callable[..., NRI]) -> None
         "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
         "30": Update(container_id="c2", resources={"memory.limit": 3}, ignore_failure=True),
     }
-    domain = Kept()
+    domain = domain_of_two()
     nri = layers(
         *(
             Told(index=index, answers={"StopContainer": always(Answer(updates=(each,)))})
@@ -456,7 +457,7 @@ def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., N
     answer = Answer(
         adjust={"env.A": "1"}, updates=(Update(container_id="c2"),), evictions=(Eviction(container_id="c2"),)
     )
-    domain = Kept()
+    domain = domain_of_two()
     nri = layers(Told(answers={"PostStartContainer": lambda _: answer}), domain=domain)
 
     nri.post_start_container(POD, ONE)
@@ -467,7 +468,8 @@ def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., N
 def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]) -> None:
     """Before the removal itself is relayed."""
     order: list[object] = []
-    domain = Kept(done=order)
+    domain = domain_of_two()
+    domain.done = order
 
     def removes(_: Request) -> Answer:
         order.append("removed")
@@ -493,7 +495,7 @@ def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]
 def test_a_plugin_asks_for_updates(layers: Callable[..., NRI]) -> None:
     """All that can be done is done, and it is told of all that cannot."""
     updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
-    domain = Kept(stubborn=("c1",))
+    domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
 
     with pytest.raises(UpdatesFailedError, match="update of some containers failed: c1") as caught:
@@ -525,7 +527,7 @@ def test_whoever_is_asked_cannot_ask(layers: Callable[..., NRI], call: str) -> N
 
 
 def test_a_domain_cannot_ask_either() -> None:
-    class Asking(Kept):
+    class Asking(FakeDomain):
         def list_containers(self) -> tuple[Container, ...]:
             nri.run_pod_sandbox(POD)
             return ()
@@ -550,19 +552,19 @@ def test_a_domain_cannot_ask_either() -> None:
 
 
 def test_domains_are_known_by_name() -> None:
-    domains = Domains([Kept(name="a"), Kept(name="b")])
+    domains = Domains([domain_of_two("a"), domain_of_two("b")])
 
     assert domains.names() == ("a", "b")
     assert domains.domain("b").name == "b"
     with pytest.raises(UnknownDomainError, match="no domain is called 'c'; there are a, b") as unknown:
         domains.domain("c")
     with pytest.raises(DuplicateDomainError, match="failed to register namespace 'a'") as duplicate:
-        domains.register(Kept(name="a"))
+        domains.register(domain_of_two("a"))
     assert (unknown.value.code, duplicate.value.code) == ("NOT_FOUND", "ALREADY_EXISTS")
 
 
 def test_each_domain_changes_its_own() -> None:
-    one, two = Kept(name="a", containers=(ONE,)), Kept(name="b", containers=(TWO,))
+    one, two = domain_of_two("a", containers=(ONE,)), domain_of_two("b", containers=(TWO,))
     domains = Domains([one, two])
 
     domains.update_containers([Update(container_id="c2"), Update(container_id="c1")])
@@ -576,7 +578,7 @@ def test_each_domain_changes_its_own() -> None:
 
 def test_failures_are_collected_unless_they_may_be() -> None:
     """All others are done, before and after."""
-    domain = Kept(stubborn=("c1",))
+    domain = domain_of_two(stubborn=("c1",))
     domains = Domains([domain])
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
     evictions = [Eviction(container_id="c1"), Eviction(container_id="c2")]
@@ -624,7 +626,7 @@ def test_times() -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_nothing_happens_if_it_is_disabled(call: str) -> None:
     """Any number of times, and also after the stop."""
-    plugin, domain = Told(), Kept()
+    plugin, domain = Told(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
 
@@ -639,7 +641,7 @@ def test_nothing_happens_if_it_is_disabled(call: str) -> None:
 def test_an_old_release() -> None:
     """1.7.2 knows no updates of pods and no blocks, and restores nothing when it starts."""
     plugin = Told()
-    domain = Kept(containers=(replace(ONE, state=ContainerState.RUNNING),))
+    domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
     nri = NRI(Config(release=RELEASES["containerd-1.7"]), Domains([domain]), [plugin])
     nri.start()
 

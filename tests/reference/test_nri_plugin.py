@@ -8,10 +8,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from nri_parts import TWO, Kept, Told
+from nri_parts import TWO, Told, domain_of_two
 
 from fsm.conformance.suite import run
 from fsm.library import load
+from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.connection import Connection, Terms
@@ -25,7 +26,7 @@ from fsm.reference.nri.nri_errors import (
     PluginLostError,
     RegistrationError,
 )
-from fsm.reference.nri.plugin_sut import NriPluginSUT, StillClock
+from fsm.reference.nri.plugin_sut import NriPluginSUT
 from fsm.reference.nri.plugins import Plugins
 from fsm.reference.nri.subscribing import EVENTS, known, subscribed
 from fsm.reference.nri.upstream import AsWritten
@@ -271,7 +272,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 class Slow(Told):
     """A plugin for which time goes by whenever it is asked."""
 
-    def __init__(self, clock: StillClock, takes: float, **how: object) -> None:
+    def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # whatever a plugin has
         self.clock = clock
         self.takes = takes
@@ -303,7 +304,7 @@ def things(number: int) -> tuple[list[Pod], list[Container]]:
 
 def test_there_is_one_time_for_all_parts() -> None:
     """Three messages that take a second each are too much for two seconds, though none of them is."""
-    clock = StillClock()
+    clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(request=2, largest=4, clock=clock))
     assert connection.synchronise(*things(5)) == ()
@@ -319,7 +320,7 @@ def test_there_is_one_time_for_all_parts() -> None:
 
 def test_each_request_has_its_own_time() -> None:
     """What a plugin has taken for one is not taken from the next."""
-    clock = StillClock()
+    clock = TurnedClock()
     connection = configured(Slow(clock, 1.5), Terms(request=2, clock=clock))
     connection.synchronise((), ())
 
@@ -340,7 +341,7 @@ def test_a_plugin_that_cannot_be_told_in_parts_is_closed() -> None:
 def test_all_that_there_is_is_told_in_order() -> None:
     """However it is split."""
     for largest in range(9):
-        plugin = Slow(StillClock(), 0)
+        plugin = Slow(TurnedClock(), 0)
         configured(plugin, Terms(largest=largest)).synchronise(*things(3))
 
         [last] = plugin.synchronised
@@ -398,7 +399,7 @@ def test_only_the_newest_knows_of_validation() -> None:
 
 def test_a_second_registration_gives_another_name_and_not_another_place() -> None:
     """Until another one joins; a third is not answered before the plugin's time is over."""
-    clock = StillClock()
+    clock = TurnedClock()
     plugins = Plugins(Terms(clock=clock), AsWritten)
     first, second, third = (plugins.connection(Told(index=index)) for index in ("10", "20", "30"))
     for each in (first, second):
@@ -500,8 +501,8 @@ def test_one_that_comes_while_all_is_stopped_is_closed() -> None:
 
 def test_a_layer_tells_in_parts() -> None:
     """As many as it is configured to."""
-    plugin = Slow(StillClock(), 0)
-    nri = NRI(Config(sync_objects=2), Domains([Kept()]))
+    plugin = Slow(TurnedClock(), 0)
+    nri = NRI(Config(sync_objects=2), Domains([domain_of_two()]))
     nri.start()
 
     nri.register(plugin)

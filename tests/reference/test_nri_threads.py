@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from nri_parts import ONE, POD, Kept, Told
+from nri_parts import ONE, POD, Told, domain_of_two
 
 from fsm.library import load
 from fsm.machine.driver import Driver
+from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.messages import Answer, Container, Request
 from fsm.reference.nri.nri_errors import BlockedError, NRIStoppedError
-from fsm.reference.nri.plugin_sut import StillClock
 from fsm.reference.nri.syncing import CALL, PLUGIN, AsWritten, PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Positions:
     """Where those at a lock stand in their machines; whoever comes next finds that somebody waits."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
-        self.clock = StillClock()
+        self.clock = TurnedClock()
         self.lock = kind(self.clock, self._told)
         self.stand = {CALL: Driver(load("sync-reader")).position(), PLUGIN: Driver(load("sync-writer")).position()}
         self.waits = {CALL: threading.Event(), PLUGIN: threading.Event()}
@@ -319,7 +319,7 @@ def test_many_threads_at_many_entities() -> None:
     """None takes another's place: each has its own life, in order."""
     heard: list[Request] = []
     plugin = Told(requests=heard)
-    nri = NRI(domains=Domains([Kept()]), plugins=[plugin])
+    nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
     nri.start()
 
     def lives(name: str) -> None:

@@ -233,13 +233,13 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: 
 
     sut.crash("run", 0)
     with suppress(CallError):
-        sut.faults.now |= {"run", "undo", "clear"}
+        sut.faults |= {"run", "undo", "clear"}
         sut.awaited(sut.pods.run(NAME))
     sut._last = sut.pods.names.holder(NAME)
     pod = sut._pod
     sut.pods.metadata.save(pod.metadata("making"))
-    sut.faults.now.clear()
-    sut.faults.now |= {cannot}
+    sut.faults.clear()
+    sut.faults |= {cannot}
     sut.do("restart")
     assert ("SANDBOX_NOTREADY" if cannot else "absent") == sut.shows()
     assert ("ok", "absent") == (sut.do("remove"), sut.shows())
@@ -255,7 +255,7 @@ def test_a_pod_that_cannot_be_started(
 ) -> None:
     """Nothing is left of it; as containerd has it, its controller's entry is, and says ready of what failed late."""
     sut = made(kind)
-    sut.faults.now |= {fault}
+    sut.faults |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
         sut.awaited(sut.pods.run(NAME))
     states = [each.record.state for each in sut._controller._store.values()]
@@ -269,12 +269,12 @@ def test_metadata_that_cannot_be_deleted_after_a_run(
 ) -> None:
     """The pod is there to be removed; as containerd has it there is nothing to be removed, and the name is gone for good."""
     sut = made(kind)
-    sut.faults.now |= {"setup"}
+    sut.faults |= {"setup"}
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="cannot setup"):
             sut.awaited(sut.pods.run(NAME))
-    sut.faults.now.clear()
+    sut.faults.clear()
     holder = sut.pods.names.holder(NAME)
     assert ({} if kind is AsWritten else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
     sut.awaited(sut.pods.remove(holder))
@@ -362,10 +362,10 @@ def test_a_pod_that_could_not_be_asked_about(
     """What was shown as not ready stays so; as containerd has it, the next restart may find it ready."""
     sut = made(kind)
     sut.awaited(sut.pods.run(NAME))
-    sut.faults.now |= {"task"}
+    sut.faults |= {"task"}
     sut.awaited(sut._restart())
     assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
-    sut.faults.now.clear()
+    sut.faults.clear()
     sut.awaited(sut._restart())
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 

@@ -18,9 +18,9 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay, run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
+from fsm.reference.clock import TurnedClock
 from fsm.reference.container.container import CallError
 from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.events.backoff_sut import TurnedClock
 from fsm.reference.sandbox.controller import Controller, Sandbox, driver
 from fsm.reference.sandbox.processes import Processes
 from fsm.reference.sandbox.sut import ArrangedWorld, PodSandboxSUT
@@ -39,7 +39,7 @@ class Place:
     """A controller, and the world of its only sandbox, in which processes are real and exits are seen at once."""
 
     def __init__(self, root: Path, kind: type[Controller]) -> None:
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         self.outputs: list[str] = []
         self.root = root
         self.worlds: list[ArrangedWorld] = []

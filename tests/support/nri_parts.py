@@ -1,16 +1,17 @@
-"""A domain and a plugin of the NRI layer for tests: they do as they are told, and write down what they hear."""
+"""Pods, containers, a domain and a scripted plugin of the NRI layer, for tests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Answer, Container, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from fsm.reference.nri.messages import Eviction, Request, Update
+    from fsm.reference.nri.messages import Request, Update
 
 POD = Pod(id="p1")
 ONE = Container(id="c1", pod_id="p1")
@@ -44,44 +45,11 @@ class Told:
         return self.answers[request.event](request) if request.event in self.answers else Answer()
 
 
-@dataclass(kw_only=True)
-class Kept:
-    """A domain that keeps what it is given, and cannot change those in ``stubborn``."""
-
-    name: str = "k8s.io"
-    pods: tuple[Pod, ...] = (POD,)
-    containers: tuple[Container, ...] = (ONE, TWO)
-    stubborn: tuple[str, ...] = ()
-    done: list[object] = field(default_factory=list)
-
-    def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """All pods."""
-        return self.pods
-
-    def list_containers(self) -> Sequence[Container]:
-        """All containers."""
-        return self.containers
-
-    def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """The pod, if it is there."""
-        return next((pod for pod in self.pods if pod.id == pod_id), None)
-
-    def get_container(self, container_id: str) -> Container | None:
-        """The container, if it is there."""
-        return next((each for each in self.containers if each.id == container_id), None)
-
-    def update_container(self, update: Update) -> None:
-        """Done, unless it is stubborn."""
-        self._do(update)
-
-    def evict_container(self, eviction: Eviction) -> None:
-        """Done, unless it is stubborn."""
-        self._do(eviction)
-
-    def _do(self, what: Update | Eviction) -> None:
-        if what.container_id in self.stubborn:
-            raise OSError("it will not")
-        self.done.append(what)
+def domain_of_two(
+    name: str = "k8s.io", *, containers: Sequence[Container] = (ONE, TWO), stubborn: Collection[str] = ()
+) -> FakeDomain:
+    """A domain that has the pod and both containers."""
+    return FakeDomain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
 
 
 def always(answer: Answer) -> Callable[[Request], Answer]:

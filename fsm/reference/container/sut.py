@@ -18,11 +18,11 @@ from fsm.library import load
 from fsm.machine import outcomes
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.container import CallError, Container
-from fsm.reference.container.death import DeadError, Death
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
-from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task, WorldError
+from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
+from fsm.reference.fault_injection import MEMORY, DeadError, Death, Faults
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from fsm.machine import Event
 
-MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
-"""Where files are made to last in no time, if it is there; to a process that dies it is a disk as any other."""
 SIGNALS: Final = ("exit", "oom", "restart")
 KILLED: Final = 137
 
@@ -70,11 +68,11 @@ class SimulatedWorld:
 
     def __init__(self, root: Path, death: Death | None = None) -> None:
         self.root = root
-        self.faults: set[str] = set()
+        self.death = death or Death(root.parent)
+        self.faults = Faults(self.death)
         self.known = False
         self.process: Task | None = None
         self.ended = False
-        self.death = death or Death(root.parent)
         self._time = 1_000
         self._pid = 100
 
@@ -85,13 +83,12 @@ class SimulatedWorld:
 
     def make(self) -> None:
         """The record is there."""
-        self._fault("make")
-        self.death.effect()
+        self.faults.meet("make")
         self.known = True
 
     def look(self) -> None:
         """Whether the record is there, and can be read."""
-        self._fault("look")
+        self.faults.meet("look", effect=False)
         if "gone" in self.faults:
             self.known = False
         if not self.known or "no record" in self.faults:
@@ -100,14 +97,12 @@ class SimulatedWorld:
 
     def forget(self) -> None:
         """The record is gone."""
-        self._fault("forget")
-        self.death.effect()
+        self.faults.meet("forget")
         self.known = False
 
     def run(self) -> int:
         """A process with a new id."""
-        self._fault("run")
-        self.death.effect()
+        self.faults.meet("run")
         self._pid += 1
         self.process = Task(self._pid)
         if "disk" in self.faults:
@@ -116,7 +111,7 @@ class SimulatedWorld:
 
     def kill(self) -> Exit:
         """The process is gone."""
-        self._fault("kill")
+        self.faults.meet("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             message = "no such process"
             raise NoTaskError(message)
@@ -129,20 +124,18 @@ class SimulatedWorld:
 
     def task(self) -> Task | None:
         """The process as it is."""
-        self._fault("task")
+        self.faults.meet("task", effect=False)
         return self.process
 
     def drop(self) -> None:
         """Nothing is left of the process."""
-        self._fault("drop")
-        self.death.effect()
+        self.faults.meet("drop")
         self.process = None
 
     def use(self, event: str, resources: Resources | None = None) -> None:
         """As if it were done."""
         del event, resources
-        self._fault("use")
-        self.death.effect()
+        self.faults.meet("use")
 
     def mend(self) -> None:
         """Nothing goes wrong any more, and the event is over in which a process may have ended."""
@@ -151,11 +144,6 @@ class SimulatedWorld:
         away = self.root.with_name("away")
         if away.exists():
             away.rename(self.root)
-
-    def _fault(self, name: str) -> None:
-        if name in self.faults:
-            message = f"cannot {name}"
-            raise WorldError(message)
 
 
 class ContainerSUT:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from fsm.reference.criservice.components import Queue, Registration
 from fsm.reference.criservice.construction import AsWritten, Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Domain, Feed, ProcessExitError, cancelled
+from fsm.reference.criservice.faults import Feed, ProcessExitError, cancelled
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Folders, Syncer
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.sut import drained
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,9 +104,7 @@ class ConstructionSUT:
 
     def outputs(self) -> list[str]:
         """What the caller was given, or that the process has ended."""
-        new = list(self._outputs)
-        self._outputs.clear()
-        return new
+        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Whether the step fails; how it does then is not for the world to say."""
@@ -167,7 +167,7 @@ class ConstructionSUT:
         self._against("runtimes cannot be asked")
 
     def _registration(self) -> Registration:
-        return Registration(NRI(), Domains(), Domain())
+        return Registration(NRI(), Domains(), FakeDomain())
 
     async def _handled(self, event: str) -> None:
         """Nothing."""

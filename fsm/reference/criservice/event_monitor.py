@@ -11,7 +11,7 @@ from fsm.reference.events.backoff import EventMonitor as Backoff
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from fsm.reference.events.backoff import Clock
+    from fsm.reference.clock import Clock
 
 
 class SubscriptionError(Exception):

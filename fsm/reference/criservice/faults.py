@@ -1,17 +1,11 @@
-"""What the reference CRI service is tested in: a stream that can be broken off, gates, a clock that is held, a domain of NRI."""
+"""What the reference CRI service is tested in: a stream that can be broken off, gates, a server that refuses."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fsm.reference.criservice.components import Registration
 from fsm.reference.criservice.streaming import StreamingServer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsm.reference.nri.messages import Container, Eviction, Pod, Update
 
 
 class ProcessExitError(Exception):
@@ -65,22 +59,6 @@ class Gates:
         self._open.set()
 
 
-class Held:
-    """A clock for one who waits, until his time is over."""
-
-    def __init__(self) -> None:
-        self.over = asyncio.Event()
-
-    def now(self) -> float:
-        """It stands still."""
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        """Until it is over, whatever *seconds* are."""
-        del seconds
-        await self.over.wait()
-
-
 class ArrangedServer(StreamingServer):
     """One that ``refuses`` to be closed, once."""
 
@@ -108,30 +86,4 @@ class Listener:
     """The socket of NRI, at which nobody comes."""
 
     def close(self) -> None:
-        """Nothing."""
-
-
-class Domain:
-    """The service's pods and containers, of which there are none."""
-
-    name = "k8s.io"
-
-    def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """None."""
-        return ()
-
-    def list_containers(self) -> Sequence[Container]:
-        """None."""
-        return ()
-
-    def get_pod_sandbox(self, pod_id: str) -> None:
-        """None."""
-
-    def get_container(self, container_id: str) -> None:
-        """None."""
-
-    def update_container(self, update: Update) -> None:
-        """Nothing."""
-
-    def evict_container(self, eviction: Eviction) -> None:
         """Nothing."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.machine.driver import NoWayError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed, cancelled
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError, UnsupportedError, drained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,9 +73,7 @@ class MonitorSUT:
 
     def outputs(self) -> list[str]:
         """Its error, when it has ended."""
-        new = list(self._outputs)
-        self._outputs.clear()
-        return new
+        return drained(self._outputs)
 
     def do(self, event: str) -> str:
         """*event*, and a few turns of the event loop."""

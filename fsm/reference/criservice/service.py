@@ -12,9 +12,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from fsm.reference.clock import Clock
 from fsm.reference.criservice.components import driver, until
 from fsm.reference.criservice.syncer import Syncer
-from fsm.reference.events.backoff import LoopClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fsm.reference.criservice.components import Component, Queue, Registration
     from fsm.reference.criservice.event_monitor import EventMonitor
     from fsm.reference.criservice.streaming import StreamingServer
-    from fsm.reference.events.backoff import Clock
     from fsm.reference.nri.messages import Container, Pod
 
 _log = logging.getLogger(__name__)
@@ -104,7 +103,7 @@ class CRIService:
         self.position = driver("service-run").position()
         self.flag = driver("service-flag").position()
         self._recover = recover
-        self._clock = clock or LoopClock()
+        self._clock = clock or Clock()
         self._pause = pause
         self._fatal = fatal
         self._exits: list[tuple[Pod, Container]] = []

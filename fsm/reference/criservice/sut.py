@@ -18,27 +18,27 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.library import load_system
 from fsm.product.flatten import shown
+from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.components import Queue
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
     ArrangedRegistration,
     ArrangedServer,
-    Domain,
     Feed,
     Gates,
-    Held,
     Listener,
     ProcessExitError,
     cancelled,
 )
-from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError
+from fsm.reference.criservice.service import PATIENCE, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.syncer import Folders
 from fsm.reference.criservice.upstream import AsWritten, UnrecoverableError
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Container, ContainerState, Pod
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError, UnsupportedError, drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ class CRIServiceSUT:
         return self._service
 
     async def _made(self) -> None:
-        self._gates, self._clock, self._feed, self._handler = Gates(), Held(), Feed(), asyncio.Event()
+        self._gates, self._clock, self._feed, self._handler = Gates(), TurnedClock(), Feed(), asyncio.Event()
         self._recovery: asyncio.Future[None] | None = None
         self._run = None
         self._way, self._lingers = "", False
@@ -119,7 +119,7 @@ class CRIServiceSUT:
                 self._kind.syncer(self._folders, self._home / str(each), lambda: None) for each in range(FOLDERS)
             ),
             server=self.server,
-            registration=ArrangedRegistration(NRI(domains=domains, listen=self._listened), domains, Domain()),
+            registration=ArrangedRegistration(NRI(domains=domains, listen=self._listened), domains, FakeDomain()),
             queue=Queue(EventQueue(lambda _: None)),
         )
         self._service = self._kind(parts, self._recover, clock=self._clock, pause=self._gates.pause, fatal=self._fatal)
@@ -158,9 +158,7 @@ class CRIServiceSUT:
 
     def outputs(self) -> list[str]:
         """What Run has returned, or that the process has exited."""
-        new = list(self._outputs)
-        self._outputs.clear()
-        return new
+        return drained(self._outputs)
 
     # -- what happens ------------------------------------------------------
 
@@ -229,7 +227,7 @@ class CRIServiceSUT:
                     self.service.chance = lambda ready: next(each for each in ready if each.startswith(chosen))
                 self._let_on("shut-down")
             case "run-returns":
-                self._clock.over.set()
+                self._clock.turn(PATIENCE)
                 await self._until(lambda: self._gates.at == "return", "Run does not come to its end")
                 self._let_on("return")
             case _:
@@ -329,7 +327,7 @@ class CRIServiceSUT:
         else:
             serves = self.service.position.state == "serving" and all(each.state == "on" for each in parts.watched)
             drains = self.service.position.state == "draining" and parts.monitor.state == "stopping"
-            drains &= not self._clock.over.is_set()
+            drains &= self._clock.now() < PATIENCE
             waits = bool(self._gates.at) or serves or drains
         return waits and all(each.left == (each.state in IN_TASKS) for each in (parts.monitor, parts.server))
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fsm.library import load as machine
 from fsm.machine.driver import Driver
+from fsm.reference.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,28 +34,6 @@ STOPPED: Final = "stopped"
 
 class HandlerError(Exception):
     """An event could not be handled, and is to be tried again."""
-
-
-class Clock(Protocol):
-    """What tells the time; that of an event loop is :class:`LoopClock`."""
-
-    def now(self) -> float:
-        """Seconds since whenever."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Return when so many have passed."""
-
-
-class LoopClock:
-    """The clock of the event loop that runs."""
-
-    def now(self) -> float:
-        """Seconds since the machine started, or so."""
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep."""
-        await asyncio.sleep(seconds)
 
 
 class Backlog(Generic[E]):
@@ -86,13 +65,7 @@ class EventMonitor(Generic[E]):
     waited when the monitor was stopped.  For one event loop; :meth:`run` is
     its task there.
 
-    >>> import asyncio
-    >>> class Turned:
-    ...     time = 0.0
-    ...     def now(self) -> float:
-    ...         return self.time
-    ...     async def sleep(self, seconds: float) -> None:
-    ...         self.time += seconds
+    >>> from fsm.reference.clock import TurnedClock
     >>> tried = []
     >>> async def handle(event: str) -> None:
     ...     tried.append((clock.time, event))
@@ -103,7 +76,7 @@ class EventMonitor(Generic[E]):
     ...     while monitor.waits("c1"):
     ...         await clock.sleep(1)
     ...         await monitor.tick()
-    >>> clock = Turned()
+    >>> clock = TurnedClock(hurried=True)
     >>> monitor = EventMonitor(handle, clock)
     >>> asyncio.run(exits())
     >>> tried
@@ -113,7 +86,7 @@ class EventMonitor(Generic[E]):
     def __init__(self, handle: Callable[[E], Awaitable[None]], clock: Clock | None = None) -> None:
         self.dropped: list[tuple[str, E]] = []
         self._handle = handle
-        self._clock = clock or LoopClock()
+        self._clock = clock or Clock()
         self._keys: dict[str, Backlog[E]] = {}
         self._stopped = False
         self._loop = asyncio.Lock()

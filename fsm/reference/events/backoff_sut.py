@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine.driver import NoWayError
+from fsm.reference.clock import TurnedClock
 from fsm.reference.events.backoff import FIRST, AsWritten, EventMonitor, HandlerError
 from fsm.sut import UnsupportedError
 
@@ -15,22 +16,6 @@ if TYPE_CHECKING:
 KEY: Final = "key"
 ALMOST: Final = 256.0
 """The wait before the longest."""
-
-
-class TurnedClock:
-    """A clock that goes where it is turned to, and stands still else; who sleeps there turns it."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def now(self) -> float:
-        """Where it stands."""
-        return self.time
-
-    async def sleep(self, seconds: float) -> None:
-        """Turn it on."""
-        self.time += seconds
-        await asyncio.sleep(0)
 
 
 class BackoffSUT:
@@ -54,7 +39,7 @@ class BackoffSUT:
     def reset(self) -> None:
         """A new monitor, and a clock at zero."""
         self._rest()
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         self.monitor = self._kind(self._handle, self.clock)
         self._next = 0
         self._told = 0

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fsm.library import load
 from fsm.machine.driver import Driver, NoWayError
-from fsm.reference.events.backoff import LoopClock
+from fsm.reference.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fsm.machine.driver import Position
-    from fsm.reference.events.backoff import Clock
 
 E = TypeVar("E")
 
@@ -132,7 +131,7 @@ class EventQueue(Generic[E]):
         self.freed = asyncio.Event()
         self._discard = discard
         self._discard_after = discard_after
-        self._clock = clock or LoopClock()
+        self._clock = clock or Clock()
         self._kept: deque[tuple[E, float]] = deque()
         self._keeps = asyncio.Event()
         self._subscriptions: list[Subscription[E]] = []

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine.driver import NoWayError
-from fsm.reference.events.backoff_sut import TurnedClock
+from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import DISCARD_AFTER, AsWritten, EventQueue, QueueShutError, Subscription
 from fsm.sut import BrokenError, UnsupportedError
 
@@ -50,7 +50,7 @@ class EventsSUT:
     def reset(self) -> None:
         """A new queue, to which nobody has subscribed."""
         self._rest()
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         self.queue = self._kind(self._discarded, discard_after=DISCARD_AFTER, capacity=CAPACITY, clock=self.clock)
         self._lose(lost=False)
         self._subscription: Subscription[int] | None = None

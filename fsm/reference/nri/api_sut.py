@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count, cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Final
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Answer, Container, Pod, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.syncing import PluginSyncBlock, SyncLock
-from fsm.sut import UnsupportedError
+from fsm.sut import UnsupportedError, drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from fsm.reference.nri.messages import Eviction, Request
+    from fsm.reference.nri.messages import Request
 
 PATIENT: Final = 10.0
 """Seconds that a plugin has to answer; it does at once."""
@@ -55,43 +56,6 @@ class _Recorder:
         return Answer()
 
 
-@dataclass(kw_only=True)
-class _Changed:
-    """A domain that has one container, and counts what is done to it; with ``stubborn`` nothing can be."""
-
-    name: str = "k8s.io"
-    done: int = 0
-    stubborn: bool = False
-    container: Container = field(default_factory=lambda: Container(id=OTHER, pod_id=POD.id))
-
-    def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """No pods."""
-        return ()
-
-    def list_containers(self) -> Sequence[Container]:
-        """No containers: what is remembered is none of this machine's."""
-        return ()
-
-    def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """No pods."""
-        del pod_id
-        return None
-
-    def get_container(self, container_id: str) -> Container | None:
-        """The one."""
-        return self.container if container_id == self.container.id else None
-
-    def update_container(self, update: Update) -> None:
-        """Count it."""
-        del update
-        if self.stubborn:
-            raise OSError("it will not")
-        self.done += 1
-
-    def evict_container(self, eviction: Eviction) -> None:
-        """Nothing asks for it."""
-
-
 class _Impatient(SyncLock):
     """Nobody waits to join while that is blocked: there is nobody else who could unblock it."""
 
@@ -108,11 +72,11 @@ class NriApiSUT:
 
     >>> sut = NriApiSUT()
     >>> sut.shows(), sut.do("new"), sut.outputs(), sut.do("start"), sut.outputs(), sut.shows()
-    ('none', 'ok', ('timeouts',), 'ok', ('synchronised',), 'started')
+    ('none', 'ok', ['timeouts'], 'ok', ['synchronised'], 'started')
     >>> sut.arrange("relay", "error"), sut.do("relay"), sut.outputs()
-    (True, 'INTERNAL', ('relayed',))
+    (True, 'INTERNAL', ['relayed'])
     >>> sut.do("stop"), sut.outputs(), sut.do("stop"), sut.shows()
-    ('ok', ('dismissed',), 'UNAVAILABLE', 'stopped')
+    ('ok', ['dismissed'], 'UNAVAILABLE', 'stopped')
     >>> sut.close()
     """
 
@@ -129,7 +93,7 @@ class NriApiSUT:
         self._told: list[str] = []
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
-        self._domain = _Changed()
+        self._domain = FakeDomain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
         self._plugin = _Recorder(index="10")
         self._relays: Iterator[Callable[[NRI, Pod, Container], object]] = cycle(
@@ -160,9 +124,7 @@ class NriApiSUT:
 
     def outputs(self) -> Sequence[str]:
         """What the world was told."""
-        told = tuple(self._told)
-        self._told.clear()
-        return told
+        return drained(self._told)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """See to all but what another release does."""
@@ -192,7 +154,8 @@ class NriApiSUT:
         except ValueError:
             return "INVALID_ARGUMENT"
         finally:
-            self._plugin.refuses = self._domain.stubborn = False
+            self._plugin.refuses = False
+            self._domain.stubborn = ()
         return "ok"
 
     # -- making ----------------------------------------------------------------
@@ -243,7 +206,7 @@ class NriApiSUT:
             self._told.append("timeouts")
 
     def _register_domain(self, hope: str) -> None:
-        self._domains.register(_Changed(name="k8s.io" if hope == "duplicate" else f"domain-{next(self._numbers)}"))
+        self._domains.register(FakeDomain(name="k8s.io" if hope == "duplicate" else f"domain-{next(self._numbers)}"))
 
     # -- starting and stopping ---------------------------------------------------
 
@@ -340,12 +303,12 @@ class NriApiSUT:
         self._here.disconnect(_Recorder(index="30"))
 
     def _update_containers(self, hope: str) -> None:
-        self._domain.stubborn = hope == "failed"
-        before = self._domain.done
+        self._domain.stubborn = (OTHER,) if hope == "failed" else ()
+        self._domain.done.clear()
         try:
             self._here.update_containers([Update(container_id=OTHER)])
         finally:
-            self._told += ["updated"] * (self._domain.done - before)
+            self._told += ["updated"] * len(self._domain.done)
 
     def _end(self) -> None:
         for block in self._blocks:

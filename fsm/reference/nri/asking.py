@@ -11,7 +11,7 @@ from fsm.reference.nri.nri_errors import PluginLateError, PluginLostError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.reference.nri.clock import Clock
+    from fsm.reference.clock import Clock
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Line:
     """What is said to a plugin through it comes back in time, or not at all.
 
-    >>> from fsm.reference.nri.clock import Clock
+    >>> from fsm.reference.clock import Clock
     >>> line = Line(Clock(), threading.local())
     >>> line.ask(lambda: 6 * 7, until=Clock().now() + 10)
     42

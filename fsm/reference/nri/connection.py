@@ -13,8 +13,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from fsm.reference.clock import Clock
 from fsm.reference.nri.asking import Line
-from fsm.reference.nri.clock import Clock
 from fsm.reference.nri.config import REGISTRATION, REQUEST
 from fsm.reference.nri.entities import driver
 from fsm.reference.nri.nri_errors import (

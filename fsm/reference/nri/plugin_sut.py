@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count, cycle
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.nri.clock import Clock
+from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.connection import Connection, Terms
 from fsm.reference.nri.entities import driver
 from fsm.reference.nri.messages import Answer, Container, Pod, Request
@@ -15,7 +15,7 @@ from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
 from fsm.reference.nri.subscribing import EVENTS
 from fsm.reference.nri.upstream import AsWritten
-from fsm.sut import UnsupportedError
+from fsm.sut import UnsupportedError, drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,49 +45,6 @@ ARRANGED_AS_WRITTEN: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("stop", "active"): ("left-at-the-stop", "stopped"),
 }
 """How the connection as it is written goes: by event and state, the outcomes that there may be."""
-
-
-class StillClock(Clock):
-    """A clock that stands still but where it is turned; with ``hurried``, whoever waits turns it.
-
-    >>> clock, changed = StillClock(), threading.Condition()
-    >>> clock.turn(2)
-    >>> with changed:
-    ...     clock.now(), clock.wait(changed, lambda: False, until=2)
-    (2.0, False)
-    """
-
-    def __init__(self) -> None:
-        self.hurried = False
-        self._time = 0.0
-        self._lock = threading.Lock()
-        self._waiting: list[threading.Condition] = []
-
-    def now(self) -> float:
-        """Where it stands."""
-        return self._time
-
-    def turn(self, seconds: float) -> None:
-        """Turn it on; who waits looks at it."""
-        with self._lock:
-            self._time += seconds
-            waiting = list(self._waiting)
-        for changed in waiting:
-            with changed:
-                changed.notify_all()
-
-    def wait(self, changed: threading.Condition, there: Callable[[], bool], *, until: float) -> bool:
-        """As the other, by where this one stands."""
-        if self.hurried and not there():
-            self._time = max(self._time, until)
-        with self._lock:
-            self._waiting.append(changed)
-        try:
-            changed.wait_for(lambda: there() or self._time >= until)
-            return there()
-        finally:
-            with self._lock:
-                self._waiting.remove(changed)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -174,7 +131,7 @@ class NriPluginSUT:
 
     def reset(self) -> None:
         """A runtime without plugins."""
-        self.clock = StillClock()
+        self.clock = TurnedClock()
         self._told: list[str] = []
         self._hope = ""
         self._numbers = count()
@@ -198,9 +155,7 @@ class NriPluginSUT:
 
     def outputs(self) -> list[str]:
         """What the plugin was sent, and the domains were asked for."""
-        told = list(self._told)
-        self._told.clear()
-        return told
+        return drained(self._told)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """The plugin plays along, unless it would have to be another one."""

@@ -17,6 +17,7 @@ from fsm.machine import Moves
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fake_domain import FakeDomain
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Pod
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
 from fsm.sut import BrokenError, UnsupportedError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fsm.machine import Machine
-    from fsm.reference.nri.messages import Eviction, Request, Update
+    from fsm.reference.nri.messages import Request, Update
 
 FIRST: Final = "10"
 """The index of the plugin that sees the outputs."""
@@ -77,37 +78,6 @@ class _Recorder:
         return Answer()
 
 
-@dataclass(kw_only=True)
-class _Listed:
-    """A domain that lists what it is told to."""
-
-    name: str = "k8s.io"
-    containers: tuple[Container, ...] = ()
-
-    def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """No pods: what is remembered of them never comes from here."""
-        return ()
-
-    def list_containers(self) -> Sequence[Container]:
-        """What it is told to list."""
-        return self.containers
-
-    def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """No pods."""
-        del pod_id
-        return None
-
-    def get_container(self, container_id: str) -> Container | None:
-        """Of those that it lists."""
-        return next((each for each in self.containers if each.id == container_id), None)
-
-    def update_container(self, update: Update) -> None:
-        """Nothing to change."""
-
-    def evict_container(self, eviction: Eviction) -> None:
-        """Nothing to evict."""
-
-
 class _NriSUT:
     """What the SUTs of containers and of pods have in common: the layer, its plugins, and what these do."""
 
@@ -123,7 +93,7 @@ class _NriSUT:
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
         self._alone = threading.Event()
-        self._domain = _Listed()
+        self._domain = FakeDomain()
         self.nri = self._kind(self._config, Domains([self._domain]))
         self.nri.start()
         self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.library import load, load_system
 from fsm.machine.driver import Driver
 from fsm.product.flatten import shown
-from fsm.reference.nri.plugin_sut import StillClock
+from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.syncing import AsWritten, SyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
@@ -158,7 +158,7 @@ class PluginSyncSUT:
             def _may_join(self) -> bool:
                 return _goes(super()._may_join)
 
-        return Gated(StillClock(), self._told)
+        return Gated(TurnedClock(), self._told)
 
 
 def _goes(free: Callable[[], bool]) -> bool:

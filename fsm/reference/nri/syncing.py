@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
-from fsm.reference.nri.clock import Clock
+from fsm.reference.clock import Clock
 from fsm.reference.nri.nri_errors import BlockedError
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.container.world import WorldError
 from fsm.reference.pods.network import Leases
 from fsm.reference.sandbox.sut import ArrangedWorld
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from fsm.reference.container.death import Death
+    from fsm.reference.fault_injection import Faults
 
 FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("run", "ready"): [()],
@@ -53,30 +52,12 @@ DAMAGE: Final[tuple[Callable[[bytes], bytes | None], ...]] = (
 """What may become of metadata; ``None`` if they are gone."""
 
 
-class Faults:
-    """What goes wrong, until it is cleared, and when all ends."""
-
-    def __init__(self, death: Death) -> None:
-        self.now: set[str] = set()
-        self._death = death
-
-    def meet(self, name: str, *, effect: bool = True) -> None:
-        """Go wrong here, if that is arranged; else something is done, or only looked at."""
-        if name in self.now:
-            message = f"cannot {name}"
-            raise WorldError(message)
-        if effect:
-            self._death.effect()
-
-
 class PodWorld(ArrangedWorld):
     """The pause process of one pod; its time is what *clock* says."""
 
     def __init__(self, root: Path, faults: Faults, clock: Callable[[], int]) -> None:
-        super().__init__(root, [])
+        super().__init__(root, [], faults)
         self.gate.set()
-        self.faults = faults.now
-        self._faults = faults
         self._clock = clock
 
     def now(self) -> int:
@@ -85,27 +66,17 @@ class PodWorld(ArrangedWorld):
 
     def run(self) -> int:
         """It runs, and may fail all the same."""
-        self._faults.meet("begin")
+        self.faults.meet("begin")
         return super().run()
 
     def task(self) -> bool:
         """Whether there is one, if that can be asked."""
-        self._faults.meet("task", effect=False)
+        self.faults.meet("task", effect=False)
         return super().task()
 
     def runs(self) -> bool:
         """Whether there is a process, and it has not ended."""
         return super().task() and self.ended() is None
-
-    def kill(self) -> None:
-        """Its end is near."""
-        self._faults.meet("kill")
-        super().kill()
-
-    def delete(self) -> None:
-        """Nothing is left of it."""
-        self._faults.meet("delete")
-        super().delete()
 
 
 class ArrangedNetwork(Leases):

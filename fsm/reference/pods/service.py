@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from fsm.machine import Outcome
     from fsm.machine.driver import Position
+    from fsm.reference.clock import Clock
     from fsm.reference.container.world import Exit
-    from fsm.reference.events.backoff import Clock
     from fsm.reference.pods.containers import Containers
     from fsm.reference.pods.network import Network
     from fsm.reference.sandbox.controller import Controller

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fsm.machine.driver import NoWayError
+from fsm.reference.clock import TurnedClock
 from fsm.reference.container.container import ABSENT, CallError
-from fsm.reference.container.death import DeadError, Death
-from fsm.reference.container.sut import MEMORY
 from fsm.reference.container.world import Exit
-from fsm.reference.events.backoff_sut import TurnedClock
-from fsm.reference.pods.faults import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, Faults, PodWorld
+from fsm.reference.fault_injection import MEMORY, DeadError, Death, Faults
+from fsm.reference.pods.faults import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, PodWorld
 from fsm.reference.pods.service import NOT_READY, READY, Pods
 from fsm.reference.pods.upstream import AsWritten
 from fsm.reference.sandbox.controller import Controller
@@ -113,7 +112,7 @@ class PodsSUT:
         }
         if (event, outcome) not in FAULTS or never.get((event, outcome)):
             return False
-        self.faults.now.update(next(self._ways[event, outcome]))
+        self.faults.update(next(self._ways[event, outcome]))
         self._hoped = outcome
         return True
 
@@ -137,8 +136,8 @@ class PodsSUT:
 
     def crash(self, event: str, point: int) -> bool:
         """*event* happens as far as its effect number *point*, and then a restart."""
-        later = self.faults.now & {"dead", "task", "damage"}
-        self.faults.now -= later
+        later = self.faults & {"dead", "task", "damage"}
+        self.faults -= later
         try:
             # Who dies on a thread of control of his own is not heard of here.
             with self._death.at(point), suppress(CallError, DeadError):
@@ -146,7 +145,7 @@ class PodsSUT:
         finally:
             self._mend()
         died = self._death.dead
-        self.faults.now |= later
+        self.faults |= later
         self.do("restart")
         world = self.worlds.get(self._last)
         if self._hoped == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
@@ -180,7 +179,7 @@ class PodsSUT:
 
     async def _happens(self, event: str) -> None:
         pods, id_ = self.pods, self._last
-        if "disk" in self.faults.now:
+        if "disk" in self.faults:
             self._disk.rename(self._disk.with_name("away"))
         match event:
             case "run":
@@ -246,9 +245,9 @@ class PodsSUT:
     async def _restart(self) -> None:
         await self._closed()
         world, file = self.worlds.get(self._last), self._disk / "metadata.json"
-        if "dead" in self.faults.now and world is not None:
+        if "dead" in self.faults and world is not None:
             world.die()
-        if "damage" in self.faults.now and file.exists():
+        if "damage" in self.faults and file.exists():
             damaged = next(self._damage)(file.read_bytes())
             file.unlink() if damaged is None else file.write_bytes(damaged)
         await self._made()
@@ -256,7 +255,7 @@ class PodsSUT:
         self._last = self.pods.names.holder(NAME) or self._last
 
     async def _made(self) -> None:
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         controller = ControllerAsWritten if issubclass(self._kind, AsWritten) else Controller
         self._controller: Controller = controller(self._world, self.clock)
         network = ArrangedNetwork(self._home / "network", self.faults)
@@ -268,7 +267,7 @@ class PodsSUT:
 
     def _rest(self) -> None:
         if self._pods is not None:
-            self.faults.now.clear()
+            self.faults.clear()
             self._runner.run(self._closed())
             for world in self.worlds.values():
                 world.end()
@@ -289,7 +288,7 @@ class PodsSUT:
         return self.worlds[name]
 
     def _mend(self) -> None:
-        self.faults.now.clear()
+        self.faults.clear()
         away = self._disk.with_name("away")
         if away.exists():
             away.rename(self._disk)

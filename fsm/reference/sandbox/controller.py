@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Outcome
     from fsm.machine.driver import Position
-    from fsm.reference.events.backoff import Clock
+    from fsm.reference.clock import Clock
     from fsm.reference.sandbox.world import World
 
 ABSENT: Final = "absent"

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fsm.machine.driver import NoWayError
+from fsm.reference.clock import TurnedClock
 from fsm.reference.container.container import CallError
-from fsm.reference.container.world import Exit, LateError, WorldError
-from fsm.reference.events.backoff_sut import TurnedClock
+from fsm.reference.container.world import Exit, LateError
+from fsm.reference.fault_injection import Faults
 from fsm.reference.sandbox.controller import ABSENT, Controller
 from fsm.reference.sandbox.processes import Processes
 from fsm.reference.sandbox.upstream import AsWritten
 from fsm.reference.sandbox.world import WatchError
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError, UnsupportedError, drained
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -57,30 +58,30 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 class ArrangedWorld(Processes):
     """A world in which ``faults`` are what goes wrong, until they are cleared, and exits are seen when the ``gate`` is open."""
 
-    def __init__(self, root: Path, outputs: list[str]) -> None:
+    def __init__(self, root: Path, outputs: list[str], faults: Faults | None = None) -> None:
         super().__init__(root)
-        self.faults: set[str] = set()
+        self.faults = Faults() if faults is None else faults
         self.gate = asyncio.Event()
         self.breaks = False
         self._outputs = outputs
 
     def read(self) -> None:
         """Nothing."""
-        self._fault("read")
+        self.faults.meet("read", effect=False)
 
     def run(self) -> int:
         """It runs, and may fail all the same."""
         pid = super().run()
-        self._fault("run")
+        self.faults.meet("run", effect=False)
         return pid
 
     def describe(self) -> None:
         """Nothing."""
-        self._fault("describe")
+        self.faults.meet("describe", effect=False)
 
     def undo(self) -> None:
         """Nothing is left."""
-        self._fault("undo")
+        self.faults.meet("undo", effect=False)
         super().undo()
 
     def task(self) -> bool:
@@ -101,7 +102,7 @@ class ArrangedWorld(Processes):
 
     def kill(self) -> None:
         """Its end is near."""
-        self._fault("kill")
+        self.faults.meet("kill")
         super().kill()
 
     async def dead(self) -> Exit:
@@ -113,7 +114,7 @@ class ArrangedWorld(Processes):
 
     def delete(self) -> None:
         """Nothing is left of it."""
-        self._fault("delete")
+        self.faults.meet("delete")
         super().delete()
 
     def hook(self) -> None:
@@ -122,17 +123,17 @@ class ArrangedWorld(Processes):
 
     def clean(self) -> None:
         """Remove the file."""
-        self._fault("clean")
+        self.faults.meet("clean", effect=False)
         super().clean()
 
     def clear(self) -> None:
         """Remove the directory."""
-        self._fault("clear")
+        self.faults.meet("clear", effect=False)
         super().clear()
 
     def forget(self) -> None:
         """Nothing."""
-        self._fault("forget")
+        self.faults.meet("forget", effect=False)
 
     def die(self) -> None:
         """The process ends by itself."""
@@ -146,11 +147,6 @@ class ArrangedWorld(Processes):
         if super().task():
             super().delete()
         super().clear()
-
-    def _fault(self, name: str) -> None:
-        if name in self.faults:
-            message = f"cannot {name}"
-            raise WorldError(message)
 
 
 class PodSandboxSUT:
@@ -177,7 +173,7 @@ class PodSandboxSUT:
         self._runner.run(self._made())
 
     async def _made(self) -> None:
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(hurried=True)
         self.worlds: list[ArrangedWorld] = []
         self._faults: tuple[str, ...] = ()
         self._outputs: list[str] = []
@@ -205,9 +201,7 @@ class PodSandboxSUT:
 
     def outputs(self) -> list[str]:
         """Who was told, and which hooks ran."""
-        new = list(self._outputs)
-        self._outputs.clear()
-        return new
+        return drained(self._outputs)
 
     def record(self) -> dict[str, Any]:
         """The record; nothing, where there is none."""
@@ -239,7 +233,7 @@ class PodSandboxSUT:
 
     def _answered(self, event: str, act: Coroutine[None, None, str | None]) -> str | None:
         for world in self.worlds:
-            world.faults = set(self._faults)
+            world.faults.update(self._faults)
         try:
             reply = self._runner.run(act)
         except CallError as error:
@@ -338,7 +332,7 @@ class PodSandboxSUT:
 
     def _world(self, _name: str) -> ArrangedWorld:
         world = ArrangedWorld(self._home / f"{len(self.worlds)}", self._outputs)
-        world.faults = set(self._faults)
+        world.faults.update(self._faults)
         self.worlds.append(world)
         return world
 

@@ -1,4 +1,7 @@
-"""The death of a process in the middle of an event, so that a test sees what it leaves on a disk."""
+"""What goes wrong on purpose in the systems under test: faults of their surroundings, and the death of their process.
+
+A process dies in the middle of an event, so that a test sees what it leaves on a disk.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ from functools import cache
 from os import O_RDWR, O_WRONLY, PathLike
 from typing import TYPE_CHECKING, Final
 
+from fsm.reference.container.world import WorldError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
+"""Where files are made to last in no time, if it is there; to a process that dies it is a disk as any other."""
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
 """What Python audits that changes what is on a disk."""
@@ -79,3 +87,29 @@ def _audit() -> None:
 def _audited(event: str, arguments: tuple[object, ...]) -> None:
     if event in EFFECTS and _THREAD.dying:
         _THREAD.dying.audited(event, arguments)
+
+
+class Faults(set[str]):
+    """The names of what goes wrong; an effect that goes well counts for *death*.
+
+    >>> faults = Faults()
+    >>> faults.meet("run")
+    >>> faults.add("run")
+    >>> faults.meet("run")
+    Traceback (most recent call last):
+        ...
+    fsm.reference.container.world.WorldError: cannot run
+    """
+
+    def __init__(self, death: Death | None = None) -> None:
+        """No faults yet."""
+        super().__init__()
+        self._death = death
+
+    def meet(self, name: str, *, effect: bool = True) -> None:
+        """Raise :class:`WorldError` if *name* is to go wrong; otherwise it is done, or only read if it has no *effect*."""
+        if name in self:
+            message = f"cannot {name}"
+            raise WorldError(message)
+        if effect and self._death is not None:
+            self._death.effect()
