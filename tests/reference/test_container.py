@@ -1,4 +1,4 @@
-"""The reference container: what its record says after each event, what a restart makes of it, and what the kit notices."""
+"""The reference container: its record after each event, recovery after a restart, and the conformance test."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from fsm.conformance.suite import replay, run
 from fsm.library import load as machine
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.checkpoint import decode, encode
-from fsm.reference.container.container import CallError, Container, ShutError
+from fsm.reference.container.container import Container, DetachedError
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.sut import FAULTS, ContainerSUT, SimulatedWorld
 from fsm.reference.container.world import Exit, Task
+from fsm.reference.driven import CallError
 from fsm.reference.fault_injection import Death
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def running(container: Container) -> Container:
     return container
 
 
-def test_a_life_is_written_down(container: Container, world: SimulatedWorld) -> None:
+def test_each_event_is_written_to_the_checkpoint(container: Container, world: SimulatedWorld) -> None:
     container.create(LIMITS)
     assert ("created", Status(created_at=1001, resources=LIMITS)) == (container.state, written(container))
 
@@ -69,7 +70,7 @@ def test_a_life_is_written_down(container: Container, world: SimulatedWorld) -> 
     )
 
 
-def test_a_start_that_fails_says_why(container: Container, world: SimulatedWorld) -> None:
+def test_a_failed_start_records_the_reason(container: Container, world: SimulatedWorld) -> None:
     container.create()
     world.faults.add("run")
 
@@ -87,7 +88,7 @@ def test_a_start_that_fails_says_why(container: Container, world: SimulatedWorld
     assert not container.status().starting
 
 
-def test_a_start_that_cannot_be_written_is_undone(container: Container, world: SimulatedWorld) -> None:
+def test_a_start_that_cannot_be_recorded_is_undone(container: Container, world: SimulatedWorld) -> None:
     container.create()
     before = written(container)
     world.faults.add("disk")
@@ -106,15 +107,15 @@ def test_a_start_that_cannot_be_written_is_undone(container: Container, world: S
     assert "running" == container.state
 
 
-def test_the_first_exit_is_believed(container: Container) -> None:
+def test_the_first_exit_counts(container: Container) -> None:
     running(container).exited(Exit(3, 7))
     container.exited(Exit(9, 9))
 
     assert (3, 7) == (container.status().exit_code, container.status().finished_at)
 
 
-def test_an_exit_that_cannot_be_written_has_not_been(container: Container, world: SimulatedWorld) -> None:
-    """Whoever tells of it tells again."""
+def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, world: SimulatedWorld) -> None:
+    """It has to be reported again."""
     running(container)
     world.root.rename(world.root.with_name("away"))
     with pytest.raises(FileNotFoundError):
@@ -127,7 +128,7 @@ def test_an_exit_that_cannot_be_written_has_not_been(container: Container, world
 
 
 @pytest.mark.parametrize("state", ["created", "running", "exited"])
-def test_want_of_memory_is_noted_wherever_it_is(container: Container, state: str) -> None:
+def test_an_oom_kill_is_recorded_in_every_state(container: Container, state: str) -> None:
     container.create()
     if state != "created":
         container.start()
@@ -138,7 +139,7 @@ def test_want_of_memory_is_noted_wherever_it_is(container: Container, state: str
     assert (state, "OOMKilled") == (container.state, written(container).reason)
 
 
-def test_flags_are_seen_and_not_written(container: Container) -> None:
+def test_flags_are_in_memory_only(container: Container) -> None:
     container.create()
     assert container.begin("start")
     assert ("starting", True, False) == (container.state, container.status().starting, written(container).starting)
@@ -148,8 +149,8 @@ def test_flags_are_seen_and_not_written(container: Container) -> None:
     assert ("exited-removing", True) == (container.state, container.status().removing)
 
 
-def test_a_process_that_died_unseen_is_stopped(container: Container, world: SimulatedWorld) -> None:
-    """Whose exit nobody will tell, when the container is unknown; else it is still to be told."""
+def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) -> None:
+    """A running container waits for the exit event; an unknown one has exited with code 255."""
     running(container)
     world.process = None
     container.stop()
@@ -174,7 +175,7 @@ def test_limits_are_written(container: Container) -> None:
     assert resources.linux == LinuxResources(unified={"memory.high": "1"})
 
 
-def test_calls_on_what_is_not_there(container: Container) -> None:
+def test_calls_on_an_absent_container(container: Container) -> None:
     container.stop()
     container.remove()
     for call in (container.start, container.status, lambda: container.call("exec")):
@@ -185,7 +186,7 @@ def test_calls_on_what_is_not_there(container: Container) -> None:
         container.exited(Exit(0, 1))
 
 
-def test_a_removal_that_was_overtaken_has_succeeded(container: Container, world: SimulatedWorld) -> None:
+def test_a_removal_that_another_one_overtook_succeeds(container: Container, world: SimulatedWorld) -> None:
     container.create()
     assert container.begin("remove")
     world.known = False
@@ -195,7 +196,7 @@ def test_a_removal_that_was_overtaken_has_succeeded(container: Container, world:
     assert "absent" == container.state
 
 
-def test_a_removal_whose_file_does_not_go_can_be_repeated(
+def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
     container: Container, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container.create()
@@ -214,11 +215,11 @@ def test_a_removal_whose_file_does_not_go_can_be_repeated(
     assert ("absent", False) == (container.state, container.root.exists())
 
 
-def test_who_is_shut_does_nothing_any_more(container: Container) -> None:
+def test_a_detached_container_refuses_every_call(container: Container) -> None:
     container.create()
-    container.shut()
+    container.detach()
 
-    with pytest.raises(ShutError):
+    with pytest.raises(DetachedError):
         container.start()
 
 
@@ -227,7 +228,7 @@ def test_who_is_shut_does_nothing_any_more(container: Container) -> None:
 CREATED = Status(created_at=1)
 RUNNING = Status(created_at=1, started_at=2, pid=7)
 EXITED = Status(created_at=1, started_at=2, finished_at=3, exit_code=4)
-NOTHING = Status(message="of no use")
+NOTHING = Status(message="no times")
 FOUND: TypeAlias = "Task | str | None"
 MADE, RUNS, ENDED = Task(8, started=False), Task(8), Task(8, exit=Exit(5, 6))
 LOST = {"unknown": True, "exit_code": 255, "reason": "Unknown"}
@@ -237,24 +238,24 @@ ENDS = {"pid": 0, "finished_at": 6, "exit_code": 5}
 
 RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
     (CREATED, None, "created", {}),
-    (CREATED, "not told", "unknown-created", UNKNOWN),
+    (CREATED, "no answer", "unknown-created", UNKNOWN),
     (CREATED, MADE, "created", {}),
     (CREATED, RUNS, "running", {"started_at": 1001, "pid": 8}),
     (CREATED, ENDED, "exited", ENDS),
     (RUNNING, None, "exited", GONE),
-    (RUNNING, "not told", "unknown-running", UNKNOWN),
+    (RUNNING, "no answer", "unknown-running", UNKNOWN),
     (RUNNING, MADE, "unknown-running", UNKNOWN),
     (RUNNING, RUNS, "running", {}),
     (RUNNING, ENDED, "exited", ENDS),
     (EXITED, None, "exited", {}),
-    (EXITED, "not told", "unknown-exited", UNKNOWN),
+    (EXITED, "no answer", "unknown-exited", UNKNOWN),
     (EXITED, MADE, "unknown-exited", UNKNOWN),
     (EXITED, RUNS, "unknown-exited", UNKNOWN),
     (EXITED, ENDED, "exited", {}),
     (NOTHING, None, "unknown-created", UNKNOWN),
     (NOTHING, RUNS, "unknown-running", UNKNOWN),
     (None, None, "unknown-created", LOST),
-    (None, "not told", "unknown-created", LOST),
+    (None, "no answer", "unknown-created", LOST),
     (None, MADE, "unknown-running", LOST),
     (None, RUNS, "unknown-running", LOST),
     (None, ENDED, "unknown-running", LOST),
@@ -262,10 +263,10 @@ RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
 
 
 @pytest.mark.parametrize(("status", "task", "state", "changed"), RECOVERY)
-def test_checkpoint_and_process_say_what_it_was(
+def test_recovery_from_checkpoint_and_process(
     world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
 ) -> None:
-    """The whole table; a file that cannot be read stays as it is."""
+    """A file that cannot be read stays as it is."""
     world.root.mkdir()
     file = world.root / "status"
     file.write_bytes(encode(status) if status else b"damaged")
@@ -296,7 +297,7 @@ def test_a_process_that_cannot_be_dropped_leaves_it_unknown(world: SimulatedWorl
     assert "CONTAINER_UNKNOWN" == Container.recovered(world.root, world).shows
 
 
-def test_without_containerds_record_the_file_goes(container: Container, world: SimulatedWorld) -> None:
+def test_without_containerds_record_the_file_is_removed(container: Container, world: SimulatedWorld) -> None:
     container.create()
     world.known = False
 
@@ -304,8 +305,8 @@ def test_without_containerds_record_the_file_goes(container: Container, world: S
     assert not container.root.exists()
 
 
-def test_a_record_that_containerd_cannot_read_is_passed_over(container: Container, world: SimulatedWorld) -> None:
-    """It may be there another time."""
+def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
+    """The next restart may find it."""
     container.create()
     world.faults.add("look")
     assert "absent" == Container.recovered(container.root, world).state
@@ -337,12 +338,12 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
     assert ("running", 101) == (container.state, container.status().pid)
 
 
-# -- the kit -------------------------------------------------------------------
+# -- conformance ---------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_it_takes_the_test_of_its_machine() -> None:
-    """All that can be reached is covered, every way of it, and every crash."""
+def test_passes_the_test_of_its_machine() -> None:
+    """Every reachable cell is covered, in each outcome, and every crash."""
     tested = run(machine("container-status"), ContainerSUT, examples=3, steps=30)
 
     assert () == tested.failures
@@ -350,8 +351,7 @@ def test_it_takes_the_test_of_its_machine() -> None:
     assert set() == tested.cover.unarranged | tested.cover.unsupported
 
 
-def test_what_only_a_profile_has_it_has_not() -> None:
-    """And need not have."""
+def test_conforms_without_the_deviations_of_a_profile() -> None:
     text = "create; start; exit; stop=stop-without-record; stop; remove; stop=stop-of-removed"
     tested = replay(
         machine("container-status"), lambda: ContainerSUT("containerd-1.6"), steps(text), profile="containerd-1.6"
@@ -360,7 +360,7 @@ def test_what_only_a_profile_has_it_has_not() -> None:
     assert () == tested.failures
 
 
-def test_every_fault_is_of_an_outcome() -> None:
+def test_every_fault_leads_to_an_outcome_of_the_machine() -> None:
     sut = ContainerSUT()
 
     assert [pair for pair in FAULTS if not sut.arrange(*pair)] == []
@@ -378,8 +378,8 @@ def test_nothing_is_left_on_the_disk() -> None:
     assert not home.exists()
 
 
-class BelievesTheLast(Container):
-    """An exit that comes later is written over the first."""
+class RecordsTheLastExit(Container):
+    """A later exit overwrites the first."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002, D102
         super().exited(exit)
@@ -387,26 +387,26 @@ class BelievesTheLast(Container):
             self._effects.write(finished_at=exit.at)
 
 
-class GivesItAway(Container):
-    """Its record is not a copy."""
+class LeaksItsRecord(Container):
+    """The record it returns is not a copy."""
 
     def record(self) -> Status | None:  # noqa: D102
-        kept = self._effects.kept
-        return kept._status if kept else None  # noqa: SLF001
+        storage = self._effects.storage
+        return storage._status if storage else None  # noqa: SLF001
 
 
-class ForgetsTheEnd(Effects):
-    """It ends, and does not write that down."""
+class ForgetsTheExit(Effects):
+    """An exit is not written to the file."""
 
-    def _ended(self, exit: Exit) -> None:  # noqa: A002
-        self._storage().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
+    def _record_exit(self, exit: Exit) -> None:  # noqa: A002
+        self._existing().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
 
 
-class Scribbles(Effects):
-    """While it starts it writes down what it thinks of it."""
+class WritesAMessage(Effects):
+    """A start that begins writes a message."""
 
-    def _note(self, **fields: bool) -> None:
-        super()._note(**fields)
+    def _flag(self, **fields: bool) -> None:
+        super()._flag(**fields)
         self.write(message="it fails" if fields.get("starting") else "")
 
 
@@ -415,16 +415,15 @@ def broken(kind: type[Container | Effects]) -> ContainerSUT:
 
 
 BROKEN: list[tuple[type[Container | Effects], str]] = [
-    (BelievesTheLast, "create; start; exit; exit"),
-    (ForgetsTheEnd, "create; start; exit; restart=exited"),
-    (GivesItAway, "create"),
-    (Scribbles, "create; start=begins,not-recorded"),
+    (RecordsTheLastExit, "create; start; exit; exit"),
+    (ForgetsTheExit, "create; start; exit; restart=exited"),
+    (LeaksItsRecord, "create"),
+    (WritesAMessage, "create; start=begins,not-recorded"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "test"), BROKEN, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_broken_one_fails(kind: type[Container | Effects], test: str) -> None:
-    """At the last step, where a good one does not."""
+def test_a_planted_bug_fails_the_last_step(kind: type[Container | Effects], test: str) -> None:
     good = replay(machine("container-status"), ContainerSUT, steps(test))
     bad = replay(machine("container-status"), lambda: broken(kind), steps(test))
 
@@ -432,8 +431,8 @@ def test_a_broken_one_fails(kind: type[Container | Effects], test: str) -> None:
     assert [steps(test)] == [failure.steps for failure in bad.failures]
 
 
-def test_a_crash_after_the_process_ran_finds_it_running() -> None:
-    """Of the start's effects the first is the process, the next the file."""
+def test_a_crash_after_the_process_started_finds_it_running() -> None:
+    """The first effect of a start is the process, the second the file."""
     sut = ContainerSUT()
     sut.do("create")
     found = []
@@ -463,8 +462,7 @@ def test_effects_are_audited_by_one_hook() -> None:
     assert not added.called
 
 
-def test_steps_can_be_replayed() -> None:
-    """As people write them."""
+def test_steps_can_be_replayed_from_text() -> None:
     text = "create; start; restart=unknown; restart=running; stop; remove"
     tested = replay(machine("container-status"), ContainerSUT, steps(text))
 

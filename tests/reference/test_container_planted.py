@@ -1,10 +1,6 @@
-"""Bugs planted in the reference container: the kit finds each, with the shortest test, and knows of none.
+"""Bugs planted in the reference container: the conformance test finds each of them with the shortest test."""
 
-Those of the NRI layer are in ``test_reference_nri``, those that need several
-threads in ``test_concurrency_*``.
-"""
-
-# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 
@@ -16,19 +12,20 @@ import pytest
 from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.reference.container.checkpoint import encode
-from fsm.reference.container.container import CallError, Container
+from fsm.reference.container.container import Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import Status
 from fsm.reference.container.storage import StatusStorage
 from fsm.reference.container.sut import ContainerSUT
 from fsm.reference.container.world import WorldError
+from fsm.reference.driven import CallError
 
 if TYPE_CHECKING:
     from fsm.reference.container.world import Exit
 
 
-class DeniesStops(Container):
-    """Stopping what is not there is an error: idempotence is forgotten."""
+class StopOfAbsentFails(Container):
+    """Stopping an absent container is an error."""
 
     def begin(self, event: str) -> bool:
         if event == "stop" and self.state == "absent":
@@ -36,8 +33,8 @@ class DeniesStops(Container):
         return super().begin(event)
 
 
-class DeniesRemovals(Container):
-    """Removing what is not there is an error."""
+class RemovalOfAbsentFails(Container):
+    """Removing an absent container is an error."""
 
     def begin(self, event: str) -> bool:
         if event == "remove" and self.state == "absent":
@@ -45,8 +42,8 @@ class DeniesRemovals(Container):
         return super().begin(event)
 
 
-class StopsTheCreated(Container):
-    """Stopping what never ran ends it."""
+class StopEndsCreated(Container):
+    """Stopping a created container makes it exited."""
 
     def begin(self, event: str) -> bool:
         if event == "stop" and self.state == "created":
@@ -56,8 +53,8 @@ class StopsTheCreated(Container):
         return super().begin(event)
 
 
-class StartsAgain(Container):
-    """What has exited runs once more."""
+class StartsExited(Container):
+    """An exited container can be started again."""
 
     def begin(self, event: str) -> bool:
         if event == "start" and self.state == "exited":
@@ -67,26 +64,26 @@ class StartsAgain(Container):
         return super().begin(event)
 
 
-class ExecutesAnywhere(Container):
-    """A command is run in what does not run."""
+class ExecInCreated(Container):
+    """A command is run in a container that does not run."""
 
     def begin(self, event: str) -> bool:
         return False if event == "exec" and self.state == "created" else super().begin(event)
 
 
-class ComesBack(Container):
-    """An exit that is told after the removal brings it back."""
+class ExitRecreates(Container):
+    """An exit that is reported after the removal makes a new record."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.state == "absent" and self.record() is None:
             self.root.mkdir(exist_ok=True)
-            self._effects.kept = StatusStorage(self.root, Status(created_at=1, finished_at=exit.at))
+            self._effects.storage = StatusStorage(self.root, Status(created_at=1, finished_at=exit.at))
             self._position = self._position._driver.position("exited")
 
 
-class BelievesTheLast(Container):
-    """An exit that comes later is written over the first."""
+class RecordsTheLastExit(Container):
+    """A later exit overwrites the first."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -95,127 +92,127 @@ class BelievesTheLast(Container):
 
 
 class NeverWrites(Effects):
-    """Changes are kept in memory only."""
+    """Changes stay in memory."""
 
     def write(self, **fields: object) -> None:
-        self._storage().update(lambda status: status.model_copy(update=fields))
+        self._existing().update(lambda status: status.model_copy(update=fields))
 
 
-class LosesTheProcess(Effects):
-    """The id of the process is not written down."""
+class LosesThePid(Effects):
+    """The id of the process is not written."""
 
     def write(self, **fields: object) -> None:
-        kept = self._storage()
-        kept.update_sync(lambda status: status.model_copy(update=fields | {"pid": 0}))
-        kept.update(lambda status: status.model_copy(update=fields))
+        storage = self._existing()
+        storage.update_sync(lambda status: status.model_copy(update=fields | {"pid": 0}))
+        storage.update(lambda status: status.model_copy(update=fields))
 
 
 class UpdatesFirst(Effects):
-    """Limits are new before it is known whether they can be had."""
+    """New limits are written before they are applied, even if that fails."""
 
-    def _updated(self, event: str, names: set[str]) -> str:
+    def _update(self, event: str, names: set[str]) -> str:
         self.write(resources=self.resources)
-        return super()._updated(event, names)
+        return super()._update(event, names)
 
 
 class ForgetsFailures(Effects):
-    """A start that failed is not written down."""
+    """A failed start is not recorded."""
 
-    def _ran(self) -> str:
+    def _run(self) -> str:
         try:
-            return super()._ran()
+            return super()._run()
         finally:
             if self.status().finished_at:
                 self.write(finished_at=0, exit_code=0)
 
 
-class KeepsRunning(Effects):
-    """A stop succeeds, and the record goes on running."""
+class StaysRunning(Effects):
+    """The record still says running after a stop."""
 
-    def _ended(self, exit: Exit) -> None:  # noqa: A002
-        super()._ended(exit)
+    def _record_exit(self, exit: Exit) -> None:  # noqa: A002
+        super()._record_exit(exit)
         self.write(finished_at=0)
 
 
-class KillsNobody(Effects):
-    """A stop that could not kill says that it did."""
+class PretendsToKill(Effects):
+    """A stop that could not kill the process succeeds."""
 
-    def _killed(self, *, told: bool = False) -> str:
-        killed = super()._killed(told=told)
+    def _kill(self, *, exit_follows: bool = False) -> str:
+        killed = super()._kill(exit_follows=exit_follows)
         if killed == "not-killed":
             self.write(pid=0, finished_at=self.world.now())
             return "killed"
         return killed
 
 
-class ForgetsToForget(Effects):
-    """A removal leaves containerd's record behind."""
+class KeepsContainerdsRecord(Effects):
+    """A removal leaves containerd's record."""
 
-    def _removed(self, _event: str, _names: set[str]) -> str:
+    def _end_removal(self, _event: str, _names: set[str]) -> str:
         with suppress(WorldError):
             self.clear()
-            self.kept = None
+            self.storage = None
         return "removed"
 
 
 class ClearsFirst(Effects):
-    """The file is removed before containerd's record: whoever dies in between has something that nobody can read."""
+    """The file is removed before containerd's record: a crash in between leaves a container without a file."""
 
-    def _removed(self, _event: str, names: set[str]) -> str:
+    def _end_removal(self, _event: str, names: set[str]) -> str:
         self.clear()
-        return super()._removed(_event, names)
+        return super()._end_removal(_event, names)
 
 
-class MarksTheEnd(Effects):
-    """Being short of memory is taken for the end."""
+class OOMIsAnExit(Effects):
+    """An OOM kill is recorded as an exit."""
 
-    def marked(self) -> None:
-        super().marked()
-        if self.kept and self.status().started_at:
+    def mark_oom(self) -> None:
+        super().mark_oom()
+        if self.storage and self.status().started_at:
             self.write(finished_at=self.world.now())
 
 
 class WritesInPlace(Effects):
-    """The file is written where it stands, in two parts."""
+    """The file is written in place, in two parts."""
 
     def write(self, **fields: object) -> None:
-        kept = self._storage()
-        kept.update(lambda status: status.model_copy(update=fields))
-        data = encode(kept.get())
-        kept.path.write_bytes(data[:10])
-        kept.path.write_bytes(data)
+        storage = self._existing()
+        storage.update(lambda status: status.model_copy(update=fields))
+        data = encode(storage.get())
+        storage.path.write_bytes(data[:10])
+        storage.path.write_bytes(data)
 
 
-class WritesLate(Effects):
-    """The limits are in the file first, and what was changed with them after that."""
+class WritesTwice(Effects):
+    """An update of limits writes the file three times, and is wrong in between."""
 
-    def _updated(self, event: str, names: set[str]) -> str:
-        came = super()._updated(event, names)
-        if came == "updated":
+    def _update(self, event: str, names: set[str]) -> str:
+        outcome = super()._update(event, names)
+        if outcome == "updated":
             self.write(exit_code=7)
             self.write(exit_code=0)
-        return came
+        return outcome
 
 
 BUGS: dict[type[Container | Effects], str] = {
-    DeniesStops: "stop",
-    DeniesRemovals: "remove",
-    StopsTheCreated: "create; stop",
-    StartsAgain: "create; start; start",
-    ExecutesAnywhere: "create; exec",
-    ComesBack: "exit",
-    BelievesTheLast: "create; start; exit",
+    StopOfAbsentFails: "stop",
+    RemovalOfAbsentFails: "remove",
+    StopEndsCreated: "create; stop",
+    StartsExited: "create; start; start",
+    ExecInCreated: "create; exec",
+    ExitRecreates: "exit",
+    RecordsTheLastExit: "create; start; exit",
     NeverWrites: "create; start",
-    LosesTheProcess: "create; start; oom",
+    LosesThePid: "create; start; oom",
     UpdatesFirst: "create; update-resources",
     ForgetsFailures: "create; start",
-    KeepsRunning: "create; start; stop",
-    KillsNobody: "create; start; stop",
-    ForgetsToForget: "create; remove",
+    StaysRunning: "create; start; stop",
+    PretendsToKill: "create; start; stop",
+    KeepsContainerdsRecord: "create; remove",
     ClearsFirst: "create; remove; start",
-    MarksTheEnd: "create; start; oom",
+    OOMIsAnExit: "create; start; oom",
     WritesInPlace: "create; start",
-    WritesLate: "create; update-resources",
+    WritesTwice: "create; update-resources",
 }
 
 

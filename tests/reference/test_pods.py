@@ -16,9 +16,10 @@ import pytest
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay, run
 from fsm.library import load
-from fsm.reference.container.container import CallError, Container
+from fsm.reference.container.container import Container
 from fsm.reference.container.sut import SimulatedWorld
 from fsm.reference.container.world import Exit
+from fsm.reference.driven import CallError
 from fsm.reference.pods.containers import Inside
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod, Status

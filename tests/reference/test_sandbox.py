@@ -19,8 +19,8 @@ from fsm.conformance.suite import replay, run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.container.container import CallError
 from fsm.reference.container.world import Exit, WorldError
+from fsm.reference.driven import CallError
 from fsm.reference.sandbox.controller import Controller, Sandbox, driver
 from fsm.reference.sandbox.processes import Processes
 from fsm.reference.sandbox.sut import ArrangedWorld, PodSandboxSUT

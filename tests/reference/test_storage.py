@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.reference.container import files
+from fsm.reference.container import durable_files
 from fsm.reference.container.checkpoint import CheckpointError, DamagedError, decode
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.storage import DeletedError, StatusStorage, load, store
@@ -529,7 +529,7 @@ def test_a_file_that_is_being_written_is_not_looked_at(root: Path) -> None:
     store(root, FIRST)
     (root / ".tmp-statusx").write_bytes(b'{"Version":"v1","Pid":1')
 
-    assert (root / ".tmp-statusx",) == files.leftovers(root / "status")
+    assert (root / ".tmp-statusx",) == durable_files.leftovers(root / "status")
     with pytest.raises(CheckpointError):
         decode((root / ".tmp-statusx").read_bytes())
     assert FIRST == load(root).get()

@@ -1,1 +1,7 @@
-"""A container as containerd keeps it: record, checkpoint file, effects, recovery after a restart."""
+"""A container as containerd keeps it, driven by the machine ``container-status``.
+
+``container`` is the container, ``effects`` what events do to its data,
+``recovery`` what a restart makes of it.  Its data are a ``record``, kept by
+``storage`` in memory and as a ``checkpoint`` in a file that ``durable_files``
+writes.  ``world`` is what it needs from its surroundings, and ``sut`` tests it.
+"""

@@ -1,9 +1,9 @@
-"""The file that containerd keeps of a container's record: JSON, with a version, in the words of Go's ``encoding/json``.
+"""The checkpoint of a container's record: JSON with a version, as Go's ``encoding/json`` writes and reads it.
 
-What containerd 1.6 and 2.1 wrote is read, and written again as the same
-bytes.  Keys are known whatever their case, unknown ones are passed over,
-``null`` says nothing; what follows the object, a number that does not fit its
-field, and every version but :data:`VERSION` are refused.
+Files of containerd 1.6 and 2.1 are read, and written as the same bytes.  Keys
+match without case, unknown keys and ``null`` are skipped; text after the
+object, a number that does not fit its field, and every version but
+:data:`VERSION` are errors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KEYS: Final = {
     "resources": "Resources",
     "restore": "Restore",
 }
-"""The fields that are written, in the order of the file.  Within resources, keys are the names of fields."""
+"""The key of each field that is written, in the order of the file.  Within resources, keys are field names."""
 
 _PARTS: Final[Mapping[str, type[Record]]] = {
     "resources": Resources,
@@ -51,11 +51,11 @@ _PARTS: Final[Mapping[str, type[Record]]] = {
     "hugepage_limits": HugepageLimit,
     "affinity_cpus": CpuGroupAffinity,
 }
-"""What the fields hold that hold records, or lists of them."""
+"""The type of each field that holds a record, or a list of records."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint that cannot be used: its path, and what was found in it."""
+    """A checkpoint that cannot be used: its path, and what is wrong with it."""
 
     def __init__(self, path: str, found: str) -> None:
         """*found* is wrong with the file at *path*."""
@@ -65,11 +65,11 @@ class CheckpointError(Exception):
 
 
 class DamagedError(CheckpointError):
-    """The text is no record."""
+    """The file does not hold a record."""
 
 
 class UnsupportedVersionError(CheckpointError):
-    """The record is of another version than :data:`VERSION`, or of none."""
+    """The record has another version than :data:`VERSION`, or none."""
 
 
 # -- writing -------------------------------------------------------------------
@@ -78,8 +78,8 @@ class UnsupportedVersionError(CheckpointError):
 def encode(status: Status) -> bytes:
     r"""The file for *status*.
 
-    Without ``restore`` it is that of containerd before 2.1.  Raises
-    :class:`ValueError` if some part of *status* has not its type.
+    Without ``restore`` it is a file of containerd before 2.1.  Raises
+    :class:`ValueError` if a part of *status* has not its type.
 
     >>> encode(Status(created_at=7, message="exit > 0"))
     b'{"Version":"v1","Pid":0,"CreatedAt":7,"StartedAt":0,"FinishedAt":0,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
@@ -95,7 +95,7 @@ def encode(status: Status) -> bytes:
 
 
 def _part(part: Record) -> dict[str, object]:
-    """The fields of *part* that say something, in order; maps by key."""
+    """The fields of *part* that are not empty, in order; maps are sorted by key."""
     return {name: _plain(value) for name, value in part if not (value is None or value in (0, "", [], {}))}
 
 
@@ -112,15 +112,15 @@ def _plain(value: object) -> object:
 
 
 def _escaped(text: str, *, old: bool) -> str:
-    """*text* with what Go writes as escapes, and Python does not; ``old`` is Go before 1.22."""
-    # A backslash always has its partner with it, so that "\\b" is not taken for "\b".
+    """*text* with the escapes that Go writes and Python does not; ``old`` is Go before 1.22."""
+    # A backslash is matched with the character after it, so that "\\b" is not taken for "\b".
     return re.sub(r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=old), text)
 
 
 def _escape(found: str, *, old: bool) -> str:
     if len(found) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
-    # Python keeps a byte that is no UTF-8 as half of a pair; Go replaces it.
+    # Python keeps a byte that is not UTF-8 as a lone surrogate; Go replaces it.
     return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
 
 
@@ -128,10 +128,10 @@ def _escape(found: str, *, old: bool) -> str:
 
 
 def decode(data: bytes, path: str = "") -> Status:
-    """The record in *data*; *path* is named in errors.
+    """The record in *data*; errors name *path*.
 
-    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`.  Of a
-    key that comes twice the later one counts.
+    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`.  If a
+    key occurs twice, the last one counts.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3
@@ -143,7 +143,7 @@ def decode(data: bytes, path: str = "") -> Status:
     fsm.reference.container.checkpoint.DamagedError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
     found = _parsed(data, path)
-    # To Go null is an object in which nothing stands.
+    # Go reads null as an empty object.
     found = {} if found is None else found
     if not isinstance(found, dict):
         raise DamagedError(path, f"an object was expected, and this is {_short(found)}")
@@ -155,7 +155,7 @@ def decode(data: bytes, path: str = "") -> Status:
     try:
         status = Status.model_validate(_fields(_KEYS, found))
     except ValidationError as error:
-        raise DamagedError(path, _told(error)) from error
+        raise DamagedError(path, _first_mistake(error)) from error
     if version != VERSION:
         what = f"of version {_short(version)}" if version else "without a version"
         raise UnsupportedVersionError(path, f"a record {what}; only {VERSION!r} can be read")
@@ -165,7 +165,7 @@ def decode(data: bytes, path: str = "") -> Status:
 def _parsed(data: bytes, path: str) -> Json:
     if not data.strip():
         raise DamagedError(path, f"{len(data)} bytes, and no record in them")
-    # A byte that is no UTF-8 becomes half of a pair, and goes the way of those that are written as escapes.
+    # A byte that is not UTF-8 becomes a lone surrogate, as those that are written as escapes.
     text = data.decode(errors="surrogateescape")
     try:
         return _whole(json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number))
@@ -181,13 +181,13 @@ def _parsed(data: bytes, path: str) -> Json:
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for key, value in pairs:
-        found.pop(key, None)  # so that it stands where it comes last
+        found.pop(key, None)  # so that the last one counts, in its own place
         found[key] = value
     return found
 
 
 def _integer(digits: str) -> int | float:
-    longest = 20  # of what any field can hold; what is longer need not be exact
+    longest = 20  # digits that any field can hold; a longer number need not be exact
     return int(digits) if len(digits) <= longest else float(digits)
 
 
@@ -197,7 +197,7 @@ def _no_number(word: str) -> None:
 
 
 def _whole(value: Json) -> Json:
-    """*value* with the sign that Go puts for half of a pair."""
+    """*value* with the replacement character for lone surrogates, as Go has it."""
     match value:
         case str():
             return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
@@ -210,12 +210,12 @@ def _whole(value: Json) -> Json:
 
 
 def _folded(key: str) -> str:
-    """*key* as keys are compared: without case, letter by letter."""
+    """*key* without case, letter by letter, as Go compares keys."""
     return "".join(letter.casefold() if len(letter.casefold()) == 1 else letter for letter in key)
 
 
 def _fields(keys: Mapping[str, str], found: dict[str, Json]) -> dict[str, object]:
-    """What *found* says of the fields whose *keys* are known."""
+    """The values in *found* of the fields that have *keys*."""
     names = {_folded(key): name for name, key in keys.items()}
     fields: dict[str, object] = {}
     for key, value in found.items():
@@ -237,8 +237,7 @@ def _of(part: type[Record] | None, value: Json) -> object:
             return value
 
 
-def _told(error: ValidationError) -> str:
-    """The first thing that does not fit."""
+def _first_mistake(error: ValidationError) -> str:
     found = error.errors(include_url=False)[0]
     first, *inner = found["loc"]
     where = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))

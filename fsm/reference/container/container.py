@@ -1,24 +1,22 @@
-"""A container as containerd keeps it: its life is the machine ``container-status``, its data are a record and a file.
+"""A container as containerd keeps it: driven by the machine ``container-status``, with a record and a checkpoint file.
 
-Whether a call may happen, what follows it and what is replied is the
-machine's; what is done to data, and which of the machine's outcomes that was,
-is :mod:`fsm.reference.container.effects`' concern.  What the record shows is what the
-machine's state shows, always.
+The machine decides whether a call is possible, what follows and what is
+replied.  :mod:`fsm.reference.container.effects` changes the data, and reports
+which of the machine's outcomes that was.  The record always shows what the
+machine's state shows.
 """
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.library import load as machine
-from fsm.machine import ANY_ERROR
-from fsm.machine.driver import Driver, NoWayError
+from fsm.machine.driver import NoWayError
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.recovery import recovered
 from fsm.reference.container.world import NoRecordError, WorldError
+from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,33 +26,21 @@ if TYPE_CHECKING:
     from fsm.reference.container.record import Resources, Status
     from fsm.reference.container.world import Exit, World
 
-ABSENT: Final = "absent"
-PLAIN_ERROR: Final = "UNKNOWN"
-"""The code of an error of which containerd says nothing more."""
+MACHINE: Final = "container-status"
 
 
-class CallError(Exception):
-    """A call was answered with the error ``code``."""
-
-    def __init__(self, event: str, code: str, why: str) -> None:
-        """*event* was refused or failed: *why*."""
-        super().__init__(f"{event}: {code}: {why}")
-        self.event = event
-        self.code = code
-
-
-class ShutError(Exception):
-    """The process that had this container has ended."""
+class DetachedError(Exception):
+    """The process that managed this container has ended."""
 
 
 class Container:
-    """One container, in the folder *root*, and the *world* it lives in.
+    """One container with the folder *root*, in its *world*; *effects* changes its data.
 
-    Methods for calls raise :class:`CallError` for an error reply; all raise
-    :class:`~fsm.machine.driver.NoWayError` for what cannot happen.  Calls that take
-    time can be taken in stages, by :meth:`begin` and :meth:`end`, and others
-    meet the container meanwhile.  Threads may share it; each stage is one
-    step.  *effects* is what events do to data.
+    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
+    error reply; all raise :class:`~fsm.machine.driver.NoWayError` for what
+    is not possible.  :meth:`begin` and :meth:`end` run a call that takes time
+    in stages, so that other calls can come in between.  Thread-safe; each
+    stage is one step.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -72,172 +58,161 @@ class Container:
         self.root = root
         self.world = world
         self._lock = threading.RLock()
-        self._shut = False
-        self._position = _driver().position()
+        self._detached = False
+        self._position = driver(MACHINE).position()
         self._effects = effects(root, world)
 
     @classmethod
     def recovered(cls, root: Path, world: World, *, effects: type[Effects] = Effects) -> Container:
-        """The container whose folder is *root*, after a restart.
+        """The container with the folder *root* after a restart.
 
-        Without containerd's record there is none, and what is left in the
-        folder goes; if that record cannot be read it is passed over.
+        If containerd has no record of it, the container is absent and its
+        folder is cleared; if that record cannot be read, it is absent and the
+        folder stays.
         """
         self = cls(root, world, effects=effects)
-        stood, now = ABSENT, ""
+        before, outcome = ABSENT, ""
         try:
             world.look()
-            stood, self._effects.kept = recovered(root, world)
-            now = self._effects.kept.state().name.lower()
+            before, self._effects.storage = recovered(root, world)
+            outcome = self._effects.storage.state().name.lower()
         except NoRecordError:
             self._effects.clear()
         except WorldError:
             pass
-        self._position = _driver().position(stood)
-        self._position.take("restart", now)
-        self._agree()
+        self._position = driver(MACHINE).position(before)
+        self._position.take("restart", outcome)
+        self._check()
         return self
 
-    # -- what is seen ------------------------------------------------------
+    # -- observation -------------------------------------------------------
 
     @property
     def state(self) -> str:
-        """The machine's name for where it is."""
+        """The machine's name for its state."""
         return self._position.state
 
     @property
     def shows(self) -> str:
-        """What a client is told."""
+        """The state that a client reads."""
         with self._lock:
             return self._position.shows
 
     def record(self) -> Status | None:
-        """A copy of the record, if there is one; never waits for a call."""
-        kept = self._effects.kept
-        return kept.get() if kept else None
+        """A copy of the record, or ``None`` if there is none; never waits for a call."""
+        storage = self._effects.storage
+        return storage.get() if storage else None
 
     # -- calls -------------------------------------------------------------
 
     def create(self, resources: Resources | None = None) -> None:
-        """Make it, with the limits *resources*."""
-        with self._step():
-            self._effects.resources = resources
-            self._replied("create", self._begin("create"))
+        """Create it with the limits *resources*."""
+        self._limit("create", resources)
 
     def start(self) -> None:
-        """Run its process."""
-        self._whole("start")
+        """Start its process."""
+        self.call("start")
 
     def stop(self) -> None:
-        """End its process, if it has one."""
-        self._whole("stop")
+        """Kill its process, if it has one."""
+        self.call("stop")
 
     def remove(self) -> None:
-        """Delete it, and end its process before if need be."""
-        self._whole("remove")
+        """Delete it, and kill its process first if it has one."""
+        self.call("remove")
 
     def status(self) -> Status:
         """Its record."""
         with self._step():
-            self._replied("status", self._begin("status"))
+            raise_reply("status", self._begin("status"), self._effects.why)
             return self._effects.status()
 
     def update_resources(self, resources: Resources) -> None:
         """Change its limits to *resources*."""
-        with self._step():
-            self._effects.resources = resources
-            self._replied("update-resources", self._begin("update-resources"))
+        self._limit("update-resources", resources)
 
     def call(self, event: str) -> None:
         """The call *event*, by the machine's name, from beginning to end."""
-        self._whole(event)
+        in_progress = self.begin(event)
+        while in_progress:
+            in_progress = self.end(event)
 
     def begin(self, event: str) -> bool:
-        """Let the call *event* begin; whether it is in progress now."""
+        """Begin the call *event*; whether it is still in progress."""
         with self._step():
             way = self._begin(event)
-            self._replied(event, way)
+            raise_reply(event, way, self._effects.why)
             return way.begins
 
     def end(self, event: str) -> bool:
-        """Let the call *event*, which has begun, go on by one stage; whether it is still in progress."""
+        """Continue the call *event*, which has begun, by one stage; whether it is still in progress."""
         with self._step():
             way = self._end(event)
-            self._replied(event, way)
+            raise_reply(event, way, self._effects.why)
             return way.begins
 
-    # -- what happens to it ------------------------------------------------
+    # -- events ------------------------------------------------------------
 
-    def exited(self, exit: Exit) -> None:  # noqa: A002  (what it is)
-        """Its process has ended, as *exit* says; the first to say so is believed.
+    def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
+        """Record that its process ended with *exit*, unless an earlier exit is recorded.
 
-        Raises :class:`OSError` if that cannot be written down, and has then
-        not happened: it is to be said again.
+        Raises :class:`OSError` if it cannot be written; nothing has changed
+        then, and the caller has to report the exit again.
         """
         with self._step():
             self._effects.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
-        """A process of it was killed for want of memory; raises :class:`OSError` as :meth:`exited` does."""
+        """Record that a process of it was killed for lack of memory; raises :class:`OSError` as :meth:`exited` does."""
         with self._step():
             self._position.ways("oom")
-            self._effects.marked()
+            self._effects.mark_oom()
             self._position.take("oom")
 
-    def shut(self) -> None:
-        """As if the process that has it ended: whatever is asked of it afterwards raises :class:`ShutError`."""
+    def detach(self) -> None:
+        """Act as if the process that manages it had ended: every later call raises :class:`DetachedError`."""
         with self._lock:
-            self._shut = True
+            self._detached = True
 
     # -- steps -------------------------------------------------------------
 
     @contextmanager
     def _step(self) -> Iterator[None]:
         with self._lock:
-            if self._shut:
-                message = f"{self.root}: the process that had this container has ended"
-                raise ShutError(message)
+            if self._detached:
+                message = f"{self.root}: the process that managed this container has ended"
+                raise DetachedError(message)
             try:
                 yield
             finally:
-                self._agree()
+                self._check()
 
-    def _whole(self, event: str) -> None:
-        going = self.begin(event)
-        while going:
-            going = self.end(event)
+    def _limit(self, event: str, resources: Resources | None) -> None:
+        with self._step():
+            self._effects.resources = resources
+            raise_reply(event, self._begin(event), self._effects.why)
 
     def _begin(self, event: str) -> Outcome:
-        ways = self._position.ways(event)
         self._effects.why = f"a container in state {self.state}"
-        effect = self._effects.beginnings.get(event, self._effects.used)
-        # What is ignored or refused has no effect that could choose.
-        idle = len(ways) == 1 and ways[0].to == self.state
-        return self._position.take(event, "" if idle else effect(event, {way.name for way in ways}))
+        outcome = ""
+        if not is_noop(self._position, event):
+            effect = self._effects.beginnings.get(event, self._effects.use)
+            outcome = effect(event, offered(self._position, event))
+        return self._position.take(event, outcome)
 
     def _end(self, event: str) -> Outcome:
         try:
             ways = self._position.ways(event, ends=True)
         except NoWayError:
-            # Another call has done what this one was about.
+            # Another call has done what this one was to do.
             return self._begin(event)
-        names = {way.name for way in ways}
-        return self._position.take(event, self._effects.endings[event](event, names), ends=True)
+        outcome = self._effects.endings[event](event, {way.name for way in ways})
+        return self._position.take(event, outcome, ends=True)
 
-    def _replied(self, event: str, way: Outcome) -> None:
-        if not way.begins and not way.replies("ok"):
-            code = PLAIN_ERROR if way.reply[0] == ANY_ERROR else way.reply[0]
-            raise CallError(event, code, self._effects.why)
-
-    def _agree(self) -> None:
-        """That the record shows what the machine does."""
-        shows = self._effects.kept.state().value if self._effects.kept else ABSENT
+    def _check(self) -> None:
+        """Check that record and machine show the same state."""
+        shows = self._effects.storage.state().value if self._effects.storage else ABSENT
         if shows != self._position.shows:
             message = f"{self.root}: the record shows {shows} in state {self.state}"
             raise AssertionError(message)
-
-
-@cache
-def _driver() -> Driver:
-    return Driver(machine("container-status"))

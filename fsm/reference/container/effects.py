@@ -1,8 +1,7 @@
-"""What the events of a container do to its data and to the world: the effects that its lifecycle leaves to others.
+"""What the events of a container do to its data and its world.
 
-Nothing here knows the state that the container is in.  An effect is told the
-names of the outcomes that the machine offers, does what there is to do, and
-says which of them that was.
+Effects do not know the state of the container.  Each is given the names of
+the outcomes that the machine offers, does its work, and returns the outcome.
 """
 
 from __future__ import annotations
@@ -30,194 +29,186 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """The effects on the container whose folder is *root*, in its *world*.
+    """The effects on the container with the folder *root*, in its *world*.
 
-    ``kept`` is its record, if it has one; ``resources`` and ``exit`` are
-    what the event at hand is about, ``why`` is why it fails if it does.
+    ``storage`` holds its record, if it has one; ``resources`` and ``exit``
+    are arguments of the current event, ``why`` is the reason if it fails.
     """
 
     def __init__(self, root: Path, world: World) -> None:
         self.root = root
         self.world = world
-        self.kept: StatusStorage | None = None
+        self.storage: StatusStorage | None = None
         self.resources: Resources | None = None
         self.exit = Exit(0, 0)
         self.why = ""
 
     @property
     def beginnings(self) -> Mapping[str, Effect]:
-        """What is done when an event begins, or happens."""
+        """The effect of each event when it begins, or happens; :meth:`use` for those that are missing."""
         return {
-            "create": self._created,
-            "start": self._starting,
-            "stop": self._stopped,
-            "remove": self._removing,
-            "exit": self._exited,
-            "update-resources": self._updated,
+            "create": self._create,
+            "start": self._begin_start,
+            "stop": self._stop,
+            "remove": self._begin_removal,
+            "exit": self._exit,
+            "update-resources": self._update,
         }
 
     @property
     def endings(self) -> Mapping[str, Effect]:
-        """What is done when a call goes on."""
-        return {"start": self._started, "remove": self._removed}
+        """The effect of each call when it continues."""
+        return {"start": self._end_start, "remove": self._end_removal}
 
-    def _created(self, _event: str, _names: set[str]) -> str:
-        # The file comes first: without containerd's record it is cleared away by a restart.
+    def _failure(self, outcome: str, error: Exception) -> str:
+        self.why = str(error)
+        return outcome
+
+    def _create(self, _event: str, _names: set[str]) -> str:
+        # The file comes first: if containerd's record is missing, a restart clears the file away.
         self.root.mkdir(exist_ok=True)
         try:
-            kept = store(self.root, Status(created_at=self.world.now(), resources=self.resources))
+            storage = store(self.root, Status(created_at=self.world.now(), resources=self.resources))
             self.world.make()
         except (OSError, WorldError) as error:
-            self.why = str(error)
             self.clear()
-            return "failed"
-        self.kept = kept
+            return self._failure("failed", error)
+        self.storage = storage
         return "created"
 
-    def _starting(self, _event: str, _names: set[str]) -> str:
+    def _begin_start(self, _event: str, _names: set[str]) -> str:
         try:
             self.world.look()
         except WorldError as error:
-            self.why = str(error)
-            return "no-info"
-        self._note(starting=True)
+            return self._failure("no-info", error)
+        self._flag(starting=True)
         return "begins"
 
-    def _started(self, _event: str, names: set[str]) -> str:
+    def _end_start(self, _event: str, names: set[str]) -> str:
         if "started" not in names:
-            self._note(starting=False)
+            self._flag(starting=False)
             return ""
         try:
-            return self._ran()
+            return self._run()
         except OSError as error:
-            self.why = str(error)
             with suppress(WorldError):
                 self.world.kill()
-            self._note(starting=False)
-            return "not-recorded"
+            self._flag(starting=False)
+            return self._failure("not-recorded", error)
 
-    def _ran(self) -> str:
+    def _run(self) -> str:
         try:
             pid = self.world.run()
         except WorldError as error:
-            self.why = str(error)
-            failure = {"exit_code": START_ERROR_CODE, "reason": START_ERROR, "message": self.why}
+            failure = {"exit_code": START_ERROR_CODE, "reason": START_ERROR, "message": str(error)}
             self.write(pid=0, finished_at=self.world.now(), **failure)
-            return "failed"
+            return self._failure("failed", error)
         self.write(pid=pid, started_at=self.world.now(), starting=False)
         return "started"
 
-    def _stopped(self, _event: str, names: set[str]) -> str:
+    def _stop(self, _event: str, names: set[str]) -> str:
         if "no-record" in names:
-            return self._asked("ignored")
-        killed = self._killed(told="gone-already" in names)
-        meant = {"killed": "stopped", "killed-only": "stopped-late"}.get(killed, killed)
-        return _first(names, meant, "cut-short", "failed")
+            return self._look("ignored")
+        killed = self._kill(exit_follows="gone-already" in names)
+        outcome = {"killed": "stopped", "killed-only": "stopped-late"}.get(killed, killed)
+        return _first(names, outcome, "cut-short", "failed")
 
-    def _removing(self, _event: str, names: set[str]) -> str:
-        asked = self._asked(_first(names, "begins", "killed", "refused"))
-        if asked == "no-record":
+    def _begin_removal(self, _event: str, names: set[str]) -> str:
+        found = self._look(_first(names, "begins", "killed", "refused"))
+        if found == "no-record":
             self.clear()
-            self.kept = None
-        if asked == "killed":
-            asked = self._killed()
-        if asked in {"begins", "killed"}:
-            self._note(removing=True)
-        return _first(names, asked, "not-killed", "refused")
+            self.storage = None
+        if found == "killed":
+            found = self._kill()
+        if found in {"begins", "killed"}:
+            self._flag(removing=True)
+        return _first(names, found, "not-killed", "refused")
 
-    def _killed(self, *, told: bool = False) -> str:
-        """End the process, and write that down; *told* if somebody will tell of an exit that has been."""
+    def _kill(self, *, exit_follows: bool = False) -> str:
+        """End the process and record it; with *exit_follows*, an exit that has happened is recorded by its own event."""
         late = False
         try:
             try:
                 ended = self.world.kill()
             except NoTaskError:
-                if told:
+                if exit_follows:
                     return "gone-already"
                 ended = Exit(LOST_CODE, self.world.now())
             except LateError as error:
                 self.why = str(error)
                 ended, late = error.exit, True
-            self._ended(ended)
+            self._record_exit(ended)
         except (WorldError, OSError) as error:
-            self.why = str(error)
-            return "not-killed"
+            return self._failure("not-killed", error)
         return "killed-only" if late else "killed"
 
-    def _removed(self, _event: str, _names: set[str]) -> str:
+    def _end_removal(self, _event: str, _names: set[str]) -> str:
         status = self.status()
         try:
             self.world.forget()
             self.clear()
         except (WorldError, OSError) as error:
-            self.why = str(error)
-            # What was deleted cannot be changed: the record goes on in memory.
-            self.kept = StatusStorage(self.root, status.model_copy(update={"removing": False}))
-            return "failed"
-        self.kept = None
+            # A deleted record cannot be changed: it lives on in memory.
+            self.storage = StatusStorage(self.root, status.model_copy(update={"removing": False}))
+            return self._failure("failed", error)
+        self.storage = None
         return "removed"
 
-    def _exited(self, _event: str, names: set[str]) -> str:
-        self._ended(self.exit)
+    def _exit(self, _event: str, names: set[str]) -> str:
+        self._record_exit(self.exit)
         return next(iter(names))
 
-    def _updated(self, event: str, _names: set[str]) -> str:
+    def _update(self, event: str, _names: set[str]) -> str:
         try:
             self.world.use(event, self.resources)
             self.write(resources=self.resources)
         except (WorldError, OSError) as error:
-            self.why = str(error)
-            return "failed"
+            return self._failure("failed", error)
         return "updated"
 
-    def marked(self) -> None:
-        """Note, of whatever there is, that it was killed for want of memory."""
-        if self.kept:
+    def mark_oom(self) -> None:
+        """Record, if there is a record, that a process was killed for lack of memory."""
+        if self.storage:
             self.write(reason=OOM_KILLED)
 
-    def used(self, event: str, names: set[str]) -> str:
+    def use(self, event: str, names: set[str]) -> str:
         """Have the world do what *event* is for."""
         try:
             self.world.use(event)
         except WorldError as error:
-            self.why = str(error)
-            return "failed"
+            return self._failure("failed", error)
         return next(iter(names - {"failed"}))
 
     # -- the record --------------------------------------------------------
 
-    def _asked(self, found: str) -> str:
-        """*found*, if containerd has its record of the container."""
+    def _look(self, found: str) -> str:
+        """*found* if containerd has its record of the container, else the outcome of that failure."""
         try:
             self.world.look()
-        except NoRecordError as error:
-            self.why = str(error)
-            return "no-record"
         except WorldError as error:
-            self.why = str(error)
-            return "no-info"
+            return self._failure("no-record" if isinstance(error, NoRecordError) else "no-info", error)
         return found
 
-    def _storage(self) -> StatusStorage:
-        if self.kept is None:
+    def _existing(self) -> StatusStorage:
+        if self.storage is None:
             message = f"{self.root}: no record"
             raise AssertionError(message)
-        return self.kept
+        return self.storage
 
     def status(self) -> Status:
         """A copy of the record."""
-        return self._storage().get()
+        return self._existing().get()
 
-    def _note(self, **fields: bool) -> None:
-        """Change *fields* in memory."""
-        self._storage().update(lambda status: status.model_copy(update=fields))
+    def _flag(self, **fields: bool) -> None:
+        """Change *fields* in memory only."""
+        self._existing().update(lambda status: status.model_copy(update=fields))
 
     def write(self, **fields: object) -> None:
-        """Change *fields*, in the file too."""
-        self._storage().update_sync(lambda status: status.model_copy(update=fields))
+        """Change *fields* in memory and in the file."""
+        self._existing().update_sync(lambda status: status.model_copy(update=fields))
 
-    def _ended(self, exit: Exit) -> None:  # noqa: A002  (what it is)
-        """Write *exit* down, unless an earlier one is there."""
+    def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
+        """Write *exit*, unless an earlier one is recorded."""
         first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
         self.write(unknown=False, **({} if self.status().finished_at else first))
 
@@ -229,5 +220,5 @@ class Effects:
 
 
 def _first(names: set[str], *wanted: str) -> str:
-    """The first of *wanted* that is among *names*."""
+    """The first of *wanted* that is in *names*."""
     return next(each for each in wanted if each in names)

@@ -1,9 +1,8 @@
 """The record that containerd keeps of one container, and the state that is derived from it.
 
-Every field has the type, and the bounds, that it has there: what would not
-fit into the file is refused where it is set.  Records are changed in place;
-whoever hands one out hands out a copy.  How they are written is
-:mod:`fsm.reference.container.checkpoint`'s concern.
+Every field has the type and bounds that it has there: a value that would not
+fit into the file is refused when it is set.  Records are mutable, so they are
+passed on as copies.  :mod:`fsm.reference.container.checkpoint` writes them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
 
 
 class ContainerState(StrEnum):
-    """What a client is told."""
+    """The states that a client reads."""
 
     CREATED = "CONTAINER_CREATED"
     RUNNING = "CONTAINER_RUNNING"
@@ -29,12 +28,12 @@ class ContainerState(StrEnum):
 
 
 class Record(BaseModel):
-    """Something that is kept of a container, or a part of it."""
+    """The record of a container, or a part of it."""
 
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True, revalidate_instances="always")
 
     def copied(self) -> Self:
-        """A copy that shares nothing with this, however deep.
+        """A deep copy.
 
         >>> first = LinuxResources(unified={"memory.high": "1"})
         >>> second = first.copied()
@@ -45,26 +44,26 @@ class Record(BaseModel):
         return self.model_copy(deep=True)
 
     def checked(self) -> Self:
-        """As :meth:`copied`, and every part is known to have its type.
+        """A deep copy whose lists and maps are checked, too.
 
-        Raises :class:`ValueError` where lists or maps were given something
-        else: what is put into them is looked at here only.
+        Raises :class:`ValueError` for a value that has not its type; values
+        put into lists and maps are checked here only.
         """
-        return type(self).model_validate(self)  # which makes every part anew
+        return type(self).model_validate(self)  # which copies every part
 
 
 class HugepageLimit(Record):
-    """How much of the huge pages of one size may be used."""
+    """The limit for huge pages of one size."""
 
     page_size: str = ""
     limit: Uint64 = 0
 
 
 class LinuxResources(Record):
-    """Limits on Linux; 0 and nothing mean that none is set.
+    """Limits on Linux; 0 and empty values mean that none is set.
 
-    A missing limit among ``hugepage_limits`` is what containerd wrote while
-    its copies were wrong; it is kept as it was found.
+    ``None`` in ``hugepage_limits`` is what containerd wrote while its copies
+    were wrong; it is kept.
     """
 
     cpu_period: Int64 = 0
@@ -80,14 +79,14 @@ class LinuxResources(Record):
 
 
 class CpuGroupAffinity(Record):
-    """Processors of one group that may be used on Windows, a bit for each."""
+    """The processors of one group that may be used on Windows, as a bit mask."""
 
     cpu_mask: Uint64 = 0
     cpu_group: Uint32 = 0
 
 
 class WindowsResources(Record):
-    """Limits on Windows; 0 and nothing mean that none is set."""
+    """Limits on Windows; 0 and empty values mean that none is set."""
 
     cpu_shares: Int64 = 0
     cpu_count: Int64 = 0
@@ -98,17 +97,17 @@ class WindowsResources(Record):
 
 
 class Resources(Record):
-    """The limits of a container, for either system or both."""
+    """The limits of a container, for Linux, Windows or both."""
 
     linux: LinuxResources | None = None
     windows: WindowsResources | None = None
 
 
 class Status(Record):
-    """What is known of a container; times are nanoseconds since 1970, and 0 where there is none.
+    """The record of a container; times are nanoseconds since 1970, or 0.
 
-    ``starting``, ``removing`` and ``unknown`` are never written.  ``restore``
-    is not known to containerd before 2.1, and ``None`` in what that wrote.
+    ``starting``, ``removing`` and ``unknown`` are never written.  containerd
+    before 2.1 has no ``restore``: it is ``None`` in what that wrote.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -132,11 +131,10 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """The first of unknown, exited, running and created that the record has; else unknown."""
-        having = (
-            (self.unknown, ContainerState.UNKNOWN),
-            (self.finished_at != 0, ContainerState.EXITED),
-            (self.started_at != 0, ContainerState.RUNNING),
-            (self.created_at != 0, ContainerState.CREATED),
+        """Exited, running or created, by the last time that is set; unknown if none is, or ``unknown`` is."""
+        times = (
+            (self.finished_at, ContainerState.EXITED),
+            (self.started_at, ContainerState.RUNNING),
+            (self.created_at, ContainerState.CREATED),
         )
-        return next((state for has, state in having if has), ContainerState.UNKNOWN)
+        return next((state for time, state in times if time and not self.unknown), ContainerState.UNKNOWN)

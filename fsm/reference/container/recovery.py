@@ -1,4 +1,4 @@
-"""What becomes of a container after a restart: its checkpoint, and what its process is found to be."""
+"""What a restart makes of a container: its checkpoint, together with the process that is found."""
 
 from __future__ import annotations
 
@@ -16,42 +16,48 @@ if TYPE_CHECKING:
 
 LOST_CODE: Final = 255
 LOST_REASON: Final = "Unknown"
-"""Stand for the code and the reason of an exit that nobody saw."""
+"""Code and reason of an exit that was not observed."""
 
 
 def recovered(root: Path, world: World) -> tuple[str, StatusStorage]:
-    """The state in which a container was stopped, as far as that can be told, and its record now.
+    """The machine's state before the restart, as far as it can be known, and the record after it.
 
-    What cannot be read is left as it is: somebody may mend it.  A process
-    that cannot be asked about leaves the record unknown, and whole.
+    A file that cannot be read stays as it is, so that it can be repaired.  If
+    the process cannot be looked up, the record becomes unknown and keeps its data.
     """
     try:
-        task, asked = world.task(), True
+        task, looked_up = world.task(), True
     except WorldError:
-        task, asked = None, False
+        task, looked_up = None, False
     try:
-        kept = load(root)
+        storage = load(root)
     except (CheckpointError, OSError):
         lost = Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)
         return "unknown-running" if task else "unknown-created", StatusStorage(root, lost)
-    before = kept.get()
-    now = _now(before, task, world) if asked else None
-    if now is None:
-        now = before.model_copy(update={"unknown": True})
-    if now != before:
-        _keep(kept, now)
-    return _stood(before, task), kept
+    before = storage.get()
+    after = _reconciled(before, task, world) if looked_up else None
+    if after is None:
+        after = before.model_copy(update={"unknown": True})
+    if after != before:
+        try:
+            storage.update_sync(lambda _: after)
+        except OSError:  # the next restart does the same again
+            storage.update(lambda _: after)
+    return _state(before, task), storage
 
 
-def _now(status: Status, task: Task | None, world: World) -> Status | None:
-    """*status* in the light of *task*; ``None`` where they do not go together."""
-    if task is not None and (not task.started or task.exit is not None) and not _dropped(world):
-        return None
+def _reconciled(status: Status, task: Task | None, world: World) -> Status | None:
+    """*status* brought up to date with *task*; ``None`` if the two contradict each other."""
+    if task is not None and (not task.started or task.exit is not None):
+        try:
+            world.drop()
+        except WorldError:
+            return None
     match status.state(), task:
         case ContainerState.CREATED | ContainerState.EXITED, None:
             return status
         case ContainerState.RUNNING, None:
-            return _over(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
+            return _exited(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
         case ContainerState.CREATED, Task(started=False):
             return status
         case ContainerState.CREATED, Task(pid=pid, exit=None):
@@ -59,34 +65,19 @@ def _now(status: Status, task: Task | None, world: World) -> Status | None:
         case ContainerState.RUNNING, Task(started=True, exit=None):
             return status
         case ContainerState.CREATED | ContainerState.RUNNING, Task(started=True, exit=Exit() as ended):
-            return _over(status, ended)
+            return _exited(status, ended)
         case ContainerState.EXITED, Task(started=True, exit=Exit()):
-            return status  # the first exit is believed
+            return status  # the first exit counts
         case _:
             return None
 
 
-def _over(status: Status, exit: Exit) -> Status:  # noqa: A002  (what it is)
+def _exited(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's word)
     return status.model_copy(update={"pid": 0, "finished_at": exit.at, "exit_code": exit.code})
 
 
-def _dropped(world: World) -> bool:
-    try:
-        world.drop()
-    except WorldError:
-        return False
-    return True
-
-
-def _keep(kept: StatusStorage, now: Status) -> None:
-    try:
-        kept.update_sync(lambda _: now)
-    except OSError:  # the next restart finds out anew
-        kept.update(lambda _: now)
-
-
-def _stood(status: Status, task: Task | None) -> str:
-    """The machine's name for where *status*, which was written down, and *task* stood."""
+def _state(status: Status, task: Task | None) -> str:
+    """The machine's name for the state in which *status* was written while *task* was there."""
     if status.state() == ContainerState.CREATED:
         return "starting" if task else "created"
     names = {ContainerState.RUNNING: "running", ContainerState.EXITED: "exited"}

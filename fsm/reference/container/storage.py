@@ -1,9 +1,8 @@
-"""Where the record of one container is kept: in memory, and as a checkpoint in a folder of its own.
+"""The record of one container in memory, and its checkpoint in the container's folder.
 
-Many threads may read while one writes.  The record that readers see is never
-changed: a writer changes a copy, which then takes its place in one step.
-Readers so need no lock and never wait, not even for a change that takes its
-time; a readers-writer lock would hold them up, and protect nothing more.
+Many threads may read while one writes.  A writer changes a copy, which then
+replaces the record in one step, so readers need no lock and never wait.  A
+readers-writer lock would delay them without protecting anything more.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.container import files
+from fsm.reference.container import durable_files
 from fsm.reference.container.checkpoint import decode, encode
 
 if TYPE_CHECKING:
@@ -24,20 +23,20 @@ if TYPE_CHECKING:
     Change: TypeAlias = Callable[[Status], Status]
 
 NAME: Final = "status"
-"""What the file is called in the container's folder."""
+"""The name of the checkpoint in the container's folder."""
 
 
 class DeletedError(Exception):
-    """The record was deleted; a change would bring it back."""
+    """The record was deleted, and can no longer be changed."""
 
     def __init__(self, path: Path) -> None:
-        """The record at *path* is gone."""
-        super().__init__(f"{path}: the record was deleted, and cannot be changed any more")
+        """The record with the checkpoint *path* was deleted."""
+        super().__init__(f"{path}: the record was deleted, and can no longer be changed")
         self.path = path
 
 
 class StatusStorage:
-    """The record of the container whose folder is *root*; made by :func:`store` and :func:`load`.
+    """The record of the container with the folder *root*; made by :func:`store` and :func:`load`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -46,10 +45,10 @@ class StatusStorage:
     ...     status.started_at = 2
     ...     return status
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     kept = store(Path(folder), Status(created_at=1))
-    ...     kept.update_sync(started)
-    ...     print(kept.get().state().value, load(Path(folder)).get() == kept.get())
-    ...     kept.delete()
+    ...     storage = store(Path(folder), Status(created_at=1))
+    ...     storage.update_sync(started)
+    ...     print(storage.get().state().value, load(Path(folder)).get() == storage.get())
+    ...     storage.delete()
     ...     print(list(Path(folder).iterdir()))
     CONTAINER_RUNNING True
     []
@@ -63,7 +62,7 @@ class StatusStorage:
         self._deleted = False
 
     def get(self) -> Status:
-        """A copy of the record; after its deletion of the last there was."""
+        """A copy of the record; of the last one after its deletion."""
         return self._status.copied()
 
     def state(self) -> ContainerState:
@@ -71,31 +70,30 @@ class StatusStorage:
         return self._status.state()
 
     def update(self, change: Change) -> None:
-        """Let what *change* makes of a copy of the record take its place, in memory only.
+        """Replace the record by what *change* returns for a copy of it, in memory only.
 
-        One change at a time.  Where *change* raises, or what it returns is
-        no record, all stays as it was.  Raises :class:`DeletedError`, and
+        One change at a time.  If *change* raises, or returns a record that is
+        not valid, nothing changes.  Raises :class:`DeletedError`, and
         :class:`RuntimeError` for an update within an update.
         """
         self._change(change, checkpointed=False)
 
     def update_sync(self, change: Change) -> None:
-        """As :meth:`update`; the checkpoint is written before anybody sees the new record.
+        """As :meth:`update`, and write the checkpoint before the new record can be read.
 
-        Raises :class:`OSError` too; record and file are then what they were.
+        Raises :class:`OSError` too; record and file are then unchanged.
         """
         self._change(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Remove the checkpoint, and what unfinished writes and deletions left of it.
+        """Delete the checkpoint, and what unfinished writes and deletions left of it.
 
-        What is gone already is no error, so a deletion that failed, or
-        during which the process ended, can be repeated.  Raises
-        :class:`OSError`.
+        Can be repeated after a failure or a crash.  Raises :class:`OSError`.
         """
         with self._lock:
             try:
-                _remove(self.path)
+                # containerd moves the file beside its folder before it removes it, and may be stopped in between.
+                durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
             finally:
                 self._deleted = not self.path.exists()
 
@@ -110,35 +108,30 @@ class StatusStorage:
             try:
                 status = change(self._status.copied()).checked()
                 if checkpointed:
-                    files.write(self.path, encode(status))
+                    durable_files.write(self.path, encode(status))
                 self._status = status
             finally:
                 self._writer = None
 
 
 def store(root: Path, status: Status) -> StatusStorage:
-    """Keep *status* in the folder *root*, and write its checkpoint.
+    """A storage for *status* whose checkpoint is written in the folder *root*.
 
-    Raises :class:`OSError`; a checkpoint that was there is then as it was.
+    Raises :class:`OSError`; an older checkpoint is then unchanged.
     """
-    kept = StatusStorage(root, status)
-    kept.update_sync(lambda status: status)
-    return kept
+    storage = StatusStorage(root, status)
+    storage.update_sync(lambda status: status)
+    return storage
 
 
 def load(root: Path) -> StatusStorage:
-    """The record whose checkpoint is in the folder *root*; what unfinished writes left there is cleared away.
+    """A storage for the checkpoint in the folder *root*; temporary files of unfinished writes are deleted.
 
     Raises :class:`OSError`, and :class:`~fsm.reference.container.checkpoint.CheckpointError`
-    where the file cannot be used.
+    if the file cannot be used.
     """
     path = root / NAME
     status = decode(path.read_bytes(), str(path))
-    for each in files.leftovers(path):
+    for each in durable_files.leftovers(path):
         each.unlink(missing_ok=True)
     return StatusStorage(root, status)
-
-
-def _remove(path: Path) -> None:
-    # containerd moves the file beside its folder before it removes it, and may be stopped in between.
-    files.remove(path, path.parent.with_name(f"{path.parent.name}.del-{path.name}"))

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from fsm.library import load
 from fsm.machine import outcomes
 from fsm.machine.driver import NoWayError
-from fsm.reference.container.container import CallError, Container
+from fsm.reference.container.container import Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
+from fsm.reference.driven import CallError
 from fsm.reference.fault_injection import MEMORY, DeadError, Death, Faults
 from fsm.sut import UnsupportedError
 
@@ -281,7 +282,7 @@ class ContainerSUT:
     # -- restarts ----------------------------------------------------------
 
     def _restart(self) -> None:
-        self.container.shut()
+        self.container.detach()
         hoped = self._hoped
         file = self._root / NAME
         if hoped in {"skipped", "removed"}:

@@ -1,8 +1,4 @@
-"""What a container asks of the world: containerd's own record of it, its process, and the time.
-
-Whoever runs containers says here what happens to them; all else about them is
-:class:`~fsm.reference.container.container.Container`'s.
-"""
+"""What a container needs from its surroundings: containerd's own record of it, its process, and the time."""
 
 from __future__ import annotations
 
@@ -13,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class Exit(NamedTuple):
-    """How a process ended, and when, in nanoseconds since 1970."""
+    """The exit code of a process, and when it ended, in nanoseconds since 1970."""
 
     code: int
     at: int
 
 
 class Task(NamedTuple):
-    """The process of a container: made, ``started``, or ended with ``exit``."""
+    """The process of a container: created, ``started``, or ended with ``exit``."""
 
     pid: int
     started: bool = True
@@ -28,7 +24,7 @@ class Task(NamedTuple):
 
 
 class WorldError(Exception):
-    """The world did not do, or did not tell, what it was asked."""
+    """The surroundings did not do what was asked, or did not answer."""
 
 
 class NoRecordError(WorldError):
@@ -36,13 +32,13 @@ class NoRecordError(WorldError):
 
 
 class NoTaskError(WorldError):
-    """The container has no process, or none any more."""
+    """The container has no process, or no longer has one."""
 
 
 class LateError(WorldError):
     """The process ended as ``exit`` says, but not in time."""
 
-    def __init__(self, exit: Exit) -> None:  # noqa: A002  (what it is)
+    def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """It ended with *exit*."""
         super().__init__(f"it ended too late, with code {exit.code}")
         self.exit = exit
@@ -55,29 +51,29 @@ class World(Protocol):
         """The time, in nanoseconds since 1970; never 0."""
 
     def make(self) -> None:
-        """Have containerd make its record of the container."""
+        """Create containerd's record of the container."""
 
     def look(self) -> None:
-        """Ask containerd for its record; raises :class:`NoRecordError` if there is none."""
+        """Look up containerd's record; raises :class:`NoRecordError` if there is none."""
 
     def forget(self) -> None:
-        """Have containerd delete its record."""
+        """Delete containerd's record."""
 
     def run(self) -> int:
         """Start the process; its id."""
 
     def kill(self) -> Exit:
-        """End the process, by force in the end; how it ended.
+        """End the process, by force if necessary; its exit.
 
         Raises :class:`NoTaskError` if there is none, and :class:`LateError`.
-        The exit is told here, and need not be told by an ``exit`` event too.
+        No ``exit`` event need follow.
         """
 
     def task(self) -> Task | None:
-        """The process as it is, if there is one."""
+        """The process, if there is one."""
 
     def drop(self) -> None:
-        """Delete what is left of a process that never started, or that has ended."""
+        """Delete the remains of a process that never started or has ended."""
 
     def use(self, event: str, resources: Resources | None = None) -> None:
-        """Do to the running container what the call *event* is for: exec, attach, update-resources and the like."""
+        """Do what the call *event* is for, such as exec, attach or update-resources, to the running container."""

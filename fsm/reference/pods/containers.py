@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from fsm.reference.container.container import ABSENT, CallError
 from fsm.reference.container.world import WorldError
+from fsm.reference.driven import ABSENT, CallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

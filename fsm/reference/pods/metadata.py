@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.container import files
+from fsm.reference.container import durable_files
 from fsm.reference.container.world import Exit
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class MetadataStore:
 
     def save(self, metadata: Metadata) -> None:
         """Write *metadata* down, in the place of what is there."""
-        files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
+        durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
     def load(self, id: str) -> Metadata:  # noqa: A002  (what it is)
         """What is written down of the pod *id*; raises :class:`MetadataError` if that makes no sense."""
@@ -83,7 +83,7 @@ class MetadataStore:
 
     def delete(self, id: str) -> None:  # noqa: A002  (what it is)
         """Nothing is written down of the pod *id*; to be done last, since nothing finds it afterwards."""
-        files.remove(self.path(id))
+        durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()
 

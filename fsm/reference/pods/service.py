@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from uuid import uuid4
 
 from fsm.machine import ANY_ERROR
-from fsm.reference.container.container import ABSENT, PLAIN_ERROR, CallError
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError
 from fsm.reference.events.backoff import EventMonitor, HandlerError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
@@ -44,7 +44,7 @@ READY: Final = "SANDBOX_READY"
 class Pods:
     """All pods, written down in *root*; *clock* says when what could not be written down is tried again.
 
-    Methods for calls raise :class:`~fsm.reference.container.container.CallError` for an
+    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
     error reply.  For one event loop; calls on one pod are made one after the
     other.
 
@@ -384,9 +384,7 @@ class Pods:
             self._take(pod, event, "failed", str(error))
         self._take(pod, event, well)
 
-    def _take(
-        self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = PLAIN_ERROR
-    ) -> Outcome:
+    def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> Outcome:
         """Go the way that *outcome* names, and raise what it replies if that is an error, *code* if it says no more."""
         way = pod.position.take(event, outcome)
         if pod.position.state == ABSENT:

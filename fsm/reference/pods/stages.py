@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fsm.reference.container.container import CallError
 from fsm.reference.container.world import WorldError
+from fsm.reference.driven import CallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.container.container import ABSENT, CallError
 from fsm.reference.container.world import Exit
+from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import MEMORY, DeadError, Death, Faults
 from fsm.reference.pods.faults import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, PodWorld
 from fsm.reference.pods.service import NOT_READY, READY, Pods

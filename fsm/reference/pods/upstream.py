@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fsm.reference.container.container import ABSENT, PLAIN_ERROR, CallError
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError
 from fsm.reference.pods.metadata import MetadataError, MetadataStore
 from fsm.reference.pods.pod import Pod
 from fsm.reference.pods.service import NOT_READY, READY, Pods
@@ -59,7 +59,7 @@ class AsWritten(Pods):
         except CallError as error:
             await unmake(super()._stages(pod)[:3])
             event = "run"
-            raise CallError(event, PLAIN_ERROR, str(error)) from error
+            raise CallError(event, UNKNOWN, str(error)) from error
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
@@ -110,7 +110,7 @@ class AsWritten(Pods):
             self.metadata.delete(id)
         except OSError as error:
             event = "remove"
-            raise CallError(event, PLAIN_ERROR, str(error)) from error
+            raise CallError(event, UNKNOWN, str(error)) from error
         self.names.release(id)
 
     def _write(self, pod: Pod, state: str = "") -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from fsm.library import load as machine
 from fsm.machine import ANY_ERROR
 from fsm.machine.driver import Driver
-from fsm.reference.container.container import PLAIN_ERROR, CallError
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
+from fsm.reference.driven import UNKNOWN, CallError
 from fsm.reference.events.backoff import EventMonitor, HandlerError
 from fsm.reference.sandbox.world import WatchError
 
@@ -72,7 +72,7 @@ class Sandbox:
 class Controller:
     """All sandboxes, each in a world that *worlds* makes for its id; what goes wrong is tried again by *clock*.
 
-    Methods for calls raise :class:`~fsm.reference.container.container.CallError` for an
+    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
     error reply, and :class:`~fsm.machine.driver.NoWayError` for what nobody says.
     For one event loop.
 
@@ -349,7 +349,7 @@ class Controller:
             if sandbox.watch:
                 sandbox.watch.cancel()
         if not way.begins and way.reply and not way.replies("ok"):
-            raise CallError(event, PLAIN_ERROR if way.reply[0] == ANY_ERROR else way.reply[0], why)
+            raise CallError(event, UNKNOWN if way.reply[0] == ANY_ERROR else way.reply[0], why)
         return way
 
     def _tell(self, sandbox: Sandbox, ended: Exit) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.container.container import CallError
 from fsm.reference.container.world import Exit, LateError
+from fsm.reference.driven import CallError
 from fsm.reference.fault_injection import Faults
 from fsm.reference.sandbox.controller import ABSENT, Controller
 from fsm.reference.sandbox.processes import Processes

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fsm.reference.container.container import PLAIN_ERROR, CallError
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
+from fsm.reference.driven import UNKNOWN, CallError
 from fsm.reference.sandbox.controller import LOST_CODE, Controller, Sandbox, driver
 from fsm.reference.sandbox.world import WatchError
 
@@ -27,7 +27,7 @@ class AsWritten(Controller):
         """As the other, but the error for what is not there has no code of its own."""
         if name not in self._store:
             event = "wait"
-            raise CallError(event, PLAIN_ERROR, f'failed to get exit channel. "{name}"')
+            raise CallError(event, UNKNOWN, f'failed to get exit channel. "{name}"')
         return await super().wait(name, patience)
 
     def create(self, name: str) -> None:
@@ -52,7 +52,7 @@ class AsWritten(Controller):
         if sandbox.record.pid:
             sandbox.position, sandbox.noticed = driver().position("ended"), True
         event = "start"
-        raise CallError(event, PLAIN_ERROR, why)
+        raise CallError(event, UNKNOWN, why)
 
     async def stop(self, name: str, patience: float | None = None) -> None:
         """As the other; but where there is no task, what is ready stays so."""

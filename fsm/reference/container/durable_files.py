@@ -1,10 +1,9 @@
-"""Files that are written, and removed, as a whole and for good.
+"""Files that are written and removed atomically and durably.
 
-Whatever system call is the last before a crash: what was there, or what was
-written, is there then, complete.  A temporary file may be left behind beside
-it; :func:`remove` clears those away too, and so does the next :func:`write`.
-
-One process, and in it one thread at a time, writes one file.
+After a crash at any system call the file has its old or its new content,
+complete.  A temporary file may be left beside it; :func:`remove` and the next
+:func:`write` delete those.  A file must not be written by two processes or
+threads at the same time.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MODE: Final = 0o600
-"""What a file may be used for, and by whom: its owner reads and writes it."""
+"""Readable and writable by the owner only."""
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put *data* where *path* is, in one step that outlasts a crash.
+    """Replace the content of *path* by *data*, atomically and durably.
 
-    Raises :class:`OSError`; the file is then what it was before.
+    Raises :class:`OSError`; the file then has its old content.
     """
     before = _read(path)
     with _folder(path) as folder:
@@ -33,7 +32,7 @@ def write(path: Path, data: bytes) -> None:
         try:
             os.fsync(folder)
         except OSError:
-            # It is there, but may not stay: a failure must not be half a success.
+            # The new content is in place but may not be durable: a failure must leave the old one.
             if before is None:
                 path.unlink()
             else:
@@ -42,20 +41,20 @@ def write(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """See to it that no file is at *path*, nor at *others*, nor what writing it left behind.
+    """Delete *path*, *others*, and temporary files of *path*, as far as they exist.
 
-    The file itself goes last, so that what is left of it after a crash can
-    still be found.  Raises :class:`OSError`, and can be repeated.
+    *path* itself goes last, so that after a crash it still leads to the
+    others.  Raises :class:`OSError`, and can be repeated.
     """
     for each in (*leftovers(path), *others, path):
         each.unlink(missing_ok=True)
-    # Where there is no folder there is nothing in it.
+    # Without the folder there is nothing to make durable.
     with suppress(FileNotFoundError), _folder(path) as folder:
         os.fsync(folder)
 
 
 def leftovers(path: Path) -> tuple[Path, ...]:
-    """The temporary files that unfinished writes of *path* left behind, ours and containerd's."""
+    """The temporary files that unfinished writes of *path* left, ours and containerd's."""
     return tuple(sorted(path.parent.glob(f"{_prefix(path)}*")))
 
 
@@ -64,7 +63,7 @@ def _replace(path: Path, data: bytes) -> None:
         each.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
     try:
-        with open(handle, "wb") as file:  # noqa: PTH123  (it is open already)
+        with open(handle, "wb") as file:  # noqa: PTH123  (a descriptor, not a path)
             os.fchmod(handle, MODE)
             file.write(data)
             file.flush()
@@ -89,7 +88,7 @@ def _read(path: Path) -> bytes | None:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """The folder of *path*, open, so that what changes in it can be made to last."""
+    """A descriptor of the folder of *path*, with which changes in it can be made durable."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield folder

@@ -1,0 +1,82 @@
+"""What all code that is driven by a machine needs: its driver, a choice among outcomes, and errors as replies."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from fsm.library import load
+from fsm.machine import ANY_ERROR
+from fsm.machine.driver import Driver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fsm.machine import Outcome
+    from fsm.machine.driver import Position
+
+ABSENT: Final = "absent"
+"""The state of an entity that does not exist, in every machine of objects."""
+
+UNKNOWN: Final = "UNKNOWN"
+"""The code of an error for which containerd gives no other."""
+
+
+class CallError(Exception):
+    """A call was answered with the error ``code``."""
+
+    def __init__(self, event: str, code: str, why: str) -> None:
+        """*event* was refused or failed: *why*."""
+        super().__init__(f"{event}: {code}: {why}")
+        self.event = event
+        self.code = code
+
+
+@cache
+def driver(name: str, profile: str = "") -> Driver:
+    """The driver of the machine called *name*, under *profile* if that is not empty.
+
+    >>> driver("pod-sandbox").position().state
+    'absent'
+    """
+    return Driver(load(name).under(profile))
+
+
+def offered(position: Position, event: str) -> set[str]:
+    """The names of the outcomes that *event* may have at *position*.
+
+    >>> sorted(offered(driver("container-status").position(), "create"))
+    ['created', 'failed']
+    """
+    return {way.name for way in position.ways(event)}
+
+
+def first_offered(position: Position, event: str, wanted: Iterable[str]) -> str:
+    """The first of the outcomes *wanted* that *event* may have at *position*; the empty string if it may have none.
+
+    >>> first_offered(driver("container-status").position(), "create", ("started", "failed"))
+    'failed'
+    """
+    names = offered(position, event)
+    return next((each for each in wanted if each in names), "")
+
+
+def is_noop(position: Position, event: str) -> bool:
+    """Whether *event* can only leave the entity at *position* as it is, so that it has no effect on data.
+
+    >>> is_noop(driver("container-status").position(), "stop")
+    True
+    """
+    ways = position.ways(event)
+    return len(ways) == 1 and ways[0].to == position.state
+
+
+def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
+    """Raise the error that *way* replies, if it replies one; *code* stands for any error.
+
+    >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
+    Traceback (most recent call last):
+    fsm.reference.driven.CallError: create: UNKNOWN: disk full
+    """
+    if not way.begins and way.reply and not way.replies("ok"):
+        raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
