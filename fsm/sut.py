@@ -1,10 +1,10 @@
-"""What an implementation shows of itself, so that it can take the test of its machine.
+"""What an implementation has to show of itself, so that it can be tested against its machine.
 
-A *system* is one entity: one container, one door.  :class:`System` is all
-that is required; the other protocols say more of an implementation, and what
-is missing is found out, never assumed: no outputs are looked at where a
-system has no ``outputs``, and states that are met only while a call is in
-progress are left out where it has no ``begin`` and ``end``.
+A *system under test* is one entity: one container, one door.  :class:`SUT` is
+all that is required; the other protocols are optional, and :func:`isinstance`
+finds out which there are.  Without ``outputs``, outputs are not compared;
+without ``begin`` and ``end``, states that are met only while a call is in
+progress are not tested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SUT(Protocol):
     ...         return "OPEN" if self.open else "CLOSED"
     ...
     ...     def close(self) -> None: ...
-    >>> system: SUT = Door()
+    >>> door: SUT = Door()
     """
 
     def reset(self) -> None:
@@ -57,7 +57,7 @@ class SUT(Protocol):
 
 @runtime_checkable
 class Emitting(Protocol):
-    """A system whose outputs can be seen."""
+    """A SUT whose outputs can be seen."""
 
     def outputs(self) -> Sequence[str]:
         """What came out since this was last asked, in order."""
@@ -65,7 +65,7 @@ class Emitting(Protocol):
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A system in whose world it can be arranged how things end."""
+    """A SUT in whose world it can be arranged how things end."""
 
     def arrange(self, event: str, outcome: str) -> bool:
         """See to it that *event*, which is next, ends in the way that the machine calls *outcome*.
@@ -80,7 +80,7 @@ class Arranging(Protocol):
 
 @runtime_checkable
 class Overlapping(Protocol):
-    """A system that can be met while one of its calls is in progress."""
+    """A SUT that can be met while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
         """Let the call *event* begin; ``None`` if it is in progress now, else its reply."""
@@ -91,7 +91,7 @@ class Overlapping(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A system that shows what it remembers beside its state."""
+    """A SUT that shows what it remembers beside its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
         """All that is remembered, as data that can be compared; the reader's own.
@@ -102,22 +102,22 @@ class Remembering(Protocol):
 
 @runtime_checkable
 class Crashing(Protocol):
-    """A system that can be made to die in the middle of an event."""
+    """A SUT that can be made to die in the middle of an event."""
 
     def crash(self, event: str, point: int) -> bool:
         """Let *event* happen, but die just before its *point*-th effect on the world, counted from 0; then start again.
 
         Returns whether it died: false if the event has fewer effects, and was done whole.
-        The system then stands as after a restart either way.
+        The SUT then stands as after a restart either way.
         """
 
 
 class UnsupportedError(Exception):
-    """A system has not this event, or cannot be made to do it."""
+    """A SUT has not this event, or cannot be made to do it."""
 
 
 class BrokenError(Exception):
-    """A system gave no answer that could be judged: it crashed, hung, or talked garbage."""
+    """A SUT gave no answer that could be judged: it crashed, hung, or talked garbage."""
 
 
 def drained(outputs: list[str]) -> list[str]:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 @click.option(
     "--against",
     "-a",
-    "system",
+    "sut",
     required=True,
-    metavar="SYSTEM",
+    metavar="SUT",
     help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
 )
 @click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Tolerate its deviations.")
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context,
     model: str,
-    system: str,
+    sut: str,
     profile: str | None,
     examples: int,
     steps: int,
@@ -89,13 +89,13 @@ def command(
     least: Level,
     form: str,
 ) -> int:
-    """Test an implementation by a machine.
+    """Test SUT, a system under test, against a machine.
 
     MODEL is a name from 'fsm list', or the path of a model file; a system
     counts as the one machine that its parts are together. Every step that
     the machine knows is aimed at, legal, ignored, refused and unspecified
-    ones alike, in every state; what follows tells whether the system is in
-    the right one. If all of it is legal, tests in random order follow. A
+    ones alike, in every state; what follows tells whether SUT is in the
+    right one. If all of it is legal, tests in random order follow. A
     failure is shrunk, and told with what would have been legal.
 
     \b
@@ -110,18 +110,18 @@ def command(
     fsm test cri-container --against model:container-status
     """
     machine, tolerated = _tested(model, profile)
-    factory = find(system, machine, profile=profile, timeout=timeout)
-    command = f"fsm test {shlex.quote(model)} --against {shlex.quote(system)}"
+    factory = find(sut, machine, profile=profile, timeout=timeout)
+    command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:
-        tested = replay(machine, factory, _steps(again, machine), profile=tolerated, name=system)
+        tested = replay(machine, factory, _steps(again, machine), profile=tolerated, name=sut)
     else:
         with _progress() as advanced:
             tested = run(
                 machine,
                 factory,
                 profile=tolerated,
-                name=system,
+                name=sut,
                 examples=examples,
                 steps=steps,
                 chance=seed,

@@ -1,11 +1,11 @@
-"""Several threads at one system: what they were told has to be possible one after the other.
+"""Several threads at one SUT: what they were told has to be possible one after the other.
 
 Hypothesis draws a *programme*: what is done before, what each thread does,
 what is done after them.  It runs on real threads, several times, since what
 happens depends on who is first, and every second time with pauses between
-lines of the system's code, which is where races hide; each history that comes
+lines of the SUT's code, which is where races hide; each history that comes
 of it has to be linearizable (:mod:`fsm.linearizability`).  Nothing is
-arranged: how things end is the system's affair.
+arranged: how things end is the SUT's affair.
 
 A race that shows now and then is no failing test that can be replayed at
 will, and Hypothesis does not shrink what it finds flaky.  So parts are left
@@ -56,7 +56,7 @@ TRIES: Final = 5
 """How much more often than others a programme is run that may be a smaller race."""
 
 YIELDS: Final = 0.1
-"""How likely a thread is to let others go first at a line of the system's code, in every second run."""
+"""How likely a thread is to let others go first at a line of the SUT's code, in every second run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, what happened, and why it is not legal: ``answer``, or ``broken`` if the system gave none."""
+    """A programme, what happened, and why it is not legal: ``answer``, or ``broken`` if the SUT gave none."""
 
     programme: Programme
     history: History
@@ -111,11 +111,11 @@ def concurrently(
 ) -> Race | None:
     """A race that is found in what *factory* makes, as small as can be; ``None`` if there is none.
 
-    ``do`` of the system is called from two to *threads* threads at once, up
+    ``do`` of the SUT is called from two to *threads* threads at once, up
     to *each* times from each; everything else is called by one.  A programme
     first goes to one of the states that can be reached by *events*: all calls,
     and the signals that can happen anywhere and do not interrupt, as nobody can
-    know beforehand where a thread will meet the entity.  What the system does
+    know beforehand where a thread will meet the entity.  What the SUT does
     not support is left out.  *unseen* names signals that happen by themselves.
 
     There are *examples* programmes, each run *repeats* times, from the seed
@@ -137,8 +137,8 @@ def concurrently(
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - fewer than two race with nobody
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
-    system = factory()
-    runs = _Runs(machine=machine, system=system, unseen=tuple(unseen), patience=patience)
+    sut = factory()
+    runs = _Runs(machine=machine, sut=sut, unseen=tuple(unseen), patience=patience)
 
     @seed(chance)
     @settings(
@@ -159,7 +159,7 @@ def concurrently(
         test()
     runs.shrink(repeats * TRIES)
     if not runs.stuck:
-        system.close()
+        sut.close()
     return runs.race
 
 
@@ -216,10 +216,10 @@ class _RaceError(Exception):
 
 @dataclass(kw_only=True)
 class _Runs:
-    """Programmes on one system; ``race`` is the last one seen, ``stuck`` whether threads still hang in it."""
+    """Programmes on one SUT; ``race`` is the last one seen, ``stuck`` whether threads still hang in it."""
 
     machine: Machine
-    system: SUT
+    sut: SUT
     unseen: tuple[str, ...]
     patience: float
     race: Race | None = None
@@ -231,7 +231,7 @@ class _Runs:
             raise _RaceError
         run = _Run(
             machine=self.machine,
-            system=self.system,
+            sut=self.sut,
             programme=programme,
             patience=self.patience,
             yields=number % 2 == 0,
@@ -265,7 +265,7 @@ class _Run:
     """One run of a programme, and what was recorded of it; ``broken`` is why it cannot be judged."""
 
     machine: Machine
-    system: SUT
+    sut: SUT
     programme: Programme
     patience: float
     yields: bool
@@ -282,7 +282,7 @@ class _Run:
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
     def all(self, chance: random.Random) -> None:
-        """Run it until it ends, or the system breaks."""
+        """Run it until it ends, or the SUT breaks."""
         parts: tuple[Callable[[], None], ...] = (
             self._reset,
             lambda: self._done(self.programme.before),
@@ -293,25 +293,25 @@ class _Run:
         for part in parts:
             try:
                 part()
-            except Exception as error:  # noqa: BLE001 - it is the system's, and a finding
+            except Exception as error:  # noqa: BLE001 - it is the SUT's, and a finding
                 self.broken.append(f"it raised {type(error).__name__}: {error}")
             if self.broken:
                 return
 
     def _reset(self) -> None:
-        self.system.reset()
-        if isinstance(self.system, Emitting):
-            self.system.outputs()
+        self.sut.reset()
+        if isinstance(self.sut, Emitting):
+            self.sut.outputs()
 
     def _look(self) -> None:
         called = time.monotonic_ns()
-        shows = self.system.shows()
+        shows = self.sut.shows()
         if shows:
             self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
         if shows and all(shows != state.shows for state in self.machine.states.values()):
             self.broken.append(f"it shows {shows!r}, which no state shows")
-        if isinstance(self.system, Emitting):
-            self._outputs = tuple(self.system.outputs())
+        if isinstance(self.sut, Emitting):
+            self._outputs = tuple(self.sut.outputs())
 
     def _at_once(self, chance: random.Random) -> None:
         threads = self.programme.threads
@@ -339,23 +339,23 @@ class _Run:
         self._done(events, number)
 
     def _done(self, events: tuple[str, ...], thread: int = 0) -> None:
-        """Do *events*, one after the other, until the system breaks."""
+        """Do *events*, one after the other, until the SUT breaks."""
         for event in events:
             if not self._one(event, thread):
                 return
 
     def _one(self, event: str, thread: int) -> bool:
-        """Do *event*, and record it; false if the system broke."""
+        """Do *event*, and record it; false if the SUT broke."""
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
         self._operations[number] = asked
         where = f"{event} in thread {thread}" if thread else event
         try:
-            reply = self.system.do(event)
+            reply = self.sut.do(event)
         except UnsupportedError:
             del self._operations[number]
             return True
-        except Exception as error:  # noqa: BLE001 - it is the system's, and a finding
+        except Exception as error:  # noqa: BLE001 - it is the SUT's, and a finding
             self.broken.append(f"{where} raised {type(error).__name__}: {error}")
             return False
         returned = time.monotonic_ns()

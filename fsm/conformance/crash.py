@@ -1,4 +1,4 @@
-"""What a system is after it has died in the middle of something, wherever that was.
+"""What a SUT is after it has died in the middle of something, wherever that was.
 
 Whatever it had begun has then happened or not, as far as a restart can tell:
 it shows what a restart of the machine may show from one of the states on the
@@ -27,7 +27,7 @@ WHOLE: Final = 1_000_000
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Step]]:
-    """Every edge in the middle of which a system may die, with each way for the restart to go."""
+    """Every edge in the middle of which a SUT may die, with each way for the restart to go."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
@@ -45,10 +45,10 @@ def meant(edges: tuple[Edge, ...], step: Step) -> Edge | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """One event of *system* that dies; *again* brings it back to where that begins."""
+    """One event of *sut* that dies; *again* brings it back to where that begins."""
 
     plan: Plan
-    system: SUT
+    sut: SUT
     dying: Crashing
     edge: Edge
     step: Step
@@ -58,7 +58,7 @@ class Crash:
         """Whether it came to that, what is shown then, and what is wrong with it."""
         _, last, whole, _ = self._once(WHOLE)
         self.again()
-        before = _record(self.system)
+        before = _record(self.sut)
         died, shows, record, arranged = self._once(self.step.point)
         allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
         if shows and shows not in allowed:
@@ -73,16 +73,16 @@ class Crash:
         return died, shows, ""
 
     def _once(self, point: int) -> tuple[bool, str, Any, bool]:
-        """Die, or not; what is shown then and remembered, and whether the system sees to how the restart goes."""
+        """Die, or not; what is shown then and remembered, and whether the SUT sees to how the restart goes."""
         arranged = False
-        if isinstance(self.system, Arranging):
+        if isinstance(self.sut, Arranging):
             for outcome, choice in zip(self.step.hoped, self.edge.choice, strict=False):
                 if choice:
-                    self.system.arrange(self.step.event, outcome)
+                    self.sut.arrange(self.step.event, outcome)
             for row in _interrupting(self.plan.table):
-                arranged |= self.system.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
+                arranged |= self.sut.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
         died = self.dying.crash(self.step.event, point)
-        return died, self.system.shows(), _record(self.system), arranged
+        return died, self.sut.shows(), _record(self.sut), arranged
 
     def _shown(self) -> str:
         return self.plan.table.shows[self.edge.source.state]
@@ -113,5 +113,5 @@ def _interrupting(table: Table) -> list[int]:
     return [row.index for row in table.rows if row.event.interrupts and not row.ends]
 
 
-def _record(system: SUT) -> Any:  # noqa: ANN401  (records are anything)
-    return deepcopy(system.record()) if isinstance(system, Remembering) else None
+def _record(sut: SUT) -> Any:  # noqa: ANN401  (records are anything)
+    return deepcopy(sut.record()) if isinstance(sut, Remembering) else None

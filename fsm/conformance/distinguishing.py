@@ -1,10 +1,10 @@
-"""What to do next to find out whether a system is where it should be.
+"""What to do next to find out whether a SUT is where it should be.
 
 Two states may show the same.  After each step of a test what follows is one
 of a few short runs that only the right state answers so: the states are told
 apart as in the W-method (T. S. Chow, *Testing software design modeled by
 finite-state machines*, 1978), outcomes that can be arranged counted as inputs.
-A system that has no more states than the machine, and passes, is right.
+A SUT that has no more states than the machine, and passes, is right.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and where a system is after it that was elsewhere; ``None`` if it has answered wrongly."""
+"""An edge, and where a SUT is after it that was elsewhere; ``None`` if it has answered wrongly."""
 
 
 @dataclass(kw_only=True)
 class Telling:
-    """Which runs tell the points of *oracle*'s plan apart, by all that is seen of a system.
+    """Which runs tell the points of *oracle*'s plan apart, by all that is seen of a SUT.
 
     What state it is in is seen if it is ``shown``, its outputs if they are ``heard``; replies always.
     """
@@ -61,7 +61,7 @@ class Telling:
         return list(dict.fromkeys([plan.start, *(edge.target for edge in plan.edges if edge.target is not None)]))
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
-        """The shortest run from *point* that a system at *other* answers wrongly."""
+        """The shortest run from *point* that a SUT at *other* answers wrongly."""
         run = []
         following: _Next | None = self._apart()[point, other]
         while following is not None:
@@ -71,7 +71,7 @@ class Telling:
         return tuple(run)
 
     def _tells(self, run: tuple[Edge, ...], other: Point) -> bool:
-        """Whether a system at *other* certainly answers *run* wrongly."""
+        """Whether a SUT at *other* certainly answers *run* wrongly."""
         here = {other}
         for edge in run:
             here = {to for each in here for to in self._answers(edge, each)}
@@ -80,7 +80,7 @@ class Telling:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        """Where a system at *other* may be after the step of *edge*, if it answers as is right there."""
+        """Where a SUT at *other* may be after the step of *edge*, if it answers as is right there."""
         going = self.oracle.plan.going(other, edge.step.event, edge.step.stage)
         named = [each for each in going if each.step.hoped == edge.step.hoped]
         found = set()

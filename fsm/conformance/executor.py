@@ -1,4 +1,4 @@
-"""A test as it runs: steps taken on a system, judged one by one, and what they have covered."""
+"""A test as it runs: steps taken on a SUT, judged one by one, and what they have covered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step that was taken, and what was seen; ``None`` where the system gave no answer."""
+    """A step that was taken, and what was seen; ``None`` where the SUT gave no answer."""
 
     step: Step
     seen: Seen | None
@@ -39,7 +39,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step: what is not legal there, the property it breaks, or how the system broke."""
+    """A test that failed at its last step: what is not legal there, the property it breaks, or how the SUT broke."""
 
     trace: tuple[Taken, ...]
     violation: Violation | None = None
@@ -77,7 +77,7 @@ class FailedError(Exception):
 class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
-    ``unsupported`` are events that the system has not, by name and stage;
+    ``unsupported`` are events that the SUT has not, by name and stage;
     ``unarranged`` the outcomes that it said it cannot see to.
     """
 
@@ -91,7 +91,7 @@ class Cover:
 
 
 class Walk:
-    """One system under the eyes of *oracle*; or of *watch*, if there is one: then of its property only.
+    """One SUT under the eyes of *oracle*; or of *watch*, if there is one: then of its property only.
 
     >>> from fsm.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -102,14 +102,14 @@ class Walk:
     ('SANDBOX_READY', 1)
     """
 
-    def __init__(self, oracle: Oracle, system: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:
+    def __init__(self, oracle: Oracle, sut: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:
         self.oracle = oracle
-        self.system = system
+        self.sut = sut
         self.cover = cover or Cover()
         self.watch = watch
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Step]] = Counter()
-        self.memory = Memory(system)
+        self.memory = Memory(sut)
         self.died = False
         self.shown = False
         self._begin()
@@ -125,11 +125,11 @@ class Walk:
         """Begin anew."""
         self._begin()
         try:
-            self.system.reset()
-            shows = self.system.shows()
+            self.sut.reset()
+            shows = self.sut.shows()
             self.shown = bool(shows)
-            if isinstance(self.system, Emitting):
-                self.system.outputs()
+            if isinstance(self.sut, Emitting):
+                self.sut.outputs()
             self.memory.look()
         except Exception as error:
             raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_told(error)}")) from error
@@ -143,7 +143,7 @@ class Walk:
     def take(self, step: Step) -> None:
         """Do *step*, and judge it.
 
-        Nothing happens where the system has not the event, or where it makes
+        Nothing happens where the SUT has not the event, or where it makes
         no sense here: a call that cannot be in progress is not ended.  Raises
         :class:`FailedError` for what is not legal.
         """
@@ -208,24 +208,24 @@ class Walk:
                 break
             self.take(due)
             if len(self.trace) == before:
-                return  # the system has not what would be fair
+                return  # the SUT has not what would be fair
         violated = self.watch.finish()
         if violated is not None:
             raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
 
     def _crash(self, step: Step) -> None:
-        """Let the system die in the middle of an event; the test ends there."""
+        """Let the SUT die in the middle of an event; the test ends there."""
         edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
-        if edge is None or not isinstance(self.system, Crashing):
+        if edge is None or not isinstance(self.sut, Crashing):
             return
         path = [taken.step for taken in self.trace]
         crash = Crash(
             plan=self.oracle.plan,
-            system=self.system,
-            dying=self.system,
+            sut=self.sut,
+            dying=self.sut,
             edge=edge,
             step=step,
-            again=lambda: Walk(self.oracle, self.system).replay(path),
+            again=lambda: Walk(self.oracle, self.sut).replay(path),
         )
         try:
             self.died, shows, fault = crash.died()
@@ -251,33 +251,33 @@ class Walk:
         going = {point.call for point in self.belief}
         if step.stage == "do":
             return all(table.step(point.state, row) == () for point in self.belief)
-        if not isinstance(self.system, Overlapping):
+        if not isinstance(self.sut, Overlapping):
             return True
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Step, wanted: Edge | None) -> bool:
         """Whether the world was seen to be as *step* hopes."""
-        if not isinstance(self.system, Arranging):
+        if not isinstance(self.sut, Arranging):
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.hoped)
         arranged = any(chosen)
         for outcome, choice in zip(step.hoped, chosen, strict=False):
-            if choice and not self.system.arrange(step.event, outcome):
+            if choice and not self.sut.arrange(step.event, outcome):
                 self.cover.unarranged.add((step.event, outcome))
                 arranged = False
         return arranged
 
     def _done(self, step: Step) -> Seen:
-        system = self.system
+        sut = self.sut
         reply: str | None
         if step.stage == "do":
-            reply = system.do(step.event)
-        elif not isinstance(system, Overlapping):
+            reply = sut.do(step.event)
+        elif not isinstance(sut, Overlapping):
             raise UnsupportedError(step.event)
         else:
-            reply = system.begin(step.event) if step.stage == "begin" else system.end(step.event)
-        outputs = tuple(system.outputs()) if isinstance(system, Emitting) else None
-        shows = system.shows()
+            reply = sut.begin(step.event) if step.stage == "begin" else sut.end(step.event)
+        outputs = tuple(sut.outputs()) if isinstance(sut, Emitting) else None
+        shows = sut.shows()
         kind = self.oracle.plan.table.machine.events[step.event].kind
         if kind == "call" and reply is not None and not reply:
             message = f"no reply to {step.event}: a call replies ok or an error code"
@@ -288,7 +288,7 @@ class Walk:
         return Seen(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
 
     def _remember(self, went: Edge | None, seen: Seen) -> None:
-        """Hold the system's record to what it may be after the step that *went* so, if it is known how."""
+        """Hold the SUT's record to what it may be after the step that *went* so, if it is known how."""
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
         except Exception as error:
@@ -354,5 +354,5 @@ def _unkept(wanted: Edge, went: Edge | None) -> str:
 
 
 def _told(error: Exception) -> str:
-    """What went wrong in the system, in a line."""
+    """What went wrong in the SUT, in a line."""
     return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

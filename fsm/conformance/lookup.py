@@ -1,4 +1,4 @@
-"""The system that somebody names: the reference, a function in Python, a command, another model."""
+"""The system under test that a user names: the reference, a function in Python, a command, another model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSUT"),
     "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSUT"),
 }
-"""By machine, the module and the class that make the reference implementation a system."""
+"""By machine, the module and the class that make the reference implementation a SUT."""
 
 
 def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
-    """What makes the system called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
+    """What makes the SUT called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
 
     A reference, and a model, is as *profile* has it.  A process has *timeout* seconds for each answer.
 
@@ -67,7 +67,7 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile))
         case _:
-            raise _wrong(name, "is not the name of a system", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+            raise _wrong(name, "does not name what to test", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return lambda: _checked(name, factory)
 
 
@@ -115,31 +115,35 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
             raise _wrong(name, f"has no {part}", hint)
         found = getattr(found, part)
     if not callable(found):
-        raise _wrong(name, "is not a function or a class", "name what makes a system when it is called")
+        raise _wrong(name, "is not a function or a class", "name what makes the system under test when it is called")
     factory: Callable[[], SUT] = found
     return factory
 
 
 def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
-    """The system that *factory*, called *name*, makes; refused if it is none."""
+    """The SUT that *factory*, called *name*, makes; refused if it is none."""
     try:
-        system = factory()
+        sut = factory()
     except InputError:
         raise
     except BrokenError as error:
         raise _wrong(
-            name, f"makes no system: {error}", "a system says first what it can: see docs/exec-protocol.md"
+            name, f"cannot be tested: {error}", "a process first says what it can do: see docs/exec-protocol.md"
         ) from error
     except OSError as error:
-        raise _wrong(name, f"makes no system: {error.strerror or error}", "name a command that can be run") from error
+        raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
-        raise _wrong(name, f"makes no system: {told}", "the factory takes no arguments and returns a system") from error
-    missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(system, each, None))]
+        raise _wrong(
+            name,
+            f"raised {told}",
+            "the factory takes no arguments and returns an object with reset, do, shows and close",
+        ) from error
+    missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
-        what = f"makes a {type(system).__name__}, which has no {' and no '.join(missing)}"
-        raise _wrong(name, what, "a system has reset, do, shows and close: see docs/conformance.md")
-    return system
+        what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"
+        raise _wrong(name, what, "what is tested has reset, do, shows and close: see docs/conformance.md")
+    return sut
 
 
 def _wrong(name: str, what: str, hint: str) -> InputError:

@@ -1,4 +1,4 @@
-"""Whether what a system did is legal, step by step: every state it may be in, and why there is none left.
+"""Whether what a SUT did is legal, step by step: every state it may be in, and why there is none left.
 
 A test sees more than a trace shows: nothing happens between its steps but
 hidden events, and a call that it has left in progress stays there until it is
@@ -32,7 +32,7 @@ WAITING: Final = "(nothing yet)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a system did in one step: its reply, ``None`` while the call is in progress; what it showed and put out.
+    """What a SUT did in one step: its reply, ``None`` while the call is in progress; what it showed and put out.
 
     ``outputs`` is ``None`` where they cannot be seen.
     """

@@ -62,25 +62,25 @@ def keep(
     """
     if why := untestable(stated):
         return Kept(of=stated, untested=why)
-    system = factory()
+    sut = factory()
     try:
-        overlaps = isinstance(system, Overlapping)
+        overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         watch = Watch(machine, stated, profile=profile)
 
         def walk() -> Walk:
-            return Walk(oracle, system, Cover(), watch)
+            return Walk(oracle, sut, Cover(), watch)
 
         try:
             for aim in watch.aims():
                 walk().replay(_steps(machine, aim, overlaps=overlaps))
-            chanced(walker(oracle, system, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
+            chanced(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
             return Kept(of=stated, failure=shorten(walk, failed.failure))
         untested = "" if watch.tried else "no test has put it to the test"
         return Kept(of=stated, untested=untested, unmet=watch.unmet)
     finally:
-        system.close()
+        sut.close()
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Step]:

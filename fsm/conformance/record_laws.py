@@ -1,4 +1,4 @@
-"""What a system remembers beside its state, under laws that hold of every lifecycle.
+"""What a SUT remembers beside its state, under laws that hold of every lifecycle.
 
 A call that is ignored or refused, or that fails and moves nothing, changes
 nothing of it; what survives a restart is what was there before it; and what
@@ -26,25 +26,25 @@ SCRIBBLE: Final = "scribbled over by the test"
 
 @dataclass(slots=True)
 class Memory:
-    """The record of *system* before a step, if it shows one."""
+    """The record of *sut* before a step, if it shows one."""
 
-    system: SUT
+    sut: SUT
     record: Any = None
     writing: str = ""
 
     def look(self) -> None:
         """Read the record, and write all over what was read."""
         self.writing = ""
-        if not isinstance(self.system, Remembering):
+        if not isinstance(self.sut, Remembering):
             return
-        given = self.system.record()
+        given = self.sut.record()
         self.record = deepcopy(given)
-        if scribble(given) and self.system.record() != self.record:
+        if scribble(given) and self.sut.record() != self.record:
             self.writing = "who reads its record can write to it: it changes with what was read"
 
     def fault(self, table: Table, went: Edge | None, seen: Seen) -> str:
         """What is wrong with the record after the step that *went* so; nothing if it is as it should be."""
-        if not isinstance(self.system, Remembering):
+        if not isinstance(self.sut, Remembering):
             return ""
         before = self.record
         self.look()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Simulated:
-    """A system that behaves as *machine*; where nothing is arranged, as the first outcome says.
+    """A SUT that behaves as *machine*; where nothing is arranged, as the first outcome says.
 
     Where the machine is silent it stays as it is and replies ok.
 

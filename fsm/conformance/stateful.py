@@ -40,9 +40,9 @@ def stateful(
     >>> kind = stateful(machine, lambda: Simulated(machine))
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
-    system = factory()
-    oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
-    return walker(oracle, system, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
+    sut = factory()
+    oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
+    return walker(oracle, sut, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
 
 
 def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
@@ -63,13 +63,13 @@ def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, cha
 
 def walker(
     oracle: Oracle,
-    system: SUT,
+    sut: SUT,
     cover: Cover,
     *,
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """The state machine of :func:`stateful` on *system*, which notes in *cover* what it meets; or of *watch* alone.
+    """The state machine of :func:`stateful` on *sut*, which notes in *cover* what it meets; or of *watch* alone.
 
     What *failing* makes is raised where it fails.  Both rules draw one number, whatever has happened before: where a test is
     cut short by shrinking, what is left still means the same.
@@ -82,7 +82,7 @@ def walker(
 
         @initialize()
         def begin(self) -> None:
-            self.walk = Walk(oracle, system, cover, watch)
+            self.walk = Walk(oracle, sut, cover, watch)
             self.met: set[int] = set()
             with self.judged():
                 self.walk.reset()

@@ -32,15 +32,15 @@ KINDS: Final = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """What tests of a system have found: ``failures`` by cause, each the shortest that was found.
+    """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
 
-    ``reachable`` are the cells, by (row, state), that a test of this system
+    ``reachable`` are the cells, by (row, state), that a test of this SUT
     could meet at all; ``beyond`` those that others could, but that need what
-    the system has not: to be met while a call is in progress.  ``race`` is
+    the SUT has not: to be met while a call is in progress.  ``race`` is
     what several threads at once found.
     """
 
-    system: str
+    sut: str
     oracle: Oracle
     cover: Cover
     failures: tuple[Failure, ...]
@@ -55,7 +55,7 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """Outcomes that the system could not see to, and that did not come by themselves, each with its event."""
+        """Outcomes that the SUT could not see to, and that did not come by themselves, each with its event."""
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))
@@ -78,12 +78,12 @@ def run(
 
     First every step of the machine is aimed at by the shortest way to it,
     which finds most that can be found, with the shortest test that shows it.
-    A system that can crash is then let die at every effect of every event.
+    A SUT that can crash is then let die at every effect of every event.
     If all of that was legal, Hypothesis goes on with *examples* tests of up
     to *steps* steps each, in random order, from the seed *chance*;
-    what it finds is shrunk.  With more *threads* than one the system, of which
+    what it finds is shrunk.  With more *threads* than one the SUT, of which
     ``do`` may be called from several then, has races looked for last.
-    After the *most* failures of different kinds that anybody wants it ends.  *name* is what the system is called in
+    After the *most* failures of different kinds that anybody wants it ends.  *name* is what the SUT is called in
     reports; *advanced* is told how far it has come.
 
     >>> from fsm.library import load
@@ -92,28 +92,28 @@ def run(
     >>> tested.failures, tested.missed
     ((), ())
     """
-    system = factory()
+    sut = factory()
     try:
-        overlaps = isinstance(system, Overlapping)
+        overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         cover = Cover()
         whole = len(oracle.plan.edges) + examples
-        failures = _tour(oracle, system, cover, most, lambda done: advanced(done, whole))
-        if isinstance(system, Crashing) and _begins(failures) and len(failures) < most:
-            failures += _crashes(oracle, system, cover, most - len(failures))
+        failures = _tour(oracle, sut, cover, most, lambda done: advanced(done, whole))
+        if isinstance(sut, Crashing) and _begins(failures) and len(failures) < most:
+            failures += _crashes(oracle, sut, cover, most - len(failures))
         if not failures and examples:
-            failures = _at_random(oracle, system, cover, examples=examples, steps=steps, chance=chance)
+            failures = _at_random(oracle, sut, cover, examples=examples, steps=steps, chance=chance)
         advanced(whole, whole)
         reachable = _cells(oracle)
         every = reachable if overlaps else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
     finally:
-        system.close()
+        sut.close()
     race = None
     if threads > 1 and not failures:
         race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=chance)
     return Tested(
-        system=name,
+        sut=name,
         oracle=oracle,
         cover=cover,
         failures=tuple(failures),
@@ -132,47 +132,45 @@ def replay(
     name: str = "",
 ) -> Tested:
     """Take *steps* on what *factory* makes, and judge them."""
-    system = factory()
+    sut = factory()
     try:
-        oracle = oracle_of(machine, profile, overlaps=isinstance(system, Overlapping))
-        walk = Walk(oracle, system)
+        oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
+        walk = Walk(oracle, sut)
         failures: list[Failure] = []
         try:
             walk.replay(steps)
         except FailedError as failed:
             failures.append(failed.failure)
         cells = tuple(walk.cover.cells)
-        return Tested(
-            system=name, oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=()
-        )
+        return Tested(sut=name, oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=())
     finally:
-        system.close()
+        sut.close()
 
 
 def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
 
 
-def _tour(oracle: Oracle, system: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
+def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    telling = Telling(oracle=oracle, shown=_shows(oracle, system), heard=isinstance(system, Emitting))
+    telling = Telling(oracle=oracle, shown=_shows(oracle, sut), heard=isinstance(sut, Emitting))
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
         for run in (edge.target and telling.runs(edge.target)) or ((),):
             try:
-                _one(Walk(oracle, system, cover), edge, run)
+                _one(Walk(oracle, sut, cover), edge, run)
             except FailedError as failed:
                 if failed.failure.kind not in found:
-                    found[failed.failure.kind] = shorten(lambda: Walk(oracle, system), failed.failure)
+                    found[failed.failure.kind] = shorten(lambda: Walk(oracle, sut), failed.failure)
                 if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
 
 
-def _shows(oracle: Oracle, system: SUT) -> bool:
-    """Whether *system* shows what state it is in."""
-    walk = Walk(oracle, system)
+def _shows(oracle: Oracle, sut: SUT) -> bool:
+    """Whether *sut* shows what state it is in."""
+    walk = Walk(oracle, sut)
     try:
         walk.reset()
     except FailedError:
@@ -189,16 +187,16 @@ def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:
 
 
 def _begins(failures: list[Failure]) -> bool:
-    """Whether the system could be tested at all."""
+    """Whether the SUT could be tested at all."""
     return all(each.trace for each in failures)
 
 
-def _crashes(oracle: Oracle, system: SUT, cover: Cover, most: int) -> list[Failure]:
-    """Let the system die at every effect of every event; one failure of each kind, and no more than *most*."""
+def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:
+    """Let the SUT die at every effect of every event; one failure of each kind, and no more than *most*."""
     found: dict[tuple[object, ...], Failure] = {}
     for edge, step in crashes(oracle.plan):
         for point in count():
-            walk = Walk(oracle, system, cover)
+            walk = Walk(oracle, sut, cover)
             try:
                 walk.reset()
                 for each in oracle.plan.path(oracle.plan.start, edge.source) or ():
@@ -213,9 +211,9 @@ def _crashes(oracle: Oracle, system: SUT, cover: Cover, most: int) -> list[Failu
     return list(found.values())
 
 
-def _at_random(oracle: Oracle, system: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
+def _at_random(oracle: Oracle, sut: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
     try:
-        chanced(walker(oracle, system, cover), examples=examples, steps=steps, chance=chance)
+        chanced(walker(oracle, sut, cover), examples=examples, steps=steps, chance=chance)
     except FailedError as failed:
-        return [shorten(lambda: Walk(oracle, system), failed.failure)]
+        return [shorten(lambda: Walk(oracle, sut), failed.failure)]
     return []

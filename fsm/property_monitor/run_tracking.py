@@ -1,4 +1,4 @@
-"""The runs of a machine that look like what a system did, and how far each is in breaking a property.
+"""The runs of a machine that look like what a SUT did, and how far each is in breaking a property.
 
 A *place* is a state, and what the property remembers of a run that leads
 there.  What was seen may be explained by several runs; all of them are

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fsm.pytest_plugin.settings import SETTINGS, settings, systems
+from fsm.pytest_plugin.settings import SETTINGS, against, settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,18 +29,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Collect models/*.toml and properties/*.toml, as a table [tool.fsm] in pyproject.toml also asks.",
     )
     group.addoption(
-        "--fsm-system",
+        "--fsm-against",
         action="append",
         default=[],
-        metavar="[MODEL=]SYSTEM",
-        help="What to test: reference, python:MODULE:FACTORY, exec:COMMAND or model:MODEL; of one model, or of all.",
+        metavar="[MODEL=]SUT",
+        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND or model:MODEL; for one model, or for all.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find out whether this repository asks for it."""
     config.stash[SETTINGS] = settings(config)
-    systems(config)  # which refuses what it does not understand
+    against(config)  # which refuses what it does not understand
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

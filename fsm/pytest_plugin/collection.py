@@ -18,7 +18,7 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import NO_PROFILE
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
-from fsm.pytest_plugin.settings import systems
+from fsm.pytest_plugin.settings import ALL, against
 from fsm.report import Answer, check_report, conformance_report
 from fsm.report.failures import told
 from fsm.report.layout import plain
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Columns of what is told of a failure."""
+
+
+def _sut(config: pytest.Config, model: str) -> str:
+    """What is to be tested against *model*; empty if nothing is."""
+    named = against(config)
+    return named.get(model, named.get(ALL, ""))
 
 
 class _FailedError(Exception):
@@ -52,7 +58,7 @@ class _Item(pytest.Item):
 
 
 class ModelFile(pytest.File):
-    """A model: that it is well formed, and that the system that is named for it conforms."""
+    """A model: that it is well formed, and that the SUT that is named for it conforms."""
 
     @cached_property
     def machine(self) -> Machine:
@@ -62,10 +68,9 @@ class ModelFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """The questions about this file."""
         yield WellFormed.from_parent(self, name="well-formed")
-        named = systems(self.config)
-        system = named.get(self.path.stem, named.get("", ""))
-        if system:
-            yield Conforms.from_parent(self, name=f"conforms[{system}]", system=system)
+        sut = _sut(self.config, self.path.stem)
+        if sut:
+            yield Conforms.from_parent(self, name=f"conforms[{sut}]", sut=sut)
 
 
 class WellFormed(_Item):
@@ -79,19 +84,19 @@ class WellFormed(_Item):
 
 
 class Conforms(_Item):
-    """A system takes the test of the model."""
+    """A SUT takes the test of the model."""
 
     parent: ModelFile
 
-    def __init__(self, *, system: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        """*system* is to be tested."""
+    def __init__(self, *, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*sut* is to be tested."""
         super().__init__(**others)
-        self.system = system
+        self.sut = sut
 
     def runtest(self) -> None:
         """Test it, and fail with everything that is not legal."""
         machine = self.parent.machine
-        tested = run(machine, find(self.system, machine), name=self.system)
+        tested = run(machine, find(self.sut, machine), name=self.sut)
         if conformance_report.answer(tested, "observed") is not Answer.HOLDS:
             raise _FailedError(conformance_report.text(tested, width=WIDTH))
 
@@ -126,12 +131,11 @@ class PropertyFile(pytest.File):
                 yield Sized.from_parent(self, name=f"size{suffix}", profile=profile)
             for each in stated.properties:
                 yield Proved.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
-        named = systems(self.config)
-        system = named.get(stated.machine.name, named.get("", ""))
-        for each in stated.properties if system else ():
+        sut = _sut(self.config, stated.machine.name)
+        for each in stated.properties if sut else ():
             # What the machine is known not to have is nothing to ask of others.
             if not untestable(each) and each.expected(None) is None:
-                yield Tested.from_parent(self, name=f"{each.name}[{system}]", stated=each, system=system)
+                yield Tested.from_parent(self, name=f"{each.name}[{sut}]", stated=each, sut=sut)
 
 
 class Stated(_Item):
@@ -190,19 +194,19 @@ class Proved(_OfProfile):
 
 
 class Tested(_Item):
-    """A system has the property, as far as tests show."""
+    """A SUT has the property, as far as tests show."""
 
     parent: PropertyFile
 
-    def __init__(self, *, stated: Property, system: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        """*system* is to be tested for *stated*."""
+    def __init__(self, *, stated: Property, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        """*sut* is to be tested for *stated*."""
         super().__init__(**others)
         self.stated = stated
-        self.system = system
+        self.sut = sut
 
     def runtest(self) -> None:
         """Test it."""
         machine = self.parent.specification.machine
-        kept = keep(machine, self.stated, find(self.system, machine))
+        kept = keep(machine, self.stated, find(self.sut, machine))
         if kept.failure is not None:
             raise _FailedError(told(kept.failure, width=WIDTH))

@@ -1,4 +1,4 @@
-"""What a repository says to pytest of its lifecycles: the table ``[tool.fsm]``, and the options."""
+"""What a repository asks of the plugin: the table ``[tool.fsm]`` of ``pyproject.toml``, and the options."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 SETTINGS: Final = pytest.StashKey["Mapping[str, Any] | None"]()
 
+ALL: Final = "*"
+"""Stands for every model that is not named."""
+
 
 def settings(config: pytest.Config) -> Mapping[str, Any] | None:
-    """The table ``[tool.fsm]``, empty where only an option asks; ``None`` where nobody does."""
-    asked = config.getoption("fsm") or config.getoption("fsm_system")
+    """The table ``[tool.fsm]``, empty where only an option asks; ``None`` without either."""
+    asked = config.getoption("fsm") or config.getoption("fsm_against")
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:
@@ -23,25 +26,28 @@ def settings(config: pytest.Config) -> Mapping[str, Any] | None:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         found = None
     if found is not None and not isinstance(found, dict):
-        message = f"{file}: [tool.fsm] is a table, with 'system' or [tool.fsm.systems] in it"
+        message = f"{file}: [tool.fsm] is a table, with 'against' in it"
         raise pytest.UsageError(message)
     return found if found is not None or not asked else {}
 
 
-def systems(config: pytest.Config) -> dict[str, str]:
-    """The system of each model that has one by name; under the empty name that of all others."""
+def against(config: pytest.Config) -> dict[str, str]:
+    """The system under test of each model, by the name of the model or :data:`ALL`."""
     table = config.stash[SETTINGS] or {}
-    unknown = set(table) - {"system", "systems"}
-    named = table.get("systems", {})
-    if unknown or not isinstance(named, dict):
-        what = f"knows no {', '.join(sorted(unknown))}" if unknown else "has 'systems' that is no table"
-        message = f"[tool.fsm] {what}: it has 'system' = SYSTEM, and a table 'systems' with MODEL = SYSTEM"
+    unknown = set(table) - {"against"}
+    if unknown:
+        message = f"[tool.fsm] has an unknown key {', '.join(sorted(unknown))}; the only one is 'against'"
         raise pytest.UsageError(message)
-    found = {"": table.get("system", ""), **named}
-    for given in config.getoption("fsm_system"):
-        model, equals, system = given.partition("=")
+    stated = table.get("against", {})
+    found = {ALL: stated} if isinstance(stated, str) else stated
+    if not isinstance(found, dict) or not all(isinstance(sut, str) for sut in found.values()):
+        message = f"[tool.fsm] against = {stated!r}: it is a text SUT, or a table with MODEL = SUT, '{ALL}' for all other models"
+        raise pytest.UsageError(message)
+    found = dict(found)
+    for given in config.getoption("fsm_against"):
+        model, equals, sut = given.partition("=")
         if equals and ":" not in model:
-            found[model] = system
+            found[model] = sut
         else:
-            found[""] = given
+            found[ALL] = given
     return found

@@ -23,7 +23,7 @@ _MISSED: Final = 5
 
 
 def fails(failure: Failure, least: Level) -> bool:
-    """Whether *failure* breaks a clause of level *least* or a stronger one; a system that breaks always fails."""
+    """Whether *failure* breaks a clause of level *least* or a stronger one; a SUT that breaks always fails."""
     violation = failure.violation
     return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
 
@@ -56,8 +56,8 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         machine = self.tested.oracle.plan.table.machine
-        by = f", tested by {machine.name}" if self.tested.system else ""
-        yield f"{self.layout.style(words.visible(self.tested.system or machine.name), 'bold')}{by}"
+        by = f", tested by {machine.name}" if self.tested.sut else ""
+        yield f"{self.layout.style(words.visible(self.tested.sut or machine.name), 'bold')}{by}"
         for failure in self.tested.failures:
             yield ""
             word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
@@ -89,7 +89,7 @@ class _Writer:
         yield from self._cells("need a call in progress (begin and end)", tested.beyond)
         for event, stage in sorted(tested.cover.unsupported):
             verb = "" if stage == "do" else f"{stage} "
-            yield from self.layout.wrapped(f"not supported by the system: {verb}{event}", indent="    ")
+            yield from self.layout.wrapped(f"not supported by the SUT: {verb}{event}", indent="    ")
         unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
         if unarranged:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
@@ -118,7 +118,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
     return dumped(
         {
             "machine": table.machine.name,
-            "system": tested.system,
+            "sut": tested.sut,
             "verdict": answer(tested, least).name.lower(),
             "steps": tested.cover.steps,
             "unspecified": tested.cover.unspecified,

@@ -25,14 +25,14 @@ LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 def ours(program: str, steps: int) -> float:
     """Seconds for *steps* steps, each with what is shown after it."""
-    system = child([program])
-    system.reset()
+    sut = child([program])
+    sut.reset()
     begin = time.perf_counter()
     for number in range(steps):
-        system.do(LIFE[number % len(LIFE)])
-        system.shows()
+        sut.do(LIFE[number % len(LIFE)])
+        sut.shows()
     taken = time.perf_counter() - begin
-    system.close()
+    sut.close()
     return taken
 
 

@@ -32,16 +32,16 @@ def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
     """A rule for each event of *machine*; *count* has the steps that were taken."""
 
     def begin(self: Any) -> None:  # noqa: ANN401  (the class is made below)
-        self.system = Simulated(machine)
+        self.sut = Simulated(machine)
 
     def doing(event: str) -> Any:  # noqa: ANN401  (a rule)
         def do(self: Any) -> None:  # noqa: ANN401
             try:
-                self.system.do(event)
+                self.sut.do(event)
             except UnsupportedError:
                 return
-            self.system.outputs()
-            self.system.shows()
+            self.sut.outputs()
+            self.sut.shows()
             count[0] += 1
 
         do.__name__ = event.replace("-", "_")

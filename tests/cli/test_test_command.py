@@ -191,23 +191,23 @@ def test_the_reference_conforms(model: str, profile: str) -> None:
 
 
 WRONG = [
-    ("nowhere", "is not the name of a system", "python:MODULE:FACTORY"),
+    ("nowhere", "does not name what to test", "python:MODULE:FACTORY"),
     ("reference", "there is no reference implementation of door", "python:MODULE:FACTORY"),
     ("python:carpenter", "does not say where the factory is", "python:MODULE:FACTORY"),
     ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "looked for here"),
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
     ("python:carpenter:number", "is not a function or a class", "when it is called"),
-    ("python:carpenter:broken", "makes no system: RuntimeError: no door today", "takes no arguments"),
-    ("exec:/no/such/door", "makes no system: no command that can be run", "that can be run"),
+    ("python:carpenter:broken", "raised RuntimeError: no door today", "takes no arguments"),
+    ("exec:/no/such/door", "cannot be started: no command that can be run", "that can be run"),
     ("exec:echo hello", "its first line is to be", "docs/exec-protocol.md"),
     ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "docs/conformance.md"),
 ]
 
 
-@pytest.mark.parametrize(("system", "says", "hint"), WRONG)
-def test_what_is_no_system_is_refused(workshop: Path, system: str, says: str, hint: str) -> None:
+@pytest.mark.parametrize(("sut", "says", "hint"), WRONG)
+def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, hint: str) -> None:
     """With the way out, and exit code 2."""
-    ran = fsm("test", "door.toml", "--against", system, cwd=workshop)
+    ran = fsm("test", "door.toml", "--against", sut, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert says in ran.stderr
@@ -262,7 +262,7 @@ def test_a_program_reads_it(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--format", "json", cwd=workshop)
 
     found: dict[str, Any] = json.loads(ran.stdout)
-    validate(found, {"required": ["machine", "system", "verdict", "steps", "failures", "cells", "beyond"]})
+    validate(found, {"required": ["machine", "sut", "verdict", "steps", "failures", "cells", "beyond"]})
     assert (found["verdict"], ran.returncode) == ("fails", 1)
     assert [each["step"] for each in found["failures"][0]["test"]] == ["push=opened", "slam"]
     assert found["failures"][0]["clause"]["name"] == "slam"

@@ -1,6 +1,6 @@
-"""Systems used by several threads at once: locked ones pass, and what another one does is told in its shortest form."""
+"""SUTs used by several threads at once: locked ones pass, and what another one does is told in its shortest form."""
 
-# ruff: noqa: D102  (systems of three lines, and methods that the protocol has told of)
+# ruff: noqa: D102  (SUTs of three lines, and methods that the protocol has told of)
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class Staged(Simulated):
         return reply
 
 
-def race(machine: Machine, system: object) -> Race:
-    """What is found in *system*, which is not legal."""
-    found = concurrently(machine, lambda: system)  # type: ignore[arg-type,return-value]
+def race(machine: Machine, sut: object) -> Race:
+    """What is found in *sut*, which is not legal."""
+    found = concurrently(machine, lambda: sut)  # type: ignore[arg-type,return-value]
     assert found is not None
     return found
 
@@ -191,7 +191,7 @@ def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
     assert len(found.programme.before) <= 1
 
 
-# -- systems that break ----------------------------------------------------------
+# -- SUTs that break ----------------------------------------------------------
 
 
 def test_a_system_that_raises_is_told_with_its_thread() -> None:
@@ -287,12 +287,12 @@ class Noting(Locked):
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
     """No exit, since a container may have no process; no restart, since that is the end of those who call."""
     machine = load("container-status")
-    system = Noting(machine)
+    sut = Noting(machine)
 
-    assert concurrently(machine, lambda: system, examples=60) is None
-    assert {"create", "start", "remove", "status", "oom"} <= system.asked
-    assert not {"exit", "restart"} & system.asked
-    assert system.closed == 1
+    assert concurrently(machine, lambda: sut, examples=60) is None
+    assert {"create", "start", "remove", "status", "oom"} <= sut.asked
+    assert not {"exit", "restart"} & sut.asked
+    assert sut.closed == 1
 
 
 def test_the_interpreter_is_left_as_it_was() -> None:

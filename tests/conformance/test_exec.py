@@ -1,4 +1,4 @@
-"""Systems that are child processes: right ones and wrong ones in three languages, and those that do not behave."""
+"""SUTs that are child processes: right ones and wrong ones in three languages, and those that do not behave."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from fsm.conformance.exec.adapter import Child
     from fsm.conformance.suite import Tested
 
-SYSTEMS: Final = Path(__file__).resolve().parent.parent / "suts"
-RUDE: Final = str(SYSTEMS / "rude.py")
+SUTS: Final = Path(__file__).resolve().parent.parent / "suts"
+RUDE: Final = str(SUTS / "rude.py")
 
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The container in C."""
-    program = tmp_path_factory.mktemp("systems") / "container"
+    program = tmp_path_factory.mktemp("suts") / "container"
     gcc = shutil.which("gcc") or "gcc"
-    subprocess.run([gcc, "-Wall", "-Wextra", "-Werror", "-o", program, SYSTEMS / "container.c"], check=True)
+    subprocess.run([gcc, "-Wall", "-Wextra", "-Werror", "-o", program, SUTS / "container.c"], check=True)
     return str(program)
 
 
@@ -60,7 +60,7 @@ def shown(tested: Tested) -> list[str]:
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_a_pod_in_shell_is_right(shell: str) -> None:
-    tested = found("nri-pod", shell, str(SYSTEMS / "nri_pod.sh"))
+    tested = found("nri-pod", shell, str(SUTS / "nri_pod.sh"))
 
     assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
 
@@ -74,7 +74,7 @@ def test_a_container_in_c_is_right(compiled: str) -> None:
 
 
 def test_a_container_in_node_is_right() -> None:
-    tested = found("nri-container", "node", str(SYSTEMS / "nri_container.js"))
+    tested = found("nri-container", "node", str(SUTS / "nri_container.js"))
 
     assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
 
@@ -88,7 +88,7 @@ def test_a_container_in_node_is_right() -> None:
     ],
 )
 def test_a_pod_in_shell_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
-    assert test in shown(found("nri-pod", "sh", str(SYSTEMS / "nri_pod.sh"), wrong, examples=0))
+    assert test in shown(found("nri-pod", "sh", str(SUTS / "nri_pod.sh"), wrong, examples=0))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_container_in_c_that_is_wrong_is_noticed(compiled: str, wrong: str, te
     ],
 )
 def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
-    assert test in shown(found("nri-container", "node", str(SYSTEMS / "nri_container.js"), wrong, examples=0))
+    assert test in shown(found("nri-container", "node", str(SUTS / "nri_container.js"), wrong, examples=0))
 
 
 @pytest.mark.parametrize("name", ["container-status", "nri-container"])
@@ -123,7 +123,7 @@ def test_nothing_is_lost_on_the_way(name: str) -> None:
     machine = load(name)
     here = run(machine, lambda: Simulated(machine), examples=5)
 
-    there = found(name, sys.executable, str(SYSTEMS / "simulated.py"), name)
+    there = found(name, sys.executable, str(SUTS / "simulated.py"), name)
 
     assert not there.failures
     assert (here.cover.cells, here.cover.ways) == (there.cover.cells, there.cover.ways)
@@ -166,7 +166,7 @@ done
 
 
 def test_an_event_it_has_not_is_unsupported() -> None:
-    made = child(["sh", str(SYSTEMS / "nri_pod.sh")])
+    made = child(["sh", str(SUTS / "nri_pod.sh")])
     made.reset()
 
     with pytest.raises(UnsupportedError, match="start-container"):

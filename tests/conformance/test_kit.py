@@ -1,6 +1,6 @@
 """The conformance kit: what it covers, what it notices, and that the test it shows is the shortest."""
 
-# ruff: noqa: D101, D102  (systems of three lines, and methods that the protocol has told of)
+# ruff: noqa: D101, D102  (SUTs of three lines, and methods that the protocol has told of)
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 PROFILES = [(name, profile) for name in names() for profile in (None, *load(name).profiles)]
 
 
-def outcome(machine: Machine, system: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
-    """What tests of *system*, or of the machine playing it, find."""
-    return run(machine, system or (lambda: Simulated(machine)), examples=examples)
+def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
+    """What tests of *sut*, or of the machine playing it, find."""
+    return run(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
 def shown(found: Tested) -> list[str]:
@@ -123,7 +123,7 @@ def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) ->
 
 
 class Plain:
-    """A machine's playing without anything that a system need not have."""
+    """A machine's playing without anything that a SUT need not have."""
 
     def __init__(self, machine: Machine, chance: random.Random | None = None) -> None:
         self._inner = Simulated(machine)
@@ -249,7 +249,7 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A system that says that it sees to an outcome, and goes another legal way, has not passed on what happened."""
+    """A SUT that says that it sees to an outcome, and goes another legal way, has not passed on what happened."""
 
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
@@ -308,7 +308,7 @@ class Gone(Simulated):
 
 
 @pytest.mark.parametrize(
-    ("system", "says"),
+    ("sut", "says"),
     [
         (Raising, "it raised KeyError: 'remove'"),
         (Speechless, "no reply to push: a call replies ok or an error code"),
@@ -317,10 +317,10 @@ class Gone(Simulated):
         (Gone, "no answer to push within 2 s"),
     ],
 )
-def test_a_system_that_breaks_is_told_of(system: type[Simulated], says: str) -> None:
+def test_a_system_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
     machine = door()
 
-    found = outcome(machine, lambda: system(machine))
+    found = outcome(machine, lambda: sut(machine))
 
     assert says in [each.broken for each in found.failures]
 

@@ -1,6 +1,6 @@
-"""What a system remembers beside its state: laws that need no test of their own, and what breaks each."""
+"""What a SUT remembers beside its state: laws that need no test of their own, and what breaks each."""
 
-# ruff: noqa: D102  (systems of a few lines, and methods that the protocol has told of)
+# ruff: noqa: D102  (SUTs of a few lines, and methods that the protocol has told of)
 
 from __future__ import annotations
 

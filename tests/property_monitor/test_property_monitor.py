@@ -1,4 +1,4 @@
-"""Properties watched on what a system does: the checker's opinion of the same run, and a second one by definition."""
+"""Properties watched on what a SUT does: the checker's opinion of the same run, and a second one by definition."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 
 
 def random_tests(chance: random.Random, plan: Plan, *, count: int, length: int) -> list[list[tuple[Step, Seen]]]:
-    """Tests of *plan*, as a system that keeps to its machine takes them; silent cells lead anywhere."""
+    """Tests of *plan*, as a SUT that keeps to its machine takes them; silent cells lead anywhere."""
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
@@ -353,7 +353,7 @@ def _is(edge: Edge, due: Step) -> bool:
 
 
 def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
-    """Take *edge*, as a system that keeps to its machine does."""
+    """Take *edge*, as a SUT that keeps to its machine does."""
     assert edge.target is not None
     last = edge.ways[-1]
     call = plan.table.machine.events[edge.step.event].kind == "call"
@@ -385,7 +385,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """A system that shows what no state shows is in none of them; what it did before is remembered."""
+    """A SUT that shows what no state shows is in none of them; what it did before is remembered."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 

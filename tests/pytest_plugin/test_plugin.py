@@ -103,29 +103,29 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 
 
 def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) -> None:
-    """That the model is well formed, and whether the system conforms to it."""
+    """That the model is well formed, and whether the SUT conforms to it."""
     assert found.returncode == int(fails), found.stdout
     assert "Traceback" not in found.stdout
     assert ("1 failed, 1 passed" if fails else "2 passed") in found.stdout
 
 
 @pytest.mark.parametrize(
-    ("system", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Silent", True), ("model:nope", True)]
+    ("sut", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Silent", True), ("model:nope", True)]
 )
-def test_a_system_is_tested(repository: Path, system: str, *, fails: bool) -> None:
+def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
     """As pyproject.toml names it for all models; one that is not there fails too."""
-    asks(repository, f'[tool.fsm]\nsystem = "{system}"\n')
+    asks(repository, f'[tool.fsm]\nagainst = "{sut}"\n')
 
     conforms(ran(repository, "models"), fails=fails)
 
 
-def test_a_system_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
+def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     """One that does not conform, so that a way in which it was not found would pass."""
-    system = "python:carpenter:Silent"
-    asks(repository, f'[tool.fsm.systems]\ndoor = "{system}"\ngate = "reference"\n')
+    sut = "python:carpenter:Silent"
+    asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ngate = "reference"\n')
     by_name = ran(repository, "models")
     asks(repository)
-    by_option = ran(repository, "models", "--fsm-system", f"door={system}")
+    by_option = ran(repository, "models", "--fsm-against", f"door={sut}")
 
     for found in (by_name, by_option):
         conforms(found, fails=True)
@@ -135,8 +135,9 @@ def test_a_system_is_named_for_one_model_or_by_an_option(repository: Path) -> No
     ("text", "says"),
     [
         ("[tool]\nfsm = 3\n", "[tool.fsm] is a table"),
-        ("[tool.fsm]\nsytem = 'reference'\n", "[tool.fsm] knows no sytem"),
-        ("[tool.fsm]\nsystems = 'reference'\n", "'systems' that is no table"),
+        ("[tool.fsm]\nsytem = 'reference'\n", "[tool.fsm] has an unknown key sytem; the only one is 'against'"),
+        ("[tool.fsm]\nagainst = 3\n", "against = 3: it is a text SUT, or a table with MODEL = SUT"),
+        ("[tool.fsm.against]\ndoor = 3\n", "against = {'door': 3}: it is a text SUT, or a table with MODEL = SUT"),
     ],
 )
 def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> None:

@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def answer(system: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What *system* answers to what it is *asked*, the id aside."""
+def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What *sut* answers to what it is *asked*, the id aside."""
     reply: str | None = None
     try:
         match asked:
             case {"reset": True}:
-                system.reset()
+                sut.reset()
             case {"do": str(event)}:
-                reply = system.do(event)
+                reply = sut.do(event)
             case {"begin": str(event)}:
-                reply = system.begin(event)
+                reply = sut.begin(event)
             case {"end": str(event)}:
-                reply = system.end(event)
+                reply = sut.end(event)
             case {"arrange": str(event), "outcome": str(outcome)}:
-                return {"unsupported": not system.arrange(event, outcome)}
+                return {"unsupported": not sut.arrange(event, outcome)}
             case {"shows": True}:
-                return {"shows": system.shows()}
+                return {"shows": sut.shows()}
     except UnsupportedError:
         return {"unsupported": True}
-    return {"reply": reply, "outputs": system.outputs()}
+    return {"reply": reply, "outputs": sut.outputs()}
 
 
 def main(model: str) -> None:
     """Answer until nobody asks."""
-    system = Simulated(load(model))
+    sut = Simulated(load(model))
     print(json.dumps({"fsm": 1, "can": ["arrange", "outputs", "overlap"]}), flush=True)  # noqa: T201
     for line in sys.stdin:
         asked = json.loads(line)
-        print(json.dumps({"id": asked["id"], **answer(system, asked)}), flush=True)  # noqa: T201
+        print(json.dumps({"id": asked["id"], **answer(sut, asked)}), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

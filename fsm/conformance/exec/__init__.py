@@ -1,1 +1,1 @@
-"""Systems under test that are processes of their own."""
+"""SUTs that are processes of their own."""

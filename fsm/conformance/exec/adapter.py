@@ -1,4 +1,4 @@
-"""A system that is a child process, in any language: one line of JSON asks it, one line answers.
+"""A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
 
 The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does
 instead of answering is a :class:`~fsm.sut.BrokenError` that says
@@ -37,7 +37,7 @@ Ability: TypeAlias = Literal["arrange", "outputs", "overlap"]
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a child: the protocol's version, and what it can do that not every system can."""
+    """The first line of a child: the protocol's version, and what it can do that not every SUT can."""
 
     fsm: int
     can: tuple[Ability, ...] = ()
@@ -69,7 +69,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """The system that *command* is, once it has greeted; what more than a system it is, it says itself.
+    """The SUT that *command* is, once it has greeted; what more than a SUT it is, it says itself.
 
     A text is split as a shell would, but no shell runs it.  An answer may
     take *timeout* seconds, the greeting *start* seconds, and to end by itself
@@ -215,7 +215,7 @@ class Talk:
 
 
 class Child:
-    """A child process as a system; :func:`child` makes it.
+    """A child process as a SUT; :func:`child` makes it.
 
     May be called by several threads: one request is answered before the next is sent.
     """

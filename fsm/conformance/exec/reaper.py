@@ -48,7 +48,7 @@ def start(command: list[str]) -> int:
         return child
     try:
         os.setsid()
-        control(PDEATHSIG, signal.SIGKILL)  # should anybody kill its warden
+        control(PDEATHSIG, signal.SIGKILL)  # if its reaper is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_DFL)  # Python ignores them
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

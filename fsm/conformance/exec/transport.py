@@ -32,7 +32,7 @@ class TalkError(Exception):
 
 
 class Process:
-    """*command* as it runs, under a warden of its own (:mod:`fsm.conformance.exec.reaper`).
+    """*command* as it runs, under a reaper of its own (:mod:`fsm.conformance.exec.reaper`).
 
     Raises :class:`OSError` where there is no such command.
 
@@ -47,16 +47,16 @@ class Process:
 
     def __init__(self, command: Sequence[str], *, grace: float) -> None:
         self._grace = grace
-        warden = files("fsm.conformance").joinpath("warden.py").read_text(encoding="utf-8")
-        self._warden = subprocess.Popen(  # noqa: S603  (to run what somebody names is what this is for)
-            [sys.executable, "-I", "-S", "-c", warden, str(os.getpid()), str(grace), *command],
+        reaper = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
+        self._reaper = subprocess.Popen(  # noqa: S603  (to run what somebody names is what this is for)
+            [sys.executable, "-I", "-S", "-c", reaper, str(os.getpid()), str(grace), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )
-        streams = (self._warden.stdin, self._warden.stdout, self._warden.stderr)
+        streams = (self._reaper.stdin, self._reaper.stdout, self._reaper.stderr)
         self._in, self._out, self._err = (stream.fileno() for stream in streams if stream is not None)
         for each in (self._in, self._out, self._err):
             os.set_blocking(each, False)
@@ -143,7 +143,7 @@ class Process:
         """Why nothing will come any more."""
         rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
         try:
-            self._warden.wait(min(1.0, self._grace))
+            self._reaper.wait(min(1.0, self._grace))
         except subprocess.TimeoutExpired:
             return f"has closed its standard output and goes on running{rest}"
         return f"{self.ended()}{rest}"
@@ -157,7 +157,7 @@ class Process:
 
     def ended(self) -> str:
         """How it ended; only after it has."""
-        code = self._warden.returncode or 0
+        code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
         try:
@@ -172,20 +172,20 @@ class Process:
         of grace for it; then, or else, by SIGTERM, with as much again; then
         it is killed.
         """
-        warden = self._warden
-        if warden.stdin is None or warden.stdin.closed:
+        reaper = self._reaper
+        if reaper.stdin is None or reaper.stdin.closed:
             return
-        warden.stdin.close()
+        reaper.stdin.close()
         try:
             if not (gently and self._gone(self._grace)):
-                warden.terminate()
+                reaper.terminate()
                 if not self._gone(self._grace + 10.0):
-                    warden.kill()
-                warden.wait()
+                    reaper.kill()
+                reaper.wait()
         finally:
-            if warden.returncode is None:
-                warden.terminate()  # somebody is in a hurry; it goes on without us
-            for each in (warden.stdout, warden.stderr):
+            if reaper.returncode is None:
+                reaper.terminate()  # somebody is in a hurry; it goes on without us
+            for each in (reaper.stdout, reaper.stderr):
                 if each is not None:
                     each.close()
 
@@ -203,7 +203,7 @@ class Process:
                     del left[each]
                 self._buffer.clear()
         try:
-            self._warden.wait(max(0.0, until - time.monotonic()))
+            self._reaper.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             return False
         return True

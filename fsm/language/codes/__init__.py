@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.codes.inputs import DRAWINGS, IMPORTS, RECORDINGS, SYSTEMS
+from fsm.language.codes.inputs import DRAWINGS, IMPORTS, RECORDINGS, UNDER_TEST
 from fsm.language.codes.models import COMPOSITION, FORM, MEANING, PROPERTIES
 
 if TYPE_CHECKING:
@@ -20,6 +20,6 @@ if TYPE_CHECKING:
     from fsm.errors import Rule
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {**FORM, **MEANING, **RECORDINGS, **PROPERTIES, **DRAWINGS, **IMPORTS, **SYSTEMS, **COMPOSITION}
+    {**FORM, **MEANING, **RECORDINGS, **PROPERTIES, **DRAWINGS, **IMPORTS, **UNDER_TEST, **COMPOSITION}
 )
 """In the order of the codes."""

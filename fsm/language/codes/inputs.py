@@ -173,9 +173,9 @@ IMPORTS: Final[Mapping[str, Rule]] = {
     ),
 }
 
-SYSTEMS: Final[Mapping[str, Rule]] = {
+UNDER_TEST: Final[Mapping[str, Rule]] = {
     "FSM601": Rule(
-        finds="a system that is not there, cannot be imported, or has not the methods of one",
+        finds="a system under test that is not there, cannot be imported, or lacks a method of one",
         why="there is nothing to test",
         example="fsm test cri-pod --against python:nowhere:make",
     ),
