@@ -129,6 +129,7 @@ class WrittenProfile(Form):
     """What a real implementation does otherwise."""
 
     about: str
+    extends: str | None = Field(None, description="The profile whose cells it has but for those that it overrides.")
     since: str = ""
     until: str = ""
     cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")

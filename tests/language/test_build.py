@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from machines import DOOR, JOB, counter, door, edited, job, line_of, machine_of, problems_of
@@ -13,6 +14,9 @@ from fsm.language.build import LARGEST_TABLE
 from fsm.language.codes import RULES
 from fsm.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+
+if TYPE_CHECKING:
+    from fsm.machine import Machine
 
 # -- every mistake of meaning --------------------------------------------------
 
@@ -86,6 +90,9 @@ CASES = [
     ("FSM122", JOB, CHECKING, 'checking = { begins = "running" }  # here\nrunning = { begins = "running" }\n', "event 'start' never ends: from 'checking' and 'running' it only begins again", "give one of them"),
     ("FSM117", DOOR, 'rpc     = "RemoveDoor"', 'rpc = ""  # here', "event 'remove' is '' on the wire", "leave rpc out"),
     ("FSM118", DOOR, 'silent = ["*"]', 'silent = ["*"]\ninterrupts = true  # here', "call 'knock' cannot interrupt calls", "only signals and hidden events do"),
+    ("FSM124", DOOR, 'until = "1945"', 'until = "1945"\nextends = "odl"  # here', "extends unknown profile 'odl'", "did you mean 'old'? profiles: old"),
+    ("FSM125", DOOR, 'until = "1945"', 'until = "1945"\nextends = "old"  # here', "profile 'old' extends itself", "one of them is to extend nothing"),
+    ("FSM125", DOOR, "[profile.old]", '[profile.first]\nabout = ""\nextends = "old"\n[profile.old]\nextends = "first"  # here', "profiles 'first' and 'old' extend each other", "one of them is to extend nothing"),
     ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nlevel = "MAY"\nsource = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
 ]  # fmt: skip
 
@@ -438,3 +445,78 @@ def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
     assert {state: [state] for state in machine.states} == {
         state: [way.to for way in cell.outcomes] for state, cell in cells.items() if isinstance(cell, Moves)
     }
+
+
+# -- profiles that extend others -----------------------------------------------------
+
+OLDER = (
+    DOOR
+    + """
+[profile.oldest]
+about = "The first ones."
+extends = "older"
+
+[profile.older]
+about = "Doors of wood."
+extends = "old"
+
+[profile.older.cell.wood-works]
+event = "slam"
+about = "Does not reach the frame."
+deviates = "gone-is-gone"
+moves = { open = "ajar" }
+"""
+)
+
+
+def _overrides(machine: Machine, profile: str) -> list[tuple[str, str, list[str]]]:
+    """The overrides of *profile*: name, event and states."""
+    return [(each.name, each.event, list(each.cells)) for each in machine.profiles[profile].overrides]
+
+
+def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
+    """Along a chain, whichever stands first in the file; the profiles keep the order of the file."""
+    machine = machine_of(OLDER)
+
+    old = [("lock-jams", "push", ["shut"]), ("never-stuck", "push", ["ajar"])]
+    assert ["old", "oldest", "older"] == list(machine.profiles)
+    assert old == _overrides(machine, "old")
+    assert [*old, ("wood-works", "slam", ["open"])] == _overrides(machine, "older") == _overrides(machine, "oldest")
+
+
+def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> None:
+    """With the versions and the link of where it is written."""
+    machine = machine_of(OLDER)
+
+    deviations = {name: each.overrides[0].deviation for name, each in machine.profiles.items()}
+
+    assert all(deviation is not None for deviation in deviations.values())
+    assert {("old", "1920"), ("older", "1920"), ("oldest", "1920")} == {
+        (each.profile, each.since) for each in deviations.values() if each
+    }
+    assert "older" == machine.under("older").step("shut", "push")[-1].deviation.profile  # type: ignore[index, union-attr]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ('[profile.older.cell.lock-holds]\nevent = "push"\nabout = ""\nmoves = { ajar = { to = "shut", reply = "STUCK" } }', [("lock-jams", "push", ["shut"]), ("lock-holds", "push", ["ajar"])]),
+        ('[profile.older.cell.lock-jams]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { ajar = "ajar" }', [("lock-jams", "push", ["ajar"])]),
+        ('[profile.older.cell.quiet]\nevent = "slam"\nabout = ""\ncannot = ["open"]', [("lock-jams", "push", ["shut"]), ("never-stuck", "push", ["ajar"]), ("quiet", "slam", ["open"])]),
+    ],
+    ids=["another name", "the same name", "another event"],
+)  # fmt: skip
+def test_a_profile_overrides_cell_by_cell_what_it_extends(own: str, expected: list[tuple[str, str, list[str]]]) -> None:
+    """Other cells stay; an override of the same name takes the place of all of the other one."""
+    machine = machine_of(f'{DOOR}\n[profile.older]\nabout = ""\nextends = "old"\n{own}')
+
+    assert expected == _overrides(machine, "older")
+
+
+def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
+    """The circle is reported once."""
+    text = DOOR
+    for name, parent in (("one", "two"), ("two", "one"), ("three", "two")):
+        text += f'\n[profile.{name}]\nabout = ""\nextends = "{parent}"\n'
+
+    assert ["FSM125"] == [problem.code for problem in problems_of(text)]

@@ -160,7 +160,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
     (("event", "push", "ignores"), ""),
     (("event", "push", "moves", "*", 0, "reply"), ""),
     (("clause", "c"), "says level source link"),
-    (("profile", "p"), "about since until cell"),
+    (("profile", "p"), "about extends since until cell"),
     (
         ("profile", "any name", "cell", "c"),
         "moves ignores refuses cannot silent ends event about deviates since until link",

@@ -59,7 +59,7 @@ def test_an_override_that_is_lost_is_named() -> None:
     """With its profile, its event and its states."""
     machine = load("container-status")
     profile = machine.profiles["containerd-1.6"]
-    fewer = replace(profile, overrides=profile.overrides[1:])
+    fewer = replace(profile, overrides=tuple(each for each in profile.overrides if each.name != "stop-of-removed"))
     changed = replace(machine, profiles={**machine.profiles, "containerd-1.6": fewer})
 
     found = list(differences(machine_table(machine), machine_table(changed)))

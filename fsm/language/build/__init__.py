@@ -14,7 +14,7 @@ from fsm.language.build.cells import Groups
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
-from fsm.language.build.profiles import Overriding
+from fsm.language.build.profiles import profiles
 from fsm.machine import Clause, Event, Machine, Silent, State
 
 if TYPE_CHECKING:
@@ -46,13 +46,10 @@ def build(model: Model) -> Machine:
     _check_rpcs(problems)
     check_aliases(problems, machine)
     machine = replace(machine, omits=omissions(problems, machine))
-    profiles = {
-        name: Overriding(problems=problems, machine=machine, name=name).profile(each)
-        for name, each in written.profile.items()
-    }
+    under = profiles(problems, machine)
     _check_clauses_used(problems)
     problems.refuse()
-    return replace(machine, profiles=profiles)
+    return replace(machine, profiles=under)
 
 
 def _machine(problems: Problems[Written]) -> Machine:

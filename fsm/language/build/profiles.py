@@ -11,11 +11,61 @@ from fsm.language.build.ends import check_ends
 from fsm.machine import Deviation, Override, Profile, outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fsm.language.build.problems import Problems
     from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
     from fsm.machine import Event, Machine, Outcome
+
+
+def profiles(problems: Problems[Written], machine: Machine) -> dict[str, Profile]:
+    """Every profile of *machine* by name, in the order of the file; each begins with what it extends."""
+    written = problems.model.written.profile
+    made: dict[str, Profile] = {}
+    for name in _parents_first(problems):
+        each = written[name]
+        parent = made.get(each.extends) if each.extends is not None else None
+        made[name] = Overriding(problems=problems, machine=machine, name=name).profile(each, parent)
+    return {name: made[name] for name in written}
+
+
+def _parents_first(problems: Problems[Written]) -> list[str]:
+    """The names of the profiles, each behind the one that it extends."""
+    written = problems.model.written.profile
+    ordered: dict[str, None] = {}
+    for first in written:
+        chain: list[str] = []
+        name: str | None = first
+        while name is not None and name not in ordered:
+            chain.append(name)
+            at, parent = ("profile", name, "extends"), written[name].extends
+            if parent is not None and parent not in written:
+                problems.unknown("FSM124", "extends unknown profile", parent, written, *at)
+                parent = None
+            elif parent in chain:
+                circle = " and ".join(f"'{each}'" for each in chain[chain.index(parent) :])
+                what = f"profile {circle} extends itself" if parent == name else f"profiles {circle} extend each other"
+                problems.say("FSM125", what, "one of them is to extend nothing, or another profile", *at)
+                parent = None
+            name = parent
+        ordered |= dict.fromkeys(reversed(chain))
+    return list(ordered)
+
+
+def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
+    """What the profile *name* takes over from *parent*: all that its *own* overrides do not replace."""
+    named = {each.name for each in own}
+    cells = {(each.event, state) for each in own for state in each.cells}
+    ends = {(each.event, state) for each in own for state in each.ends}
+    for each in parent.overrides:
+        kept = replace(
+            each,
+            cells={state: cell for state, cell in each.cells.items() if (each.event, state) not in cells},
+            ends={state: end for state, end in each.ends.items() if (each.event, state) not in ends},
+            deviation=replace(each.deviation, profile=name) if each.deviation else None,
+        )
+        if each.name not in named and (kept.cells or kept.ends):
+            yield kept
 
 
 def _covered(way: Outcome, own: Iterable[Outcome]) -> bool:
@@ -31,8 +81,8 @@ class Overriding:
     machine: Machine
     name: str
 
-    def profile(self, written: WrittenProfile) -> Profile:
-        """The profile, without the overrides of events that do not exist."""
+    def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
+        """The profile, which extends *parent* if that is given, without the overrides of events that do not exist."""
         overrides = []
         for key, override in written.cell.items():
             if override.event in self.machine.events:
@@ -46,7 +96,7 @@ class Overriding:
             about=written.about,
             since=written.since,
             until=written.until,
-            overrides=tuple(overrides),
+            overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
         )
         # A call that begins can end, profiled as well.
         check_ends(self.problems, replace(self.machine, profiles={self.name: made}).under(self.name))

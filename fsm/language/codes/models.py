@@ -168,6 +168,16 @@ MEANING: Final[Mapping[str, Rule]] = {
         why="what is misspelt would be missed in every drawing, and what omits nothing says nothing",
         example='[drawing.omits] push = { states = ["opne"] }',
     ),
+    "FSM124": Rule(
+        finds="a profile that extends one that does not exist",
+        why="the cells that it was to take over are missing",
+        example='[profile."jobs-3"] extends = "job-2"',
+    ),
+    "FSM125": Rule(
+        finds="profiles that extend each other in a circle",
+        why="none of them would come first",
+        example='[profile.old] extends = "older", where older extends old',
+    ),
 }
 
 PROPERTIES: Final[Mapping[str, Rule]] = {
