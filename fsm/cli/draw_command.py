@@ -20,7 +20,7 @@ from fsm.diagrams.draw.picture import Marks, picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import track
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.library import load, names
 
 if TYPE_CHECKING:

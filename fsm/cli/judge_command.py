@@ -12,7 +12,7 @@ import click
 
 from fsm.cli.options import complete_claims, complete_profiles, style, watched, width
 from fsm.errors import InputError
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.machine import LEVELS
 from fsm.report import Report
 from fsm.report.text import text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.errors import Problem
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
     from fsm.machine import Level
 
 FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "sarif": "sarif", "github": "github"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.errors import Problem
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
     from fsm.machine import Level
     from fsm.verdict import Finding, Judgement
 

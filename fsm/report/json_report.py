@@ -12,7 +12,7 @@ from fsm.report import why, words
 
 if TYPE_CHECKING:
     from fsm.errors import Problem
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
     from fsm.machine import Clause, Deviation
     from fsm.report import Report
     from fsm.verdict import Deviated, Finding, Judgement, Violation

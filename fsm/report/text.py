@@ -11,7 +11,7 @@ from fsm.report.layout import LABEL, Layout, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
     from fsm.report import Report
     from fsm.trace import Observation
     from fsm.verdict import Deviated, Finding, Judgement

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from transitions import Machine, MachineError
 
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def report(title: str, lines: int, times: dict[str, float]) -> Iterator[str]:
 
 def peak(path: Path) -> int:
     """Megabytes that a process needs at most to judge *path*."""
-    code = "import sys, resource; from fsm.judge import judge; judge(sys.argv[1]); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    code = "import sys, resource; from fsm.judgement import judge; judge(sys.argv[1]); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout) * (1 if sys.platform == "darwin" else 1024) // 1_000_000
 

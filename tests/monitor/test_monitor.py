@@ -15,7 +15,7 @@ from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from random_machines import LONGEST, machines, random_machine, random_seen, random_trace
 
 import fsm.monitor
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.library import load, names
 from fsm.machine import calls
 from fsm.machine.simulation import simulate

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import Found, content, every_violation, profile, violations
 
-from fsm import judge
 from fsm.errors import InputError
+from fsm.judgement import judge
 from fsm.report import Report
 from fsm.report.github import github
 from fsm.verdict import Holds
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
     from fsm.verdict import Violation
 
 __all__ = ["every_violation"]
@@ -48,7 +48,7 @@ def together(events: bytes, calls: bytes, folder: Path, **how: object) -> Judged
     """The verdicts on *events*, judged with *calls*."""
     (folder / "events").write_bytes(events)
     (folder / "calls").write_bytes(calls)
-    return judge.judge(str(folder / "events"), calls=str(folder / "calls"), **how)  # type: ignore[arg-type]
+    return judge(str(folder / "events"), calls=str(folder / "calls"), **how)  # type: ignore[arg-type]
 
 
 def clauses(found: list[Found]) -> Counter[str]:
@@ -203,7 +203,7 @@ def test_other_files_are_refused(events: str, calls: str, file: str, says: str, 
     place = {each: str(tmp_path / each) if each != "-" else each for each in (events, calls, file)}
 
     with pytest.raises(InputError) as caught:
-        judge.judge(place[events], calls=place[calls])
+        judge(place[events], calls=place[calls])
 
     [problem] = caught.value.problems
     assert (problem.path, problem.code) == (place[file], "FSM201" if "opened" in says else "FSM206")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
 
 from fsm.errors import InputError
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.machine import LEVELS
 from fsm.recordings import containerd_log
 from fsm.recordings.line_reader import LONGEST

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import content, every_violation, judged, violations
 
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.recordings import Kind, kind_of
 from fsm.recordings.containerd_log import Log
 from fsm.recordings.cri_calls import Calls
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
 
 __all__ = ["every_violation"]
 

@@ -22,7 +22,7 @@ LAYERS = (
     ("library", "monitor", "recordings", "linearizability", "equivalence", "interop"),
     ("diagrams",),
     ("checker",),
-    ("judge", "mutation"),
+    ("judgement", "mutation"),
     ("property_monitor",),
     ("conformance",),
     ("reference",),

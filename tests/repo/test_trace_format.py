@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.language.codes import RULES
 from fsm.recordings.json_lines import Header
 from fsm.trace import Observation, Phase

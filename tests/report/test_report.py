@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from fsm.errors import Problem
-from fsm.judge import Judged, judge
+from fsm.judgement import Judged, judge
 from fsm.library import load
 from fsm.machine import Clause, Deviation
 from fsm.recordings import Kind

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from fsm import judge
+from fsm.judgement import judge
 from fsm.monitor import grouping
 from fsm.verdict import Fails, Unknown
 
 if TYPE_CHECKING:
-    from fsm.judge import Judged
+    from fsm.judgement import Judged
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 VERSIONS = ("1.6.20", "1.7.24", "2.1.9")
@@ -62,7 +62,7 @@ def judged(data: bytes, folder: Path, **how: object) -> Judged:
     """The verdicts on *data*, which is written into *folder*."""
     file = folder / "recording"
     file.write_bytes(data)
-    return judge.judge(str(file), **how)  # type: ignore[arg-type]  # keywords are passed on
+    return judge(str(file), **how)  # type: ignore[arg-type]  # keywords are passed on
 
 
 def violations(found: Judged) -> list[Found]:

@@ -1,4 +1,4 @@
-"""Tests of ``fsm.judge``: recordings find their machines, and mistakes their codes."""
+"""Tests of ``fsm.judgement``: recordings find their machines, and mistakes their codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsm.errors import InputError
-from fsm.judge import judge
+from fsm.judgement import judge
 from fsm.language.codes import RULES
 from fsm.machine import calls
 from fsm.recordings import Kind
