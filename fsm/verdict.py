@@ -55,7 +55,7 @@ class Permitted:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``said`` is what of it is not legal: the reply, the event, the state that
+    ``illegal`` is what of it is not legal: the reply, the event, the state that
     was shown or met, the outputs joined by blanks.
     ``before`` are the states possible just before it, ``permitted`` what each
     would have allowed, ``clause`` the weakest clause among those that it
@@ -71,7 +71,7 @@ class Violation:
     permitted: tuple[Permitted, ...]
     clause: Clause
     edits: tuple[Edit, ...]
-    said: str = ""
+    illegal: str = ""
     resembles: tuple[Deviation, ...] = ()
 
 
@@ -100,11 +100,11 @@ class Holds:
 class Fails:
     """Something seen is not; ``findings`` is never empty.
 
-    ``untold`` says why more could not be told, where that is so.
+    ``incomplete`` says why more could not be told, where that is so.
     """
 
     findings: tuple[Finding, ...]
-    untold: str = ""
+    incomplete: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from fsm.checker.breadth_first import LIMIT, LimitError
 from fsm.checker.cones import Cones, joint_listener
 from fsm.checker.idempotence import check_idempotent
-from fsm.checker.instants import Stepping, own
+from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
@@ -22,7 +22,7 @@ from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.machine.calls import TooManyError
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
-from fsm.product import Composed
+from fsm.product import SystemTable
 from fsm.product.system import System
 from fsm.property.claims import (
     NO_PROFILE,
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fsm.machine import Machine
-    from fsm.machine.table import Stepped
+    from fsm.machine.table import TransitionSystem
     from fsm.property.claims import Claim, JointSpecification, Property, Specification
     from fsm.property.evidence import Conclusion
 
 
 def check(
-    stated: Property, machine: Table | Stepping | Cones, *, profile: str | None = None, limit: int = LIMIT
+    stated: Property, machine: Table | StepCache | Cones, *, profile: str | None = None, limit: int = LIMIT
 ) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
@@ -66,7 +66,7 @@ def check(
     nothing = Counts(states=0, transitions=0, depth=0)
     try:
         if isinstance(machine, Table):
-            machine = Stepping(machine)
+            machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
     except LimitError as error:
@@ -95,7 +95,7 @@ def examine(
     described = specification.machine
     machine = _under(described, profile)
     joint = isinstance(machine, System)
-    stepping = Cones(system=machine) if isinstance(machine, System) else Stepping(tabulate(machine))
+    stepping = Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
@@ -104,7 +104,7 @@ def examine(
     return Examined(
         machine=described,
         profile=profile,
-        counts=stepping.counts() if isinstance(stepping, Cones) else counted(own(stepping.table)),
+        counts=stepping.counts() if isinstance(stepping, Cones) else reachable_size(machine_table(stepping.table)),
         expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
     )
@@ -116,7 +116,7 @@ def _under(described: Machine | System, profile: str | None) -> Machine | System
     return described.under(profile)
 
 
-def counted(table: Stepped) -> Counts:
+def reachable_size(table: TransitionSystem) -> Counts:
     """The size of all that *table* can reach."""
     graph = explore(table)
     return Counts(
@@ -124,7 +124,7 @@ def counted(table: Stepped) -> Counts:
     )
 
 
-def _conclude(claim: Claim, stepping: Stepping, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
+def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
     match claim:
         case Idempotent():
             return check_idempotent(claim, stepping, limit)
@@ -136,11 +136,11 @@ def _conclude(claim: Claim, stepping: Stepping, profile: str | None, limit: int)
             return check_reachable(claim, stepping, limit)
         case LeadsTo():
             return check_leads_to(claim, stepping, limit)
-        case Follows(other=other) if isinstance(stepping.table, Composed):
-            listening = joint_listener(stepping.table.system, claim, alike(other, profile))
+        case Follows(other=other) if isinstance(stepping.table, SystemTable):
+            listening = joint_listener(stepping.table.system, claim, with_same_profile(other, profile))
             return followed(stepping.table, listening, limit)
         case _:
-            return _compare(claim, own(stepping.table), profile, limit)
+            return _compare(claim, machine_table(stepping.table), profile, limit)
 
 
 def _compare(
@@ -149,15 +149,15 @@ def _compare(
     """The conclusion on a claim that speaks of something else beside the machine."""
     match claim:
         case Follows(other=other):
-            return check_follows(table, tabulate(alike(other, profile)), limit)
+            return check_follows(table, tabulate(with_same_profile(other, profile)), limit)
         case Refines(other=other, overlap=overlap):
-            return check_refines(table, tabulate(alike(other, profile)), overlap, limit)
+            return check_refines(table, tabulate(with_same_profile(other, profile)), overlap, limit)
         case MatchesDiagram():
             return check_matches(claim, table.machine)
         case _:
             assert_never(claim)
 
 
-def alike(other: Machine, profile: str | None) -> Machine:
+def with_same_profile(other: Machine, profile: str | None) -> Machine:
     """*other* as *profile* has it, if it has such a profile."""
     return other.under(profile) if profile in other.profiles and profile else other

@@ -11,7 +11,7 @@ from fsm.property.claims import Counts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.property.evidence import Taken
+    from fsm.property.evidence import RunStep
 
 LIMIT = 2_000_000
 """Nodes of one search; beyond it the answer is unknown."""
@@ -27,30 +27,30 @@ class LimitError(Exception):
         super().__init__(f"more than {limit:,} states")
 
 
-class Edge(NamedTuple, Generic[N]):
+class SearchEdge(NamedTuple, Generic[N]):
     """One step of a search; ``found`` says that it is what is looked for."""
 
-    taken: Taken
+    taken: RunStep
     to: N
     found: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched(Generic[N]):
+class SearchResult(Generic[N]):
     """What a search found: the ``path`` to it, or ``None`` if it is nowhere; and every node it met."""
 
-    path: tuple[Taken, ...] | None
+    path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
     counts: Counts
 
 
-def search(start: N, following: Callable[[N], Iterable[Edge[N]]], *, limit: int = LIMIT) -> Searched[N]:
+def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: int = LIMIT) -> SearchResult[N]:
     """A shortest path from *start* to an edge that is ``found``, in the order in which *following* gives edges.
 
     Raises :class:`LimitError` if there are more nodes than *limit*.
     """
     depth = {start: 0}
-    before: dict[N, tuple[N, Taken]] = {}
+    before: dict[N, tuple[N, RunStep]] = {}
     queue = deque([start])
     edges = deepest = 0
     while queue:
@@ -60,19 +60,19 @@ def search(start: N, following: Callable[[N], Iterable[Edge[N]]], *, limit: int 
             if edge.found:
                 path = (*way(before, node), edge.taken)
                 counts = Counts(states=len(depth), transitions=edges, depth=len(path))
-                return Searched(path=path, nodes=depth, counts=counts)
+                return SearchResult(path=path, nodes=depth, counts=counts)
             if edge.to not in depth:
                 deepest = depth[edge.to] = depth[node] + 1
                 if len(depth) > limit:
                     raise LimitError(limit)
                 before[edge.to] = (node, edge.taken)
                 queue.append(edge.to)
-    return Searched(path=None, nodes=depth, counts=Counts(states=len(depth), transitions=edges, depth=deepest))
+    return SearchResult(path=None, nodes=depth, counts=Counts(states=len(depth), transitions=edges, depth=deepest))
 
 
-def way(before: dict[N, tuple[N, Taken]], node: N) -> tuple[Taken, ...]:
+def way(before: dict[N, tuple[N, RunStep]], node: N) -> tuple[RunStep, ...]:
     """The steps that lead to *node*, each node's last step being in *before*."""
-    steps: list[Taken] = []
+    steps: list[RunStep] = []
     while node in before:
         node, taken = before[node]
         steps.append(taken)

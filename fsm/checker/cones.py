@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fsm.checker.instants import Stepping
+from fsm.checker.instants import StepCache
 from fsm.checker.refinement import Listener, believing
-from fsm.machine.conditions import All, Emits, EmitsOnly, Happens, Not, Replies, Some, Tells
+from fsm.machine.conditions import All, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
-from fsm.product import Composed, cone, read
+from fsm.product import SystemTable, cone, read
 from fsm.property.claims import Always, Counts, Follows, Idempotent, LeadsTo, Never, Reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fsm.checker.instants import Step
+    from fsm.checker.instants import InstantStep
     from fsm.machine import Machine
     from fsm.machine.conditions import Condition
     from fsm.product.system import System
@@ -28,13 +28,13 @@ class Cones:
     """The cones of *system* that were looked at, each with its steps, which are made once."""
 
     system: System
-    _known: dict[tuple[frozenset[int], frozenset[str]], Stepping] = field(default_factory=dict)
+    _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
 
-    def stepping(self, claim: Claim) -> Stepping:
+    def stepping(self, claim: Claim) -> StepCache:
         """The steps of what *claim* is about, and of all that has a say in it."""
         found, aside = self._cone(claim)
         if (found, aside) not in self._known:
-            self._known[found, aside] = Stepping(Composed(self.system, cone=found, asked=aside))
+            self._known[found, aside] = StepCache(SystemTable(self.system, cone=found, asked=aside))
         return self._known[found, aside]
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
@@ -143,7 +143,7 @@ def _outputs(condition: Condition) -> set[str]:
     found: set[str] = set()
     for part in _parts(condition):
         match part:
-            case Emits(output=output) | Tells(output=output):
+            case Emits(output=output) | StepEmits(output=output):
                 found.add(output)
             case EmitsOnly(outputs=outputs):
                 found |= set(outputs)
@@ -158,7 +158,7 @@ class JointListener(Listener):
     known: frozenset[str]
     suffixes: dict[int, str]
 
-    def heard(self, step: Step) -> tuple[str, ...]:
+    def heard(self, step: InstantStep) -> tuple[str, ...]:
         """What the copies tell the other machine in *step*, in order; it may not know all of it."""
         found: list[str] = []
         for done in step.way.done:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checker.breadth_first import Edge, search
+from fsm.checker.breadth_first import SearchEdge, search
 from fsm.checker.instants import holds
-from fsm.property.evidence import Proved, Refuted, Run, Taken, Vacuous
+from fsm.property.evidence import Proved, Refuted, Run, RunStep, Vacuous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.checker.breadth_first import Searched
-    from fsm.checker.instants import Instant, Step, Stepping, Steps
+    from fsm.checker.breadth_first import SearchResult
+    from fsm.checker.instants import Instant, InstantStep, StepCache, Successors
     from fsm.property.claims import Counts, Idempotent
     from fsm.property.evidence import Conclusion
 
@@ -21,7 +21,7 @@ UNSPECIFIED = "unspecified"
 """The outcome of a call of which the specification says nothing."""
 
 
-class Node(NamedTuple):
+class CallPair(NamedTuple):
     """The state, how many of the two calls have replied, whether one is in progress, the state between them."""
 
     state: int
@@ -30,14 +30,14 @@ class Node(NamedTuple):
     between: int = -1
 
 
-def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether a second call of the event, right after one that replied ok, replies ok and changes nothing.
 
     From every state that can be reached in which no call is in progress.
     """
     table = stepping.table
-    automaton = twice(claim, stepping)
-    found: Searched[Node] = search(Node(table.initial), automaton.following, limit=limit)
+    automaton = idempotence_automaton(claim, stepping)
+    found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)
     if found.path is not None:
         return Refuted(evidence=Run(initial=table.states[table.initial], steps=found.path)), found.counts
     if not any(node.calls for node in found.nodes):
@@ -46,10 +46,10 @@ def check_idempotent(claim: Idempotent, stepping: Stepping, limit: int) -> tuple
     return Proved(), found.counts
 
 
-def twice(claim: Idempotent, stepping: Stepping) -> Twice:
+def idempotence_automaton(claim: Idempotent, stepping: StepCache) -> IdempotenceAutomaton:
     """The automaton of *claim*."""
     table = stepping.table
-    return Twice(
+    return IdempotenceAutomaton(
         steps=stepping.steps([claim.once.means] if claim.once else []),
         row=table.row[claim.event],
         once=holds(claim.once.means, table) if claim.once else None,
@@ -58,49 +58,51 @@ def twice(claim: Idempotent, stepping: Stepping) -> Twice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twice:
+class IdempotenceAutomaton:
     """The machine, and at some moment two calls of ``row`` in a row with nothing in between."""
 
-    steps: Steps
+    steps: Successors
     row: int
     once: Callable[[Instant], bool] | None
     busy: frozenset[int]
 
-    def following(self, node: Node) -> Iterator[Edge[Node]]:
+    def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
         """Every step from *node*, the second call where nothing is said of it included."""
         table = self.steps.table
         if node.going or node.calls:
             row = self.due(node)
             if table.step(node.state, row) is None:
                 state = table.states[node.state]
-                taken = Taken(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
-                yield Edge(taken=taken, to=node, found=node.calls > 0)
+                taken = RunStep(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
+                yield SearchEdge(taken=taken, to=node, found=node.calls > 0)
         for step in self.steps.after(node.state):
             yield from self.taken(node, step)
 
-    def taken(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
+    def taken(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
         """What *step* from *node* leads to: nothing, if it comes between the two calls."""
         if node.going or node.calls:
             if step.row == self.due(node):
                 yield from self._called(node, step)
             return
-        yield Edge(taken=step.taken, to=Node(step.way.to))
+        yield SearchEdge(taken=step.taken, to=CallPair(step.way.to))
         if step.row == self.row and node.state not in self.busy:
             yield from self._called(node, step)
 
-    def due(self, node: Node) -> int:
+    def due(self, node: CallPair) -> int:
         """The row of what must come next: the call in progress goes on, or the second one is made."""
         return self.steps.table.end[self.row] if node.going else self.row
 
-    def _called(self, node: Node, step: Step) -> Iterator[Edge[Node]]:
+    def _called(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
         """What *step*, of one of the two calls, leads to."""
         way, reply = step.way, step.taken.reply
         second = node.calls > 0
         bad = second and bool(way.emits)
         if way.begins:
-            to = Node(way.to, node.calls, going=True, between=node.between)
-            yield Edge(taken=step.taken, to=to, found=bad)
+            to = CallPair(way.to, node.calls, going=True, between=node.between)
+            yield SearchEdge(taken=step.taken, to=to, found=bad)
         elif second:
-            yield Edge(taken=step.taken, to=Node(way.to), found=bad or reply != "ok" or way.to != node.between)
+            yield SearchEdge(
+                taken=step.taken, to=CallPair(way.to), found=bad or reply != "ok" or way.to != node.between
+            )
         elif reply == "ok" and (self.once is None or self.once(step.instants[-1])):
-            yield Edge(taken=step.taken, to=Node(way.to, 1, between=way.to))
+            yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))

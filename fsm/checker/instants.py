@@ -8,16 +8,29 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.machine import ANY_ERROR
-from fsm.machine.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
+from fsm.machine.conditions import (
+    All,
+    At,
+    Emits,
+    EmitsOnly,
+    Happens,
+    In,
+    Not,
+    Replies,
+    SilentOn,
+    Some,
+    StateChanges,
+    StepEmits,
+)
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table
-from fsm.property.evidence import Taken
+from fsm.property.evidence import RunStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fsm.machine.conditions import Condition
-    from fsm.machine.table import Stepped, Way
+    from fsm.machine.table import TransitionSystem, Way
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
@@ -39,44 +52,44 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 Holds: TypeAlias = "Callable[[Instant], bool]"
 
 
-class Step(Struct, gc=False, frozen=True, kw_only=True):
+class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
     """One outcome with one of its replies, as seen by properties."""
 
     row: int
     way: Way
-    taken: Taken
+    taken: RunStep
     instants: tuple[Instant, ...]
 
 
-class Stepping:
+class StepCache:
     """The steps of *table*, by the codes that a property tells apart.
 
     A machine that is *like* another but for one *state* has the other's
     steps everywhere else: mutants come by the thousand.
     """
 
-    def __init__(self, table: Stepped, *, like: Stepping | None = None, but: int = -1) -> None:
+    def __init__(self, table: TransitionSystem, *, like: StepCache | None = None, but: int = -1) -> None:
         self.table = table
         self._like = like
         self._but = but
-        self._by_codes: dict[tuple[str, ...], Steps] = {}
+        self._by_codes: dict[tuple[str, ...], Successors] = {}
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
         """Every state that can be reached."""
         return tuple(explore(self.table).depth)
 
-    def steps(self, conditions: Iterable[Condition] = ()) -> Steps:
+    def steps(self, conditions: Iterable[Condition] = ()) -> Successors:
         """The steps as *conditions* see them."""
         told = tuple(sorted(codes(conditions)))
         found = self._by_codes.get(told)
         if found is None:
             like = self._like.steps(conditions) if self._like else None
-            found = self._by_codes[told] = Steps(self.table, told, like=like, but=self._but)
+            found = self._by_codes[told] = Successors(self.table, told, like=like, but=self._but)
         return found
 
 
-class Steps:
+class Successors:
     """The steps of *table* from each state, made when asked for.
 
     ``error`` stands for every error code.  Where a property tells some of
@@ -84,15 +97,15 @@ class Steps:
     """
 
     def __init__(
-        self, table: Stepped, codes: tuple[str, ...] = (), *, like: Steps | None = None, but: int = -1
+        self, table: TransitionSystem, codes: tuple[str, ...] = (), *, like: Successors | None = None, but: int = -1
     ) -> None:
         self.table = table
         self.codes = codes
-        self._from: dict[int, tuple[Step, ...]] = {}
+        self._from: dict[int, tuple[InstantStep, ...]] = {}
         if like is not None:
             self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}
 
-    def after(self, state: int) -> tuple[Step, ...]:
+    def after(self, state: int) -> tuple[InstantStep, ...]:
         """Every step from *state*, in the model's order."""
         found = self._from.get(state)
         if found is None:
@@ -111,11 +124,11 @@ class Steps:
             return way.reply
         return tuple(dict.fromkeys((*way.reply, *self.codes)))
 
-    def step(self, state: int, row: int, way: Way, reply: str) -> Step:
+    def step(self, state: int, row: int, way: Way, reply: str) -> InstantStep:
         """The step from *state* by *way* of *row* that replies *reply*."""
         table = self.table
         event = table.rows[row].event.name
-        taken = Taken(
+        taken = RunStep(
             event=event,
             source=table.states[state],
             target=table.states[way.to],
@@ -138,7 +151,7 @@ class Steps:
             )
             for output in way.emits or ("",)
         )
-        return Step(row=row, way=way, taken=taken, instants=instants)
+        return InstantStep(row=row, way=way, taken=taken, instants=instants)
 
     @cached_property
     def beginning(self) -> Instant:
@@ -146,7 +159,7 @@ class Steps:
         return Instant(state=self.table.initial)
 
 
-def holds(condition: Condition, table: Stepped) -> Callable[[Instant], bool]:
+def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
     """Whether *condition* holds of an instant of *table*."""
     match condition:
         case Not(of=inner):
@@ -165,7 +178,8 @@ def holds(condition: Condition, table: Stepped) -> Callable[[Instant], bool]:
 
 
 def _simple(
-    condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | At | Tells, table: Stepped
+    condition: In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits,
+    table: TransitionSystem,
 ) -> Callable[[Instant], bool]:
     match condition:
         case In(states=names, before=before):
@@ -181,7 +195,7 @@ def _simple(
             said, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
             error = reply == ANY_ERROR
             return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == said
-        case Moves():
+        case StateChanges():
             return lambda at: not at.first and at.source != at.state
         case SilentOn(event=event):
             row = table.row[event]
@@ -190,7 +204,7 @@ def _simple(
         case At(before=before):
             there = table.test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
-        case Tells(output=output):
+        case StepEmits(output=output):
             return lambda at: output in at.outputs
         case _:
             assert_never(condition)
@@ -203,7 +217,7 @@ def _emits_only(condition: EmitsOnly) -> Callable[[Instant], bool]:
     return lambda at: tuple(each for each in at.outputs if each in among) == outputs and not at.first
 
 
-def own(table: Stepped) -> Table:
+def machine_table(table: TransitionSystem) -> Table:
     """*table*, which is that of a machine; raises ``TypeError`` for one of a system."""
     if not isinstance(table, Table):
         raise TypeError("this is asked of a machine, not of a system")

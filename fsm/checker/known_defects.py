@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.checker import check
 from fsm.checker.cones import Cones
-from fsm.checker.instants import Stepping
+from fsm.checker.instants import StepCache
 from fsm.library import claims, specified, systems
 from fsm.machine.table import tabulate
 from fsm.property.claims import JointSpecification
@@ -22,7 +22,7 @@ from fsm.property.evidence import Proved, Refuted, Run, Unexplained
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.property.claims import Failure, Property, Specification
+    from fsm.property.claims import KnownFailure, Property, Specification
     from fsm.property.evidence import Checked
 
 AS_WRITTEN: Final = "as-written"
@@ -33,7 +33,7 @@ MENDED: Final = "mended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class KnownDefect:
     """That a property fails, with the run that shows it; and whether it holds with the change that is to mend it.
 
     ``profile`` is where it fails, ``mend`` where it holds; ``None`` is
@@ -42,7 +42,7 @@ class Finding:
 
     of: Specification | JointSpecification
     stated: Property
-    known: Failure
+    known: KnownFailure
     profile: str | None
     mend: str | None
     broken: Checked
@@ -60,20 +60,20 @@ class Finding:
     @property
     def proved(self) -> bool:
         """Whether all of it is so: it fails as is known, and holds where it is mended."""
-        return not self.broken.surprising and isinstance(self.mended.conclusion, Proved)
+        return not self.broken.unexpected and isinstance(self.mended.conclusion, Proved)
 
 
-def findings(*names: str) -> Iterator[Finding]:
+def known_defects(*names: str) -> Iterator[KnownDefect]:
     """What was found in the machines and systems called *names*; in all that are shipped if there is none.
 
-    >>> [each.stated.name for each in findings("event-backoff")]
+    >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']
     """
     for name in names or (*systems(), *specified()):
         yield from _found(claims(name))
 
 
-def _found(of: Specification | JointSpecification) -> Iterator[Finding]:
+def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
     profiles = of.machine.profiles
     if not {AS_WRITTEN, MENDED} & set(profiles):
         return
@@ -84,12 +84,14 @@ def _found(of: Specification | JointSpecification) -> Iterator[Finding]:
         failure = stated.expected(known)
         if failure is not None and stated.expected(mend) is None:
             broken, mended = check(stated, here, profile=known), check(stated, there, profile=mend)
-            found = Finding(of=of, stated=stated, known=failure, profile=known, mend=mend, broken=broken, mended=mended)
+            found = KnownDefect(
+                of=of, stated=stated, known=failure, profile=known, mend=mend, broken=broken, mended=mended
+            )
             if found.run is not None or not found.proved:
                 yield found
 
 
-def _steps(of: Specification | JointSpecification, profile: str | None) -> Stepping | Cones:
+def _steps(of: Specification | JointSpecification, profile: str | None) -> StepCache | Cones:
     if isinstance(of, JointSpecification):
         return Cones(system=of.machine.profiles[profile].system if profile else of.machine)
-    return Stepping(tabulate(of.machine.under(profile)))
+    return StepCache(tabulate(of.machine.under(profile)))

@@ -23,12 +23,12 @@ from fsm.property.evidence import Proved, Refuted, Run, Vacuous
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from fsm.checker.instants import Instant, Step, Stepping
+    from fsm.checker.instants import Instant, InstantStep, StepCache
     from fsm.property.claims import Fair, LeadsTo
-    from fsm.property.evidence import Conclusion, Taken
+    from fsm.property.evidence import Conclusion, RunStep
 
 
-class Node(NamedTuple):
+class DueNode(NamedTuple):
     """A state, and whether the target is due."""
 
     state: int
@@ -39,13 +39,13 @@ class Node(NamedTuple):
 class _Link:
     """A step between nodes in which the target is due, and in which it does not come."""
 
-    step: Step
-    to: Node
+    step: InstantStep
+    to: DueNode
 
 
-def check_leads_to(claim: LeadsTo, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the target comes after each source, in every fair run."""
-    waiting = Waiting(claim, stepping)
+    waiting = LeadsToGraph(claim, stepping)
     waiting.explore(limit)
     counts = Counts(
         states=len(waiting.depth), transitions=waiting.transitions, depth=max(waiting.depth.values(), default=0)
@@ -57,24 +57,24 @@ def check_leads_to(claim: LeadsTo, stepping: Stepping, limit: int) -> tuple[Conc
     return (Proved() if waiting.asked else Vacuous(unmet=claim.source.text)), counts
 
 
-class Waiting:
+class LeadsToGraph:
     """The machine beside one bit: whether the target is due."""
 
-    def __init__(self, claim: LeadsTo, stepping: Stepping) -> None:
+    def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.table = table = stepping.table
         self.fair = claim.fair
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        self.depth: dict[Node, int] = {}
-        self.before: dict[Node, tuple[Node, Taken]] = {}
-        self.links: dict[Node, list[_Link]] = {}
+        self.depth: dict[DueNode, int] = {}
+        self.before: dict[DueNode, tuple[DueNode, RunStep]] = {}
+        self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.asked = False
 
     def explore(self, limit: int) -> None:
         """Everything that can be reached, breadth first."""
-        start = Node(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
+        start = DueNode(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
         self.depth[start] = 0
         queue = deque([start])
         while queue:
@@ -82,7 +82,7 @@ class Waiting:
             links = self.links[node] = []
             for step in self.steps.after(node.state):
                 self.transitions += 1
-                to = Node(step.way.to, self.due(due=node.due, instants=step.instants))
+                to = DueNode(step.way.to, self.due(due=node.due, instants=step.instants))
                 # A step of several outputs may meet the target, and then the source once more.
                 if node.due and to.due and not any(self.target(at) for at in step.instants):
                     links.append(_Link(step=step, to=to))
@@ -107,26 +107,26 @@ class Waiting:
         """Whether what is *fair* can happen in *state*."""
         return any(self.takes(fair, step) for step in self.steps.after(state))
 
-    def takes(self, fair: Fair, step: Step) -> bool:
+    def takes(self, fair: Fair, step: InstantStep) -> bool:
         """Whether *step* is what is *fair*."""
         row = self.table.rows[step.row]
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     # -- counterexamples ---------------------------------------------------
 
-    def stops(self, due: Sequence[Node]) -> Run | None:
+    def stops(self, due: Sequence[DueNode]) -> Run | None:
         """A run that stops while the target is due, since nothing fair can happen."""
         for node in due:
             if not any(self.possible(fair, node.state) for fair in self.fair):
                 return Run(initial=self._initial(), steps=way(self.before, node), stopped=True)
         return None
 
-    def circles(self, due: Sequence[Node]) -> Run | None:
+    def circles(self, due: Sequence[DueNode]) -> Run | None:
         """A fair run that goes round for ever while the target is due; the shortest that is found."""
         found = [self._circle(each) for each in self._fair_components(due)]
         return min(found, key=lambda run: run.length, default=None)
 
-    def _fair_components(self, nodes: Collection[Node]) -> Iterator[frozenset[Node]]:
+    def _fair_components(self, nodes: Collection[DueNode]) -> Iterator[frozenset[DueNode]]:
         inside = frozenset(nodes)
         following = {node: [link.to for link in self.links[node] if link.to in inside] for node in nodes}
         numbers = {node: number for number, node in enumerate(following)}
@@ -138,8 +138,8 @@ class Waiting:
             if links:
                 yield from self._fair_in(those, links)
 
-    def _fair_in(self, those: frozenset[Node], links: Sequence[_Link]) -> Iterator[frozenset[Node]]:
-        hungry: set[Node] = set()
+    def _fair_in(self, those: frozenset[DueNode], links: Sequence[_Link]) -> Iterator[frozenset[DueNode]]:
+        hungry: set[DueNode] = set()
         for fair in self.fair:
             if any(self.takes(fair, link.step) for link in links):
                 continue
@@ -153,12 +153,12 @@ class Waiting:
         elif hungry != those:
             yield from self._fair_components([node for node in self.depth if node in those - hungry])
 
-    def _circle(self, those: frozenset[Node]) -> Run:
+    def _circle(self, those: frozenset[DueNode]) -> Run:
         """The way to a node of *those*, and a way round that is fair."""
         ordered = [node for node in self.depth if node in those]
         runs = []
         for start in ordered:
-            cycle: list[tuple[Node, _Link]] = []
+            cycle: list[tuple[DueNode, _Link]] = []
             here = start
             for fair in self.fair:
                 if any(self.takes(fair, link.step) for _, link in cycle):
@@ -177,7 +177,7 @@ class Waiting:
             runs.append(Run(initial=self._initial(), steps=steps, cycle=tuple(link.step.taken for _, link in cycle)))
         return min(runs, key=lambda run: run.length)
 
-    def _towards(self, here: Node, those: frozenset[Node], fair: Fair) -> list[tuple[Node, _Link]]:
+    def _towards(self, here: DueNode, those: frozenset[DueNode], fair: Fair) -> list[tuple[DueNode, _Link]]:
         """A shortest path in *those* that takes what is *fair*, or passes where it is impossible."""
         return self._path(
             here,
@@ -185,11 +185,13 @@ class Waiting:
             lambda link: self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state)),
         )
 
-    def _back(self, here: Node, start: Node, those: frozenset[Node]) -> list[tuple[Node, _Link]]:
+    def _back(self, here: DueNode, start: DueNode, those: frozenset[DueNode]) -> list[tuple[DueNode, _Link]]:
         return self._path(here, those, lambda link: link.to == start)
 
-    def _path(self, here: Node, those: frozenset[Node], wanted: Callable[[_Link], bool]) -> list[tuple[Node, _Link]]:
-        before: dict[Node, tuple[Node, _Link]] = {}
+    def _path(
+        self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]
+    ) -> list[tuple[DueNode, _Link]]:
+        before: dict[DueNode, tuple[DueNode, _Link]] = {}
         queue = deque([here])
         seen = {here}
         while queue:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fsm.diagrams.compare import Where, choose, compare
 from fsm.diagrams.read import find
 from fsm.property.claims import Counts
-from fsm.property.evidence import Arrow, Misdrawn, Proved, Refuted
+from fsm.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
 
 if TYPE_CHECKING:
     from fsm.diagrams.compare import Comparison
@@ -29,14 +29,14 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
     return Refuted(evidence=misdrawn), searched
 
 
-def _only(found: Comparison, where: Where) -> tuple[Arrow, ...]:
+def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
     """What is only in one of them."""
-    states = [Arrow(target=state.name) for state in found.differing_states if state.where is where]
+    states = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
     moves = []
     for move in found.differing_moves:
         if move.where is where:
             place = move.places[1]
             line, column = (place.line, place.column) if place else (0, 0)
             event = move.label or move.event
-            moves.append(Arrow(target=move.target, source=move.source, event=event, line=line, column=column))
+            moves.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
     return (*states, *moves)

@@ -18,22 +18,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checker.breadth_first import Edge, search
-from fsm.checker.instants import Steps, own
+from fsm.checker.breadth_first import SearchEdge, search
+from fsm.checker.instants import Successors, machine_table
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Dynamics
 from fsm.machine.calls.configuration import within
-from fsm.property.evidence import Proved, Refuted, Run, Taken, Unexplained, Vacuous
+from fsm.property.evidence import Proved, Refuted, Run, RunStep, Unexplained, Vacuous
 from fsm.trace import Observation, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fsm.checker.breadth_first import Searched
-    from fsm.checker.instants import Step
+    from fsm.checker.breadth_first import SearchResult
+    from fsm.checker.instants import InstantStep
     from fsm.machine import Event
     from fsm.machine.calls.configuration import Possibilities
-    from fsm.machine.table import Stepped, Table, Way
+    from fsm.machine.table import Table, TransitionSystem, Way
     from fsm.property.claims import Counts
     from fsm.property.evidence import Conclusion
     from fsm.trace import Phase
@@ -67,7 +67,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     """
     product = _Product(table=table, believing=believing(table, other), overlap=overlap)
     start = Node(table.initial, (), product.believing.initial)
-    found: Searched[Node] = search(start, product.following, limit=limit)
+    found: SearchResult[Node] = search(start, product.following, limit=limit)
     return _concluded(found, product.believing, table)
 
 
@@ -80,16 +80,16 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
     return followed(table, listener(table, other), limit)
 
 
-def followed(table: Stepped, listening: Listener, limit: int) -> tuple[Conclusion, Counts]:
+def followed(table: TransitionSystem, listening: Listener, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the machine that is *listening* can explain all that *table* tells it."""
-    steps = Steps(table)
+    steps = Successors(table)
 
-    def following(node: Node) -> Iterator[Edge[Node]]:
+    def following(node: Node) -> Iterator[SearchEdge[Node]]:
         for step in steps.after(node.state):
             belief = listening.after(node.belief, step)
-            yield Edge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
+            yield SearchEdge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
 
-    found: Searched[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
+    found: SearchResult[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
     return _concluded(found, listening.believing, table)
 
 
@@ -112,24 +112,24 @@ class Listener:
     believing: Believing
     shared: Mapping[int, str]
 
-    def after(self, belief: int, step: Step) -> int:
+    def after(self, belief: int, step: InstantStep) -> int:
         """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
         for event in self.heard(step):
             if belief >= 0:
                 belief = self.believing.after(belief, Observation(event=event))
         return belief
 
-    def heard(self, step: Step) -> tuple[str, ...]:
+    def heard(self, step: InstantStep) -> tuple[str, ...]:
         """What *step* tells the other machine; it may not know all of it."""
         return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
 
 
-def _concluded(found: Searched[Node], beliefs: Believing, table: Stepped) -> tuple[Conclusion, Counts]:
+def _concluded(found: SearchResult[Node], beliefs: Believing, table: TransitionSystem) -> tuple[Conclusion, Counts]:
     other = beliefs.dynamics.table
     if found.path is not None:
         run = Run(initial=table.states[table.initial], steps=found.path)
         last = found.path[-1]
-        shows = own(table).machine.states[last.target].shows if last.event == SIGHT else ""
+        shows = machine_table(table).machine.states[last.target].shows if last.event == SIGHT else ""
         states = tuple(other.states[state] for state in beliefs.refused)
         return Refuted(
             evidence=Unexplained(run=run, other=other.machine.name, states=states, shows=shows)
@@ -234,7 +234,7 @@ class _Product:
     overlap: int
     met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
 
-    def following(self, node: Node) -> Iterator[Edge[Node]]:
+    def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
         """Every step from *node*, towards what allows least of what was met so far."""
         for edge in self._steps(node):
             to = edge.to
@@ -244,7 +244,7 @@ class _Product:
             least = self.believing.least(to.belief, self.met.setdefault((to.state, to.calls), []))
             yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
 
-    def _steps(self, node: Node) -> Iterator[Edge[Node]]:
+    def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
         yield self._sight(node)
         alone = self.overlap == 0 and bool(node.calls)
         if not alone:
@@ -253,15 +253,15 @@ class _Product:
             others = node.calls[:index] + node.calls[index + 1 :]
             yield from self._goes_on(node, call, others)
 
-    def _sight(self, node: Node) -> Edge[Node]:
+    def _sight(self, node: Node) -> SearchEdge[Node]:
         """Somebody reads the state."""
         table = self.table
         belief = self.believing.after(node.belief, Observation(shows=table.shows[node.state]))
         name = table.states[node.state]
-        taken = Taken(event=SIGHT, source=name, target=name)
-        return Edge(taken=taken, to=node._replace(belief=belief), found=belief < 0)
+        taken = RunStep(event=SIGHT, source=name, target=name)
+        return SearchEdge(taken=taken, to=node._replace(belief=belief), found=belief < 0)
 
-    def _events(self, node: Node) -> Iterator[Edge[Node]]:
+    def _events(self, node: Node) -> Iterator[SearchEdge[Node]]:
         for row in self.table.rows:
             if row.ends:
                 continue
@@ -272,16 +272,16 @@ class _Product:
                 for way in self.ways(node.state, row.index):
                     yield self._happened(node, row.index, way)
 
-    def _asked(self, node: Node, row: int) -> Edge[Node]:
+    def _asked(self, node: Node, row: int) -> SearchEdge[Node]:
         table = self.table
         event = table.rows[row].event
         belief = self.believing.after(node.belief, Observation(event=self._name(row), phase="request"))
         name = table.states[node.state]
-        taken = Taken(event=event.name, source=name, target=name, phase="request")
+        taken = RunStep(event=event.name, source=name, target=name, phase="request")
         calls = tuple(sorted((*node.calls, Call(row, ASKED))))
-        return Edge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
+        return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
-    def _happened(self, node: Node, row: int, way: tuple[int, Way | None]) -> Edge[Node]:
+    def _happened(self, node: Node, row: int, way: tuple[int, Way | None]) -> SearchEdge[Node]:
         """A signal, or something hidden; if it interrupts, nobody gets a reply any more."""
         event = self.table.rows[row].event
         to, _ = way
@@ -295,9 +295,9 @@ class _Product:
                     belief = self._said(belief, call.row, "lost")
             calls = ()
         taken = self._taken(node.state, row, way)
-        return Edge(taken=taken, to=Node(to, calls, belief), found=belief < 0)
+        return SearchEdge(taken=taken, to=Node(to, calls, belief), found=belief < 0)
 
-    def _goes_on(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[Edge[Node]]:
+    def _goes_on(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
         table = self.table
         if call.stage >= 0 or call.stage == LEFT:
             yield from self._replies(node, call, others)
@@ -307,21 +307,21 @@ class _Product:
         if not ways:  # another event took the entity away: nothing is specified of how the call ends
             belief = self._said(node.belief, call.row, "lost")
             name = table.states[node.state]
-            taken = Taken(event=table.rows[call.row].event.name, source=name, target=name, phase="lost")
-            yield Edge(taken=taken, to=Node(node.state, others, belief), found=False)
+            taken = RunStep(event=table.rows[call.row].event.name, source=name, target=name, phase="lost")
+            yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=False)
         for to, way in ways:
             stage = LEFT if way is None else BEGUN if way.begins else way.index
             calls = tuple(sorted((*others, Call(call.row, stage))))
-            yield Edge(taken=self._taken(node.state, row, (to, way)), to=Node(to, calls, node.belief))
+            yield SearchEdge(taken=self._taken(node.state, row, (to, way)), to=Node(to, calls, node.belief))
 
-    def _replies(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[Edge[Node]]:
+    def _replies(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
         table = self.table
         name = table.states[node.state]
         event = table.rows[call.row].event.name
         for reply in self._choices(call):
             belief = self._said(node.belief, call.row, "reply", reply)
-            taken = Taken(event=event, source=name, target=name, reply=reply, phase="reply")
-            yield Edge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
+            taken = RunStep(event=event, source=name, target=name, reply=reply, phase="reply")
+            yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
 
     def _choices(self, call: Call) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite tell nothing, and are left out."""
@@ -339,10 +339,10 @@ class _Product:
             return tuple((to, None) for to in range(len(self.table.states)))
         return tuple((way.to, way) for way in ways)
 
-    def _taken(self, state: int, row: int, way: tuple[int, Way | None]) -> Taken:
+    def _taken(self, state: int, row: int, way: tuple[int, Way | None]) -> RunStep:
         table = self.table
         to, outcome = way
-        return Taken(
+        return RunStep(
             event=table.rows[row].event.name,
             source=table.states[state],
             target=table.states[to],

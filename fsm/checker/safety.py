@@ -10,29 +10,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.checker.breadth_first import Edge, search
+from fsm.checker.breadth_first import SearchEdge, search
 from fsm.checker.instants import holds
-from fsm.machine.conditions import All, Not, Said
+from fsm.machine.conditions import All, Not, WrittenCondition
 from fsm.property.claims import Counts
 from fsm.property.evidence import Proved, Refuted, Run, Unreached, Vacuous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from fsm.checker.breadth_first import Searched
-    from fsm.checker.instants import Instant, Stepping, Steps
+    from fsm.checker.breadth_first import SearchResult
+    from fsm.checker.instants import Instant, StepCache, Successors
     from fsm.machine.conditions import Condition, Sequence
     from fsm.property.claims import Always, Never, Reachable
     from fsm.property.evidence import Conclusion
 
-Node = tuple[int, int]
+SequenceNode = tuple[int, int]
 """A state, and how many conditions of the sequence have held."""
 
 DONE = -1
 """In place of that number: all of them have."""
 
 
-def check_never(claim: Never, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
     total = _total(())
     best: Run | None = None
@@ -47,7 +47,7 @@ def check_never(claim: Never, stepping: Stepping, limit: int) -> tuple[Conclusio
     return _unless_vacuous(stepping, parts), total
 
 
-def check_reachable(claim: Reachable, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether there is a run through each sequence; the shortest ones are the witnesses."""
     total = _total(())
     witnesses = []
@@ -60,7 +60,7 @@ def check_reachable(claim: Reachable, stepping: Stepping, limit: int) -> tuple[C
     return Proved(witnesses=tuple(witnesses)), total
 
 
-def check_always(claim: Always, stepping: Stepping, limit: int) -> tuple[Conclusion, Counts]:
+def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether every instant, or those of which ``when`` holds, meet each condition."""
     total = _total(())
     for sequence in breaches(claim):
@@ -78,26 +78,28 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
     for said in claim.conditions:
         breach: Condition = Not(of=said.means)
         means = All(of=(*asked, breach)) if asked else breach
-        found.append((Said(text=f"not ({said.text})", means=means),))
+        found.append((WrittenCondition(text=f"not ({said.text})", means=means),))
     return tuple(found)
 
 
-def _run_through(sequence: Sequence, until: Said | None, stepping: Stepping, limit: int) -> tuple[Run | None, Counts]:
+def _run_through(
+    sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: int
+) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
-    automaton, table = through(sequence, until, stepping), stepping.table
+    automaton, table = sequence_automaton(sequence, until, stepping), stepping.table
     initial = table.states[table.initial]
     start = automaton.advance(0, [automaton.steps.beginning])
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
-    found: Searched[Node] = search((table.initial, start), automaton.following, limit=limit)
+    found: SearchResult[SequenceNode] = search((table.initial, start), automaton.following, limit=limit)
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
 
 
-def through(sequence: Sequence, until: Said | None, stepping: Stepping) -> Through:
+def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> SequenceAutomaton:
     """The automaton of *sequence*, which *until* makes start anew."""
     table = stepping.table
     conditions = [each.means for each in sequence]
-    return Through(
+    return SequenceAutomaton(
         steps=stepping.steps([*conditions, *([until.means] if until else [])]),
         conditions=tuple(holds(each, table) for each in conditions),
         until=holds(until.means, table) if until else None,
@@ -105,19 +107,19 @@ def through(sequence: Sequence, until: Said | None, stepping: Stepping) -> Throu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Through:
+class SequenceAutomaton:
     """The automaton of one sequence beside the machine."""
 
-    steps: Steps
+    steps: Successors
     conditions: tuple[Callable[[Instant], bool], ...]
     until: Callable[[Instant], bool] | None
 
-    def following(self, node: Node) -> Iterator[Edge[Node]]:
+    def following(self, node: SequenceNode) -> Iterator[SearchEdge[SequenceNode]]:
         """Every step from *node*; it is what is looked for if all conditions have held."""
         state, held = node
         for step in self.steps.after(state):
             now = self.advance(held, step.instants)
-            yield Edge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
+            yield SearchEdge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
 
     def advance(self, held: int, instants: Iterable[Instant]) -> int:
         """How many conditions have held after *instants* too."""
@@ -135,15 +137,15 @@ class Through:
 # -- what was put to the test --------------------------------------------------
 
 
-def _parts(sequence: Sequence) -> list[Said]:
+def _parts(sequence: Sequence) -> list[WrittenCondition]:
     """What must be met somewhere for *sequence* to be more than empty words."""
     if len(sequence) > 1:
         *before, last = sequence
-        return [*before, Said(text=last.text, means=_asked(last.means))]
+        return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
     [said] = sequence
     if not isinstance(said.means, All):
         return []
-    return [Said(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
+    return [WrittenCondition(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
 
 
 def _asked(condition: Condition) -> Condition:
@@ -154,7 +156,7 @@ def _asked(condition: Condition) -> Condition:
     return All(of=asked) if asked else condition
 
 
-def _unless_vacuous(stepping: Stepping, needed: Iterable[Said | None]) -> Conclusion:
+def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition | None]) -> Conclusion:
     """Proved, unless one of *needed* is met nowhere."""
     for said in needed:
         if said is not None and not met(said.means, stepping):
@@ -162,7 +164,7 @@ def _unless_vacuous(stepping: Stepping, needed: Iterable[Said | None]) -> Conclu
     return Proved()
 
 
-def met(condition: Condition, stepping: Stepping) -> bool:
+def met(condition: Condition, stepping: StepCache) -> bool:
     """Whether *condition* holds of any instant that can be reached."""
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)

@@ -26,7 +26,7 @@ from fsm.library import load, names
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from fsm.diagrams.draw.picture import Part, Picture
+    from fsm.diagrams.draw.picture import Extra, Picture
     from fsm.machine import Machine
 
 SUFFIXES: Final[Mapping[str, str]] = {
@@ -40,7 +40,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
 }
 """The formats, each with the suffix of its files."""
 
-PARTS: Final[Mapping[Part, str]] = {
+PARTS: Final[Mapping[Extra, str]] = {
     "outcomes": "every outcome, also errors and short cuts where another one leads the same way",
     "stays": "outcomes that lead nowhere else",
     "ignores": "what changes nothing",
@@ -133,7 +133,7 @@ def command(
     forms = _forms(forms, output, machines)
     if "ascii" in forms and (show or events or highlight or coverage):
         raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
-    parts: Collection[Part] = tuple(part for part in PARTS if part in show or "all" in show)
+    parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     for machine in machines:
         drawn = _under(machine, profile) if profile else machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fsm.checker.known_defects import findings
+from fsm.checker.known_defects import known_defects
 from fsm.cli.options import complete_claims, style, width
 from fsm.cli.output import write
 from fsm.diagrams.draw import sequence
@@ -40,7 +40,7 @@ def command(ctx: click.Context, names: tuple[str, ...], form: str, output: Path 
     fsm findings node
     fsm findings -o docs/findings
     """
-    found = list(findings(*names))
+    found = list(known_defects(*names))
     if output is not None:
         pages = {output / name: text.encode() for name, text in report.pages(found).items()}
         for each in found:

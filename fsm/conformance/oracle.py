@@ -164,7 +164,7 @@ class Oracle:
             permitted=explained.permitted,
             clause=explained.clause,
             edits=tuple(edit for edit, _ in explained.edits),
-            said=explained.said,
+            illegal=explained.illegal,
             resembles=explained.resembles,
         )
 

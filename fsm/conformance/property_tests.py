@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fsm.conformance.executor import Failure
     from fsm.machine import Machine
     from fsm.property.claims import Property
-    from fsm.property.evidence import Run, Taken
+    from fsm.property.evidence import Run, RunStep
     from fsm.sut import SUT
 
 
@@ -97,6 +97,6 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Step]:
         yield Step(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
 
 
-def _begins(machine: Machine, taken: Taken) -> bool:
+def _begins(machine: Machine, taken: RunStep) -> bool:
     cell = machine.events[taken.event].cells[taken.source]
     return isinstance(cell, Moves) and any(way.name == taken.outcome and way.begins for way in cell.outcomes)

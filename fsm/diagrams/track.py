@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fsm.diagrams.draw.picture import Label, Marks
+from fsm.diagrams.draw.picture import EdgeLabel, Marks
 from fsm.errors import InputError, Problem, nearest
 from fsm.machine.calls import Dynamics, TooManyError
 from fsm.machine.table import tabulate
@@ -29,7 +29,7 @@ class _Track:
     steps: set[tuple[str, str, str]] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    seen: Label | None = None
+    seen: EdgeLabel | None = None
 
     def take(self, seen: Observation) -> bool:
         """Follow *seen*; false if nothing explains it."""
@@ -51,10 +51,10 @@ class _Track:
         self.now = left
         return True
 
-    def _label(self, seen: Observation) -> Label:
+    def _label(self, seen: Observation) -> EdgeLabel:
         """What *seen* says, in the machine's words."""
         event = self.table.rows[self.dynamics.names[seen.event]].event if seen.event else None
-        return Label(
+        return EdgeLabel(
             event=event.name if event else "",
             kind=event.kind if event else "signal",
             outcome=f"shows {seen.shows}" if seen.shows else seen.reply if seen.reply == "ok" else "",

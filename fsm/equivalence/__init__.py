@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.equivalence.comparison import Branching, Distinguished, Round, Same, Side
+from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Round, Side
 from fsm.equivalence.observer import observers
 from fsm.equivalence.partition import refine, saturated
 from fsm.equivalence.witness import TooManyTracesError, play, trace
@@ -20,7 +20,7 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.equivalence.comparison import Comparison, Seen
+    from fsm.equivalence.comparison import Comparison, Observable
     from fsm.equivalence.observer import Moment, Observer
     from fsm.equivalence.witness import Play
     from fsm.machine.table import Table
@@ -46,7 +46,7 @@ def compare(
     >>> from fsm.machine.table import tabulate
     >>> table = tabulate(load("pod-sandbox"))
     >>> type(compare(table, table)).__name__
-    'Same'
+    'Equivalent'
     """
     pair = _Pair(observers=observers(first, second, shared=shared, overlap=overlap))
     if not pair.explore(limit):
@@ -55,7 +55,7 @@ def compare(
     partition = refine(weak)
     start = pair.start
     if not partition.separated(*start):
-        return Same(kinds=len(set(partition.block)))
+        return Equivalent(kinds=len(set(partition.block)))
     try:
         found = trace(weak, partition, start, limit)
     except TooManyTracesError:
@@ -77,12 +77,12 @@ class _Pair:
     """All moments of both machines, as numbers, and the steps between them."""
 
     observers: tuple[Observer, Observer]
-    labels: list[Seen | None] = field(default_factory=lambda: [None])
+    labels: list[Observable | None] = field(default_factory=lambda: [None])
     moments: list[tuple[int, Moment]] = field(default_factory=list)
     hidden: list[list[int]] = field(default_factory=list)
     seen: list[list[tuple[int, int]]] = field(default_factory=list)
     _number: dict[tuple[int, Moment], int] = field(default_factory=dict)
-    _label: dict[Seen, int] = field(default_factory=dict)
+    _label: dict[Observable, int] = field(default_factory=dict)
 
     @property
     def start(self) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class _Pair:
             self.moments.append((side, moment))
         return number
 
-    def _labelled(self, seen: Seen) -> int:
+    def _labelled(self, seen: Observable) -> int:
         label = self._label.setdefault(seen, len(self.labels))
         if label == len(self.labels):
             self.labels.append(seen)
@@ -145,7 +145,7 @@ def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
     )
 
 
-def _distinguished(pair: _Pair, found: Sequence[Seen]) -> Distinguished:
+def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
     """What the trace *found*, which one of them has, comes to in words of the machines."""
     runs = [each.run(found) for each in pair.observers]
     owner = Side.FIRST if runs[0] is not None else Side.SECOND

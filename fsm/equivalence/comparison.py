@@ -23,7 +23,7 @@ class Side(Enum):
         return Side.SECOND if self is Side.FIRST else Side.FIRST
 
 
-class Seen(NamedTuple):
+class Observable(NamedTuple):
     """One thing that can be observed of a machine.
 
     A call replies, or ``begins`` and goes on later, which is an ``ends``;
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Same:
+class Equivalent:
     """Nobody can tell them apart; ``kinds`` are the situations that differ in what may follow."""
 
     kinds: int
@@ -58,16 +58,16 @@ class Distinguished:
     """
 
     owner: Side
-    trace: tuple[Seen, ...]
+    trace: tuple[Observable, ...]
     run: Run
     states: tuple[str, ...]
-    instead: tuple[Seen, ...]
+    instead: tuple[Observable, ...]
 
 
 class Round(NamedTuple):
     """Both do the same, as ``seen``, and are in these states then; nothing is seen of what is hidden."""
 
-    seen: Seen | None
+    seen: Observable | None
     first: str
     second: str
 
@@ -85,8 +85,8 @@ class Branching:
     start: tuple[str, str]
     rounds: tuple[Round, ...]
     owner: Side
-    option: Seen
+    option: Observable
     every_trace: bool = True
 
 
-Comparison: TypeAlias = "Same | Distinguished | Branching | Unknown"
+Comparison: TypeAlias = "Equivalent | Distinguished | Branching | Unknown"

@@ -10,9 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fsm.equivalence.comparison import Seen
+from fsm.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
-from fsm.property.evidence import Run, Taken
+from fsm.property.evidence import Run, RunStep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
 class Step(NamedTuple):
     """What leads to another moment, seen as any one of ``seen``; hidden if there is none."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[Observable, ...]
     to: Moment
     row: int
     way: Way | None
@@ -66,9 +66,9 @@ class Observer:
         """Where every life begins."""
         return Moment(self.table.initial)
 
-    def shows(self, at: Moment) -> tuple[Seen, ...]:
+    def shows(self, at: Moment) -> tuple[Observable, ...]:
         """What somebody sees who looks; nothing where nothing is specified."""
-        return () if at.state == NOWHERE else (Seen(shows=self.table.shows[at.state]),)
+        return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
     def steps(self, at: Moment) -> Iterator[Step]:
         """Every step from *at*, in the model's order."""
@@ -88,19 +88,19 @@ class Observer:
         ways = self.table.step(at.state, index)
         if ways is None:
             hidden = event.kind == "hidden" or event.name in self.unseen
-            yield Step((Seen(event="" if hidden else name, silent=True),), Moment(NOWHERE), index, None)
+            yield Step((Observable(event="" if hidden else name, silent=True),), Moment(NOWHERE), index, None)
             return
         for way in ways:
             calls = () if event.interrupts else at.calls
             if way.begins:
                 if len(calls) < self.overlap:
                     begun = tuple(sorted((*calls, index)))
-                    yield Step((Seen(event=name, begins=True),), Moment(way.to, begun), index, way)
+                    yield Step((Observable(event=name, begins=True),), Moment(way.to, begun), index, way)
             else:
                 yield Step(self._seen(index, way), Moment(way.to, calls), index, way)
         if event.kind == "call" and self.vague:
             # It comes to nothing, and the caller is told that nobody knows.
-            yield Step(tuple(Seen(event=name, reply=reply) for reply in self.vague), at, index, None)
+            yield Step(tuple(Observable(event=name, reply=reply) for reply in self.vague), at, index, None)
 
     def _ends(self, at: Moment, index: int) -> Iterator[Step]:
         """A call that is in progress goes on; where it cannot, nothing is specified of its end."""
@@ -111,27 +111,27 @@ class Observer:
         others = tuple(left)
         ways = self.table.step(at.state, index)
         if not ways:
-            yield Step((Seen(event=name, ends=True, silent=True),), Moment(at.state, others), index, None)
+            yield Step((Observable(event=name, ends=True, silent=True),), Moment(at.state, others), index, None)
         for way in ways or ():
             if way.begins:
-                yield Step((Seen(event=name, ends=True, begins=True),), Moment(way.to, at.calls), index, way)
+                yield Step((Observable(event=name, ends=True, begins=True),), Moment(way.to, at.calls), index, way)
             else:
                 yield Step(self._seen(index, way), Moment(way.to, others), index, way)
 
-    def _seen(self, index: int, way: Way) -> tuple[Seen, ...]:
+    def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
         """All that *way* may look like; nothing if nobody sees it."""
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden" or row.event.name in self.unseen:
             # Nobody sees the event; what it emits can be heard.
-            return (Seen(emits=way.emits),) if way.emits else ()
+            return (Observable(emits=way.emits),) if way.emits else ()
         if row.event.kind == "signal":
-            return (Seen(event=name, emits=way.emits),)
+            return (Observable(event=name, emits=way.emits),)
         replies = dict.fromkeys(way.reply)
         if ANY_ERROR in replies:
             replies |= dict.fromkeys(self.codes.get(name, ()))
         replies |= dict.fromkeys(self.vague)
-        return tuple(Seen(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
+        return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
 
     # -- along a trace ---------------------------------------------------------
 
@@ -139,32 +139,32 @@ class Observer:
         """The name of the state; empty where nothing is specified."""
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
-    def next(self, at: Moment) -> Iterator[Seen]:
+    def next(self, at: Moment) -> Iterator[Observable]:
         """All that can be seen next without anything hidden before."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
 
-    def after(self, trace: Sequence[Seen]) -> tuple[Moment, ...]:
+    def after(self, trace: Sequence[Observable]) -> tuple[Moment, ...]:
         """Every moment that *trace* may lead to, those with fewer steps first."""
         return tuple(at for at, length in self._along(trace) if length == len(trace))
 
-    def run(self, trace: Sequence[Seen]) -> Run | None:
+    def run(self, trace: Sequence[Observable]) -> Run | None:
         """A run with the fewest steps that looks like *trace*; ``None`` if there is none."""
         came = self._along(trace)
         last = next((point for point in came if point[1] == len(trace)), None)
         if last is None:
             return None
-        steps: list[Taken] = []
+        steps: list[RunStep] = []
         while (before := came[last]) is not None:
             last, taken = before
             steps.append(taken)
         return Run(initial=self.table.states[self.table.initial], steps=tuple(reversed(steps)))
 
-    def _along(self, trace: Sequence[Seen]) -> dict[_Point, tuple[_Point, Taken] | None]:
+    def _along(self, trace: Sequence[Observable]) -> dict[_Point, tuple[_Point, RunStep] | None]:
         """Every moment with how much of *trace* was seen, breadth first, each with the point and step before it."""
         start = (self.initial, 0)
-        came: dict[_Point, tuple[_Point, Taken] | None] = {start: None}
+        came: dict[_Point, tuple[_Point, RunStep] | None] = {start: None}
         queue = deque([start])
         while queue:
             point = at, length = queue.popleft()
@@ -177,13 +177,13 @@ class Observer:
                     queue.append(to)
             looked = (at, length + 1)
             if expected in self.shows(at) and looked not in came:
-                came[looked] = (point, Taken(event="", source=self.state(at), target=self.state(at)))
+                came[looked] = (point, RunStep(event="", source=self.state(at), target=self.state(at)))
                 queue.append(looked)
         return came
 
-    def _taken(self, at: Moment, step: Step, seen: Seen | None) -> Taken:
+    def _taken(self, at: Moment, step: Step, seen: Observable | None) -> RunStep:
         row, way = self.table.rows[step.row], step.way
-        return Taken(
+        return RunStep(
             event=row.event.name,
             source=self.state(at),
             target=self.state(step.to) or self.state(at),

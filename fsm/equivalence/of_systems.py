@@ -13,13 +13,13 @@ from fsm.machine import ANY_ERROR
 
 if TYPE_CHECKING:
     from fsm.machine.graph import Graph
-    from fsm.product import Composed, Locals
+    from fsm.product import Locals, SystemTable
 
 _Label: TypeAlias = "tuple[object, ...]"
 _Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Locals]]"
 
 
-def same_steps(first: Graph[Composed], second: Composed, *, named: bool = False) -> bool:
+def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = False) -> bool:
     """Whether in every state that *first* can reach each joint event of *second* does the same.
 
     With *named* also in a way of the same name.  Both have the same copies.
@@ -41,12 +41,12 @@ def same_steps(first: Graph[Composed], second: Composed, *, named: bool = False)
     return True
 
 
-def _steps(table: Composed, state: int, event: str, named: bool) -> _Steps:  # noqa: FBT001  (as the caller has it)
+def _steps(table: SystemTable, state: int, event: str, named: bool) -> _Steps:  # noqa: FBT001  (as the caller has it)
     ways = table.step(state, table.row[event])
     return frozenset((way.name if named else "", way.reply, way.emits, table.locals(way.to)) for way in ways)
 
 
-def alike(first: Graph[Composed], second: Graph[Composed]) -> bool:
+def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:
     """Whether nobody can tell the two apart: weak bisimulation of all that can be reached."""
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
@@ -75,6 +75,6 @@ def alike(first: Graph[Composed], second: Graph[Composed]) -> bool:
     return not refine(saturated(hidden, seen)).separated(*starts)
 
 
-def _codes(graph: Graph[Composed]) -> set[str]:
+def _codes(graph: Graph[SystemTable]) -> set[str]:
     """The error codes that are replied somewhere, each of which ``error`` may stand for."""
     return {reply for step in graph.transitions for reply in step.way.reply} - {"ok", ANY_ERROR}

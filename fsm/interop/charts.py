@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.interop.draft import Arrow, Place, Sketch
+from fsm.interop.draft import Draft, DraftState, DraftTransition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ AT_ONCE: Final = "a step of a machine is taken when something happens: name the 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class ChartTransition:
     """One transition: the descriptors of the events that it takes, where it leads, and on which condition."""
 
     events: tuple[str, ...]
@@ -43,7 +43,7 @@ class ChartState:
 
     name: str
     line: int
-    transitions: tuple[Transition, ...]
+    transitions: tuple[ChartTransition, ...]
     enters: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class ChartState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class StateChart:
     """A state chart; ``initial`` is the first state if it does not say which."""
 
     name: str
@@ -63,7 +63,7 @@ class Chart:
     notes: tuple[str, ...] = ()
 
 
-def sketch(chart: Chart, problems: Problems) -> Sketch:
+def draft_of(chart: StateChart, problems: Problems) -> Draft:
     """What *chart* comes to."""
     states: dict[str, ChartState] = {}
     for state in chart.states:
@@ -77,18 +77,18 @@ def sketch(chart: Chart, problems: Problems) -> Sketch:
     for state in chart.states:
         _check(state, states, problems)
     notes = ["An event is a signal: nothing replies. One for which a state has no transition is ignored there."]
-    return Sketch(
+    return Draft(
         name=chart.name,
         file=problems.path,
         form=chart.form,
         kind="signal",
         initial=chart.initial or next(iter(states), ""),
         about=chart.about,
-        places=tuple(
-            Place(name=name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
+        states=tuple(
+            DraftState(name=name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
             for name, state in states.items()
         ),
-        arrows=tuple(_arrows(states)),
+        transitions=tuple(_arrows(states)),
         notes=(*notes, *chart.notes),
     )
 
@@ -106,7 +106,7 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: Problems)
             problems.unknown(transition.line, what, transition.target, states)
 
 
-def _arrows(states: dict[str, ChartState]) -> Iterator[Arrow]:
+def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """For each event that any state names, the transitions of each state that take it, in their order."""
     written = [each for state in states.values() for transition in state.transitions for each in transition.events]
     events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
@@ -115,7 +115,7 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[Arrow]:
             for transition in state.transitions:
                 into = states.get(transition.target)
                 if any(_takes(each, event) for each in transition.events):
-                    yield Arrow(
+                    yield DraftTransition(
                         event=event,
                         source=state.name,
                         to="" if transition.target == state.name else transition.target,

@@ -1,6 +1,6 @@
 """What the libraries of state machines have in common, and the machine that it makes.
 
-A sketch has flat states and arrows between them, in the order in which they
+A draft has flat states and arrows between them, in the order in which they
 are tried; the readers of each form make one.  What no arrow says is filled in
 as the library behaves: a table has no gaps.
 """
@@ -28,7 +28,7 @@ MOST: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DraftState:
     """A state as it was found; ``ignores`` if an event without an arrow is ignored there, else it is an error."""
 
     name: str
@@ -37,7 +37,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrow:
+class DraftTransition:
     """A step as it was found; ``to`` is empty if it stays, ``when`` if it has no condition."""
 
     event: str
@@ -49,7 +49,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class Draft:
     """A machine as it was found, in a file called ``file``; ``notes`` are what a reader of the model should know."""
 
     name: str
@@ -57,8 +57,8 @@ class Sketch:
     form: str
     kind: Kind
     initial: str
-    places: tuple[Place, ...]
-    arrows: tuple[Arrow, ...]
+    states: tuple[DraftState, ...]
+    transitions: tuple[DraftTransition, ...]
     about: str = ""
     notes: tuple[str, ...] = ()
 
@@ -67,32 +67,32 @@ class Sketch:
 class _Row:
     """An event, and its arrows by what they are an outcome of, the event itself, ``""``, or a part, and by source."""
 
-    parts: dict[str, dict[str, list[Arrow]]] = field(default_factory=dict)
+    parts: dict[str, dict[str, list[DraftTransition]]] = field(default_factory=dict)
 
 
-def machine_of(sketch: Sketch, *, outcomes: bool = False) -> Machine:
-    """The machine that *sketch* is of; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
+    """The machine that *draft* is of; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
-    for arrow in sketch.arrows:
+    for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
         event, part = (event, part) if event else (arrow.event, "")
         rows.setdefault(event, _Row()).parts.setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
-    states = named(place.name for place in sketch.places)
+    states = named(place.name for place in draft.states)
     events = named(rows)
     return Machine(
-        name=(name := named([sketch.name])[sketch.name]),
-        title=sketch.name,
-        about=sketch.about or f"As {sketch.file}, {sketch.form}, has it.",
-        source=sketch.file,
-        initial=states[sketch.initial],
+        name=(name := named([draft.name])[draft.name]),
+        title=draft.name,
+        about=draft.about or f"As {draft.file}, {draft.form}, has it.",
+        source=draft.file,
+        initial=states[draft.initial],
         entity=name,
         states={
             states[place.name]: State(
                 name=states[place.name], about=_sentence(place.name, place.notes), shows=place.name
             )
-            for place in sketch.places
+            for place in draft.states
         },
-        events={events[event]: _event(sketch, events[event], event, row, states) for event, row in rows.items()},
+        events={events[event]: _event(draft, events[event], event, row, states) for event, row in rows.items()},
         clauses={},
     )
 
@@ -128,18 +128,18 @@ def _word(text: str) -> str:
     return word or "_"
 
 
-def _event(sketch: Sketch, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
-    clause = Clause(name=name, says=_sentence(written, ()), level="MUST", source=sketch.file)
+def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
+    clause = Clause(name=name, says=_sentence(written, ()), level="MUST", source=draft.file)
     return Event(
         name=name,
-        kind=sketch.kind,
+        kind=draft.kind,
         about=clause.says,
         rpc="" if name == written else written,
-        cells={states[place.name]: _cell(sketch.kind, place, row, states, clause) for place in sketch.places},
+        cells={states[place.name]: _cell(draft.kind, place, row, states, clause) for place in draft.states},
     )
 
 
-def _cell(kind: Kind, place: Place, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
+def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
     """What the arrows of *row* come to in *place*."""
     ways: list[Outcome] = []
     for part, arrows in row.parts.items():
@@ -155,7 +155,9 @@ def _cell(kind: Kind, place: Place, row: _Row, states: Mapping[str, str], clause
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
 
 
-def _ways(kind: Kind, part: str, arrows: Sequence[Arrow], place: Place, states: Mapping[str, str]) -> Iterator[Outcome]:
+def _ways(
+    kind: Kind, part: str, arrows: Sequence[DraftTransition], place: DraftState, states: Mapping[str, str]
+) -> Iterator[Outcome]:
     """The outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
     reply = ("ok",) if kind == "call" else ()
     for arrow in _first(arrows):
@@ -173,13 +175,13 @@ def _ways(kind: Kind, part: str, arrows: Sequence[Arrow], place: Place, states: 
         )
 
 
-def _first(given: Sequence[Arrow]) -> Iterable[Arrow | None]:
+def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
     """Those of *given* that can be the first whose conditions hold, and ``None`` if there may be none.
 
     ``not x`` holds where ``x`` does not.  Beyond :data:`MOST` conditions it
     is not asked what they may be together.
     """
-    before: dict[frozenset[str], Arrow] = {}
+    before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
     arrows = list(before.values())
@@ -187,14 +189,14 @@ def _first(given: Sequence[Arrow]) -> Iterable[Arrow | None]:
     if len(atoms) > MOST:
         sure = next((number for number, arrow in enumerate(arrows) if not arrow.when), None)
         return [*arrows, None] if sure is None else arrows[: sure + 1]
-    found: set[Arrow | None] = set()
+    found: set[DraftTransition | None] = set()
     for values in itertools.product((True, False), repeat=len(atoms)):
         holds = dict(zip(atoms, values, strict=True))
         found.add(next((arrow for arrow in arrows if _all_hold(arrow, holds)), None))
     return [arrow for arrow in (*arrows, None) if arrow in found and (arrow or arrows)]
 
 
-def _all_hold(arrow: Arrow, holds: Mapping[str, bool]) -> bool:
+def _all_hold(arrow: DraftTransition, holds: Mapping[str, bool]) -> bool:
     return all(holds[each.removeprefix(NOT)] is not each.startswith(NOT) for each in arrow.when)
 
 

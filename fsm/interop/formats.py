@@ -3,7 +3,7 @@
 A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or
 elements that know their lines (:mod:`~fsm.interop.yaml_nodes`,
 :mod:`~fsm.interop.xml_elements`), by the reader of its form.  What others wrote
-becomes a sketch (:mod:`~fsm.interop.draft`) and by it a machine; what we
+becomes a draft (:mod:`~fsm.interop.draft`) and by it a machine; what we
 exported says itself what machine it is.  :mod:`~fsm.language.write` writes
 any machine as a model file.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from fsm.errors import InputError
-from fsm.interop.draft import Sketch, machine_of
+from fsm.interop.draft import Draft, machine_of
 from fsm.interop.python_statemachine import read as python_statemachine
 from fsm.interop.scxml import lossless
 from fsm.interop.scxml import read as scxml
@@ -63,7 +63,7 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     problems = Problems(path=path)
     text = text_of(data, problems)
     name = Path(path).stem or "machine"
-    found: Machine | Sketch
+    found: Machine | Draft
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
         root = element_of(text, problems)
         found = lossless.read(root, problems) if lossless.written_by_us(root) else scxml.read(root, name, problems)
@@ -84,13 +84,13 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     return _written(found, problems, outcomes=outcomes)
 
 
-def _written(found: Machine | Sketch, problems: Problems, *, outcomes: bool) -> Imported:
+def _written(found: Machine | Draft, problems: Problems, *, outcomes: bool) -> Imported:
     """*found* as a model file, read back: what is written is well formed, or it is said why it is not."""
     file = Path(problems.path).name.encode(errors="replace").decode()  # names of files need not be UTF-8
-    if isinstance(found, Sketch):
-        sketch = replace(found, file=file)
-        machine = machine_of(sketch, outcomes=outcomes)
-        comments = [f"Imported from {file}, {sketch.form}.", *sketch.notes]
+    if isinstance(found, Draft):
+        draft = replace(found, file=file)
+        machine = machine_of(draft, outcomes=outcomes)
+        comments = [f"Imported from {file}, {draft.form}.", *draft.notes]
     else:
         machine, comments = found, [f"Imported from {file}, which was exported from this model."]
     text = toml(machine, comments=["".join(each if each.isprintable() else "?" for each in line) for line in comments])

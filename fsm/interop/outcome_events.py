@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class OutcomeEvent:
     """One of the machine's outcomes in one state; ``to`` is empty where the state stays as it is."""
 
     event: str
@@ -44,7 +44,7 @@ def words(ways: tuple[Outcome, ...]) -> list[str]:
     return found
 
 
-def happenings(machine: Machine) -> Iterator[Happening]:
+def outcome_events(machine: Machine) -> Iterator[OutcomeEvent]:
     """All that may happen, by event and state; what is refused, cannot be or is not specified is not among it."""
     named = rows(machine)
     for event in machine.events.values():
@@ -54,4 +54,4 @@ def happenings(machine: Machine) -> Iterator[Happening]:
                 for way, word in zip(ways, words(ways), strict=True):
                     # Without a target nothing is left and entered again.
                     to = way.to if way.to != state else ""
-                    yield Happening(event=f"{row}.{word}", source=state, to=to, emits=way.emits)
+                    yield OutcomeEvent(event=f"{row}.{word}", source=state, to=to, emits=way.emits)

@@ -37,24 +37,24 @@ Scalar: TypeAlias = "str | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class YamlNode:
     """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
 
     ``keys`` has the line of each key, ``text`` of a scalar what is written.
     """
 
-    value: Scalar | list[Node] | dict[str, Node]
+    value: Scalar | list[YamlNode] | dict[str, YamlNode]
     line: int
     text: str = ""
     keys: dict[str, int] = field(default_factory=dict)
 
     @property
-    def entries(self) -> dict[str, Node]:
+    def entries(self) -> dict[str, YamlNode]:
         """The nodes by key; none if it is no mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
-    def items(self) -> list[Node]:
+    def items(self) -> list[YamlNode]:
         """The nodes of a list; of what is no list, the node itself."""
         return self.value if isinstance(self.value, list) else [self]
 
@@ -76,11 +76,11 @@ class Node:
 class _Open:
     """A list or mapping that is being read; ``key`` is the one whose value comes next."""
 
-    node: Node
-    key: Node | None = None
+    node: YamlNode
+    key: YamlNode | None = None
 
 
-def node_of(text: str, problems: Problems) -> Node:
+def node_of(text: str, problems: Problems) -> YamlNode:
     """The one document in *text*."""
     try:
         return _document(_events(text), problems)
@@ -111,9 +111,9 @@ def _as_yaml(found: re.Match[str]) -> str:
     return " " if piece == "\t" else f"\\u{ord(piece):04x}"
 
 
-def _document(events: Iterator[yaml.Event], problems: Problems) -> Node:
+def _document(events: Iterator[yaml.Event], problems: Problems) -> YamlNode:
     """The value that *events* make; iteratively, since how deep they nest is in doubt."""
-    top = _Open(node=Node(value=[], line=1))
+    top = _Open(node=YamlNode(value=[], line=1))
     stack = [top]
     for event in events:
         line = event.start_mark.line + 1
@@ -123,7 +123,7 @@ def _document(events: Iterator[yaml.Event], problems: Problems) -> Node:
             case yaml.ScalarEvent():
                 _add(stack[-1], _scalar(event, line), problems)
             case yaml.CollectionStartEvent():
-                opened = _Open(node=Node(value={} if isinstance(event, yaml.MappingStartEvent) else [], line=line))
+                opened = _Open(node=YamlNode(value={} if isinstance(event, yaml.MappingStartEvent) else [], line=line))
                 _add(stack[-1], opened.node, problems)
                 stack.append(opened)
                 if len(stack) > DEEPEST + 1:
@@ -134,15 +134,15 @@ def _document(events: Iterator[yaml.Event], problems: Problems) -> Node:
                 stack.pop()
             case yaml.DocumentStartEvent() if top.node.value:
                 problems.end("FSM504", line, "holds several documents", "keep one machine in a file")
-    return top.node.items[0] if top.node.value else Node(value=None, line=1)
+    return top.node.items[0] if top.node.value else YamlNode(value=None, line=1)
 
 
-def _scalar(event: yaml.ScalarEvent, line: int) -> Node:
+def _scalar(event: yaml.ScalarEvent, line: int) -> YamlNode:
     text = event.value.encode(errors="replace").decode()  # the parser in Python lets half a character pass
-    return Node(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
+    return YamlNode(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
 
 
-def _add(opened: _Open, node: Node, problems: Problems) -> None:
+def _add(opened: _Open, node: YamlNode, problems: Problems) -> None:
     key = opened.key
     match opened.node.value:
         case list() as items:

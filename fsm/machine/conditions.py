@@ -53,7 +53,7 @@ class Replies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class StateChanges:
     """The state changes."""
 
 
@@ -100,22 +100,24 @@ class At:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tells:
+class StepEmits:
     """``output`` is among all that the step emits, whichever of its instants this is."""
 
     output: str
 
 
-Condition: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn | Not | All | Some | At | Tells
+Condition: TypeAlias = (
+    In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | Not | All | Some | At | StepEmits
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class WrittenCondition:
     """A condition as its author wrote it, and what that means."""
 
     text: str
     means: Condition
 
 
-Sequence: TypeAlias = tuple[Said, ...]
+Sequence: TypeAlias = tuple[WrittenCondition, ...]
 """Conditions that hold at one instant after the other, with any others in between."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fsm.machine.table import Stepped, Table, Way
+    from fsm.machine.table import Table, TransitionSystem, Way
 
 
 class Transition(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Transition(Struct, frozen=True, kw_only=True):
         return self.way.to
 
 
-T = TypeVar("T", bound="Stepped")
+T = TypeVar("T", bound="TransitionSystem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,12 @@ class Graph(Generic[T]):
 def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
     """(event, state) of cells that are never met, since the state is unreachable."""
     table = graph.table
-    return tuple((table.rows[row].name, table.states[state]) for row, state in table.met() if state not in graph.depth)
+    return tuple(
+        (table.rows[row].name, table.states[state]) for row, state in table.defined() if state not in graph.depth
+    )
 
 
-def steps(table: Stepped, state: int) -> Iterator[Transition]:
+def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
     """Every step from *state*, in the model's order.
 
     One call is followed at a time: it goes on from where it begins, and not

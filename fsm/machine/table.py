@@ -72,7 +72,7 @@ class Row:
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
-class Stepped(Protocol):
+class TransitionSystem(Protocol):
     """What can be explored: a machine's table, or the table of a system, whose states are made when they are met.
 
     In ``begun`` stands the row of ends with each state in which its call
@@ -150,7 +150,7 @@ class Table:
         """A machine has no parts: raises ``TypeError``."""
         raise TypeError(f"{condition} is about a system, not about {self.machine.name}")
 
-    def met(self) -> Iterator[tuple[int, int]]:
+    def defined(self) -> Iterator[tuple[int, int]]:
         """Every (row, state) that has a cell, in the order of the model."""
         for row in self.rows:
             for state in range(len(self.states)):

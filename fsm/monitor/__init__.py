@@ -120,7 +120,7 @@ class Monitor:
             self._close(entity)
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
-        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.met()}
+        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.defined()}
         return Judgement(
             machine=self.machine,
             verdict=self._verdict(),
@@ -133,15 +133,15 @@ class Monitor:
 
     def _verdict(self) -> Verdict:
         gave_up = self._notes["too many possibilities"] > 0
-        untold = "too many calls overlap to try every order of them" if gave_up else ""
+        incomplete = "too many calls overlap to try every order of them" if gave_up else ""
         findings = self._folder.findings()
         if findings:
-            return Fails(findings=findings, untold=untold)
+            return Fails(findings=findings, incomplete=incomplete)
         if self._observations and not self._entities and not self._notes["unknown event"]:
             return Unknown(why=f"the trace tells of no {self.machine.entity}")
         if self._observations == self._beside:
             return Unknown(why="nothing in the trace concerns this machine")
-        return Unknown(why=untold) if untold else Holds()
+        return Unknown(why=incomplete) if incomplete else Holds()
 
     # -- one observation, with all that can happen -------------------------
 

@@ -33,7 +33,7 @@ class Explained:
     """
 
     cause: Cause
-    said: str
+    illegal: str
     before: tuple[str, ...]
     permitted: tuple[Permitted, ...]
     clause: Clause
@@ -74,7 +74,7 @@ class _Fault:
     """What of an observation is not legal: in which respect, what it says, whether of the state that a call met."""
 
     cause: Cause
-    said: str
+    illegal: str
     met: bool = False
 
 
@@ -102,7 +102,7 @@ def explain(scene: Scene) -> Explained:
     after = after or whatever
     return Explained(
         cause=fault.cause,
-        said=fault.said,
+        illegal=fault.illegal,
         before=tuple(table.states[state] for state in states),
         permitted=tuple(Permitted(state=table.states[state], what=_permitted(scene, fault, state)) for state in states),
         clause=_weakest(_clauses(scene, fault, states)) or _implied(table),
@@ -119,25 +119,25 @@ def _fault(scene: Scene) -> _Fault:
     """
     event, phase, reply, shows, met, output, emits = scene.seen
     if output:
-        return _Fault(cause=Cause.OUTPUT, said=output)
+        return _Fault(cause=Cause.OUTPUT, illegal=output)
     if not event:
-        return _Fault(cause=Cause.STATE, said=shows)
+        return _Fault(cause=Cause.STATE, illegal=shows)
     call = scene.dynamics.calls(scene.row)
     parts: list[tuple[_Fault, Key]] = []
     if shows:
-        parts.append((_Fault(cause=Cause.STATE, said=shows), (event, phase, reply, "", met, "", emits)))
+        parts.append((_Fault(cause=Cause.STATE, illegal=shows), (event, phase, reply, "", met, "", emits)))
     elsewhere = met and not _showing(scene, met)
     if elsewhere:
-        parts.append((_Fault(cause=Cause.STATE, said=met, met=True), (event, phase, reply, shows, "", "", emits)))
+        parts.append((_Fault(cause=Cause.STATE, illegal=met, met=True), (event, phase, reply, shows, "", "", emits)))
     if emits is not None:
         said = " ".join(emits)
-        parts.append((_Fault(cause=Cause.OUTPUT, said=said, met=call), (event, phase, reply, shows, met, "", None)))
+        parts.append((_Fault(cause=Cause.OUTPUT, illegal=said, met=call), (event, phase, reply, shows, met, "", None)))
     for fault, rest in parts:
         if scene.left(rest):
             return fault
     if parts and scene.left((event, phase, reply, "", "" if elsewhere else met, "", None)):
         return parts[0][0]
-    return _Fault(cause=Cause.REPLY, said=reply, met=True) if call else _Fault(cause=Cause.EVENT, said=event)
+    return _Fault(cause=Cause.REPLY, illegal=reply, met=True) if call else _Fault(cause=Cause.EVENT, illegal=event)
 
 
 def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
@@ -217,7 +217,9 @@ def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[C
         case Cause.OUTPUT if scene.row < 0:
             # Whichever event it was, an output that no cell of the state has breaks
             # the strongest of the cells that might have had it.
-            makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.said)]
+            makers = [
+                row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.illegal)
+            ]
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [clause for clauses in by_state if (clause := _strongest(clauses))]
         case _:
@@ -247,7 +249,7 @@ def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> li
     if led >= 0 and (origins := [state for state in _origins(table, states, led) if state not in states]):
         return [(state, led) for state in origins]
     shown = [state for state in states if scene.led and table.shows[state] in {scene.led[3], scene.led[4]}]
-    makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.said)]
+    makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.illegal)]
     unseen = [row for row in makers if row in scene.dynamics.unseen]
     return [(state, row) for state in shown or states for row in unseen or makers]
 
@@ -341,7 +343,7 @@ def _without(scene: Scene, fault: _Fault) -> Possibilities:
 
 def _whatever(scene: Scene, fault: _Fault) -> Possibilities:
     """Every state that what was shown allows."""
-    shows = fault.said if fault.cause is Cause.STATE else scene.seen[3]
+    shows = fault.illegal if fault.cause is Cause.STATE else scene.seen[3]
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
     return frozenset(Possibility(state) for state in states or range(len(table.states)))
@@ -373,10 +375,10 @@ def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[D
 def _allows(scene: Scene, fault: _Fault, way: Way) -> bool:
     match fault.cause:
         case Cause.REPLY:
-            return way.replies(fault.said)
+            return way.replies(fault.illegal)
         case Cause.STATE:
-            return scene.dynamics.table.shows[way.to] == fault.said
+            return scene.dynamics.table.shows[way.to] == fault.illegal
         case Cause.OUTPUT:
-            return fault.said in {*way.emits, " ".join(way.emits)}
+            return fault.illegal in {*way.emits, " ".join(way.emits)}
         case _:
             return True

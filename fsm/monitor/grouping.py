@@ -59,7 +59,7 @@ class Open:
             permitted=self.explained.permitted,
             clause=self.explained.clause,
             edits=tuple(edit for edit, _ in edits),
-            said=self.explained.said,
+            illegal=self.explained.illegal,
             resembles=self.explained.resembles,
         )
 
@@ -77,7 +77,7 @@ class Folder:
     def fold(self, violation: Violation) -> None:
         """Take one more *violation*."""
         seen = violation.observation
-        group: _Group = (violation.cause, seen.event, violation.said, violation.clause, violation.edits[:1])
+        group: _Group = (violation.cause, seen.event, violation.illegal, violation.clause, violation.edits[:1])
         if group not in self._groups and len(self._groups) - len(self._others) >= CAUSES:
             group = ("others", violation.clause.level)
             self._others.add(group)

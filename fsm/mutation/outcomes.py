@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from fsm.checker import check
-from fsm.checker.instants import Stepping
+from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
@@ -57,12 +57,12 @@ def fates(
     slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
     profiled = machine.under(profile)
     table = tabulate(profiled)
-    stepping = Stepping(table)
+    stepping = StepCache(table)
     for mutant in mutants(profiled):
         changed = tabulate(mutant.machine)
         # Where calls begin elsewhere, steps have changed in other states too.
         alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
-        steps = Stepping(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
+        steps = StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
         killers = _killers(quick, steps, profile, whole=whole)
         equivalent = not killers and bisimilar(table, changed)
         if not killers and not equivalent:
@@ -73,7 +73,7 @@ def fates(
         advanced()
 
 
-def _killers(properties: Sequence[Property], steps: Stepping, profile: str | None, *, whole: bool) -> tuple[str, ...]:
+def _killers(properties: Sequence[Property], steps: StepCache, profile: str | None, *, whole: bool) -> tuple[str, ...]:
     """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
     found: list[str] = []
     for each in properties:
@@ -86,4 +86,4 @@ def _killers(properties: Sequence[Property], steps: Stepping, profile: str | Non
 
 def as_stated(checked: Checked) -> bool:
     """Whether the property is proved, or fails as is known."""
-    return not checked.surprising if checked.expected else isinstance(checked.conclusion, Proved)
+    return not checked.unexpected if checked.expected else isinstance(checked.conclusion, Proved)

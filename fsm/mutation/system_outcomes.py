@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from fsm.checker import check
 from fsm.checker.cones import Cones, families
-from fsm.equivalence.of_systems import alike, same_steps
+from fsm.equivalence.of_systems import bisimilar_systems, same_steps
 from fsm.machine.graph import explore
 from fsm.mutation.outcomes import Fate, as_stated
 from fsm.mutation.system_mutants import joint_mutants
-from fsm.product import Composed, cone
+from fsm.product import SystemTable, cone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +67,7 @@ def _fate(mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *,
     if killers:
         return Fate(mutant=mutant, killers=killers)
     then = first if full is small else _Changed(scope=full, system=mutant.system)
-    if then.same(named=False) or (first.alike and then.alike):
+    if then.same(named=False) or (first.bisimilar and then.bisimilar):
         return Fate(mutant=mutant, equivalent=True)
     return Fate(mutant=mutant, killers=() if then is first else then.killers(list(full.stated), whole=whole))
 
@@ -107,9 +107,9 @@ class _Scope:
         return {name: families(self.system, each.claim) for name, each in self.stated.items()}
 
     @cached_property
-    def graph(self) -> Graph[Composed]:
+    def graph(self) -> Graph[SystemTable]:
         """All that can be reached in that cone."""
-        return explore(Composed(self.system, cone=self.largest))
+        return explore(SystemTable(self.system, cone=self.largest))
 
 
 @dataclass(slots=False, kw_only=True)
@@ -143,17 +143,17 @@ class _Changed:
         return cone(self.system, self.scope.largest)
 
     @cached_property
-    def meant(self) -> Graph[Composed]:
+    def meant(self) -> Graph[SystemTable]:
         """All that can be reached there, if it is as it should be."""
         if self.cone == self.scope.largest:
             return self.scope.graph
-        return explore(Composed(self.scope.system, cone=self.cone))
+        return explore(SystemTable(self.scope.system, cone=self.cone))
 
     def same(self, *, named: bool) -> bool:
         """Whether it takes the same steps in every state, with *named* in ways of the same names."""
-        return same_steps(self.meant, Composed(self.system, cone=self.cone), named=named)
+        return same_steps(self.meant, SystemTable(self.system, cone=self.cone), named=named)
 
     @cached_property
-    def alike(self) -> bool:
+    def bisimilar(self) -> bool:
         """Whether nobody can tell it from the system."""
-        return alike(self.meant, explore(Composed(self.system, cone=self.cone)))
+        return bisimilar_systems(self.meant, explore(SystemTable(self.system, cone=self.cone)))

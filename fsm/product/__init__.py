@@ -21,13 +21,13 @@ from fsm.machine.conditions import All, At, Not, Some
 from fsm.machine.table import Done, Row, Table, Way
 from fsm.product.influence import cone, offered, read, tables_of
 
-__all__ = ["BEGINNING", "Composed", "cone", "read"]
+__all__ = ["BEGINNING", "SystemTable", "cone", "read"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from fsm.machine.conditions import Condition
-    from fsm.product.system import Joint, JointWay, PartStep, System
+    from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of those that are left out, the initial one."""
@@ -111,19 +111,19 @@ class _Path:
 class _Event:
     """A joint event, the digits that it concerns, and what it does for each of their states that was met."""
 
-    joint: Joint
+    joint: JointEvent
     when: Callable[[Locals], bool] | None
     paths: tuple[_Path, ...]
     digits: tuple[int, ...]
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
 
 
-class Composed:
+class SystemTable:
     """*system* as a table; of its copies only those in *cone*, if that is given.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore
-    >>> table = Composed(load_system("node"), cone=frozenset({0}))
+    >>> table = SystemTable(load_system("node"), cone=frozenset({0}))
     >>> len(explore(table).depth) > 1
     True
     """
@@ -221,7 +221,7 @@ class Composed:
             self._locals.append(locals_)
         return number
 
-    def _event(self, joint: Joint) -> _Event:
+    def _event(self, joint: JointEvent) -> _Event:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
         asks = [joint.when, *(path.way.when for path in paths)]
         asks += [each for path in paths for move in path.moves for each in (move.step.when, self._hears(move))]
@@ -363,5 +363,5 @@ class _Named(Sequence[str]):
         return found
 
 
-def _row(joint: Joint) -> Event:
+def _row(joint: JointEvent) -> Event:
     return Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.errors import InputError, Problem
 from fsm.machine import Cannot, Machine, Moves, Outcome, State
-from fsm.product import BEGINNING, Composed
+from fsm.product import BEGINNING, SystemTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fsm.machine import Cell
     from fsm.machine.table import Done, Way
-    from fsm.product.system import Joint, System
+    from fsm.product.system import JointEvent, System
 
 MOST: Final = 2_000
 """States beyond which one machine is of no use to anybody."""
@@ -34,7 +34,7 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
     >>> flat.initial, flat.states[flat.initial].shows == shown(load_system("plugin-sync"), {})
     ('the beginning', True)
     """
-    table = Composed(system)
+    table = SystemTable(system)
     cells: list[dict[str, Cell]] = [{} for _ in table.rows]
     state = 0
     while state < len(table.states):  # which grows as states are met
@@ -71,7 +71,7 @@ def shown(system: System, states: Mapping[str, str]) -> str:
     return ", ".join(said) or BEGINNING
 
 
-def _cell(joint: Joint, table: Composed, ways: tuple[Way, ...]) -> Cell:
+def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
     if not ways:
         return Cannot(clause=joint.clause)
     return Moves(

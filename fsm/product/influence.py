@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fsm.machine.conditions import Condition
     from fsm.machine.table import Table, Way
-    from fsm.product.system import Joint, JointWay, PartStep, System
+    from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 
 def cone(
@@ -52,7 +52,7 @@ class _Hindering:
     tables: Mapping[str, Table]
     _known: dict[tuple[str, str, bool, frozenset[str]], tuple[bool, bool]] = field(default_factory=dict)
 
-    def needed(self, joint: Joint, way: JointWay, found: set[int], *, asked: bool) -> set[int]:
+    def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, asked: bool) -> set[int]:
         """The copies that have a say in what *way* does to those in *found*, or in how it goes if it is *asked* for."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not asked:

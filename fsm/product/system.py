@@ -89,7 +89,7 @@ class JointWay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joint:
+class JointEvent:
     """What parts do together; one ``of`` a copy if each copy has its own, all of one ``family``."""
 
     name: str
@@ -123,7 +123,7 @@ class System:
     about: str
     source: str
     parts: Mapping[str, Part]
-    events: Mapping[str, Joint]
+    events: Mapping[str, JointEvent]
     clauses: Mapping[str, Clause]
     profiles: Mapping[str, Variant] = field(default_factory=dict)
     path: str = ""
@@ -133,7 +133,7 @@ class System:
         """All copies of all parts, by their digits."""
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
-    def meant(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
+    def related(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
         """The copies of each part that are meant where *copy* is spoken of: those that belong to it, or it to them.
 
         Of parts that have nothing to do with it, all are.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fsm.machine import Level, Machine
-    from fsm.machine.conditions import Said, Sequence
+    from fsm.machine.conditions import Sequence, WrittenCondition
     from fsm.product.system import System
 
 ANY_PROFILE = "*"
@@ -38,15 +38,15 @@ class Idempotent:
     """
 
     event: str
-    once: Said | None = None
+    once: WrittenCondition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
     """Each of ``conditions`` holds at every instant, or at those of which ``when`` holds."""
 
-    conditions: tuple[Said, ...]
-    when: Said | None = None
+    conditions: tuple[WrittenCondition, ...]
+    when: WrittenCondition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Never:
     """No run goes through any of ``sequences``; ``until`` makes it start anew."""
 
     sequences: tuple[Sequence, ...]
-    until: Said | None = None
+    until: WrittenCondition | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,8 @@ class Fair:
 class LeadsTo:
     """After every instant of which ``source`` holds there comes one of which ``target`` holds, in every fair run."""
 
-    source: Said
-    target: Said
+    source: WrittenCondition
+    target: WrittenCondition
     fair: tuple[Fair, ...] = ()
 
 
@@ -121,7 +121,7 @@ Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows |
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class KnownFailure:
     """That a property is known to fail, and the steps of its shortest counterexample."""
 
     about: str
@@ -144,10 +144,10 @@ class Property:
     claim: Claim
     link: str = ""
     catches: tuple[str, ...] = ()
-    fails: Mapping[str, Failure] = field(default_factory=dict)
+    fails: Mapping[str, KnownFailure] = field(default_factory=dict)
     line: int = 0
 
-    def expected(self, profile: str | None) -> Failure | None:
+    def expected(self, profile: str | None) -> KnownFailure | None:
         """The failure that is known under *profile*, ``None`` being the machine without one."""
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 

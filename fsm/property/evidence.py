@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.machine.table import Done
     from fsm.product.system import System
-    from fsm.property.claims import Counts, Failure, Property
+    from fsm.property.claims import Counts, KnownFailure, Property
     from fsm.trace import Phase
 
 
-class Taken(Struct, gc=False, frozen=True, kw_only=True):
+class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """One step of a run: an event, or the ``ends`` of a call that takes time.
 
     ``phase`` is the part of a call that is seen, where calls overlap: its
@@ -44,8 +44,8 @@ class Run:
     """
 
     initial: str
-    steps: tuple[Taken, ...] = ()
-    cycle: tuple[Taken, ...] = ()
+    steps: tuple[RunStep, ...] = ()
+    cycle: tuple[RunStep, ...] = ()
     stopped: bool = False
 
     @property
@@ -75,7 +75,7 @@ class Unexplained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrow:
+class DrawnItem:
     """A move between drawn states, or a state alone: then there is a ``target`` only.
 
     ``line`` and ``column`` are where it is drawn; 0 if it is not.
@@ -93,8 +93,8 @@ class Misdrawn:
     """The drawing at ``place`` lacks some of what the machine does, or adds to it."""
 
     place: str
-    lacks: tuple[Arrow, ...]
-    adds: tuple[Arrow, ...]
+    lacks: tuple[DrawnItem, ...]
+    adds: tuple[DrawnItem, ...]
 
 
 Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
@@ -142,11 +142,11 @@ class Checked:
     of: Property
     profile: str | None
     conclusion: Conclusion
-    expected: Failure | None
+    expected: KnownFailure | None
     searched: Counts
 
     @property
-    def surprising(self) -> bool:
+    def unexpected(self) -> bool:
         """Whether it fails and should not, or the other way round, or by another counterexample than is known."""
         if self.expected is None:
             return isinstance(self.conclusion, Refuted)

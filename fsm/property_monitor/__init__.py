@@ -20,7 +20,7 @@ from math import factorial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.checker.breadth_first import way
-from fsm.checker.instants import Stepping
+from fsm.checker.instants import StepCache
 from fsm.checker.safety import DONE
 from fsm.conformance.plan import Stage, Step
 from fsm.machine.conditions import All, Not, SilentOn, Some
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.machine.conditions import Condition
     from fsm.property.claims import Fair, Property
-    from fsm.property.evidence import Taken
+    from fsm.property.evidence import RunStep
     from fsm.property_monitor.automata import Memory, Progress
     from fsm.property_monitor.run_tracking import Trail, Trails
 
@@ -135,7 +135,7 @@ class Watch:
         self._table = widened(tabulate(machine.under(profile)))
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
-        self._stepping = Stepping(self._table)
+        self._stepping = StepCache(self._table)
         self._profile = profile
         self._memory = memory(stated.claim, self._stepping, profile)
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
@@ -303,7 +303,7 @@ class Watch:
     def _asking(self, remembered: Memory) -> Iterator[Run]:
         """The shortest runs to the steps that *remembered* asks about."""
         start = Place(self._table.initial, remembered.start)
-        before: dict[Place, tuple[Place, Taken]] = {}
+        before: dict[Place, tuple[Place, RunStep]] = {}
         queue, known = deque([start]), {start}
         while queue and len(known) <= AIMS:
             place = queue.popleft()

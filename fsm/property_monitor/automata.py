@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from fsm.checker import alike
-from fsm.checker.idempotence import Node, twice
-from fsm.checker.instants import holds, own
-from fsm.checker.liveness import Waiting
+from fsm.checker import with_same_profile
+from fsm.checker.idempotence import CallPair, idempotence_automaton
+from fsm.checker.instants import holds, machine_table
+from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import believing, listener
-from fsm.checker.safety import DONE, breaches, through
+from fsm.checker.safety import DONE, breaches, sequence_automaton
 from fsm.machine.calls import TooManyError
 from fsm.machine.conditions import All, Not, Some
 from fsm.machine.table import tabulate
@@ -25,8 +25,8 @@ from fsm.trace import Observation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.checker.instants import Instant, Step, Stepping
-    from fsm.machine.conditions import Condition, Said
+    from fsm.checker.instants import Instant, InstantStep, StepCache
+    from fsm.machine.conditions import Condition, WrittenCondition
     from fsm.property.claims import Claim
 
 Progress: TypeAlias = tuple[int, ...]
@@ -62,14 +62,14 @@ class Memory(Protocol):
     def anew(self) -> Progress:
         """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
 
-    def after(self, progress: Progress, step: Step, shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
         """After *step* too, at whose end somebody read what it *shows*, if anything."""
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
 
 
-def memory(claim: Claim, stepping: Stepping, profile: str | None) -> Memory:
+def memory(claim: Claim, stepping: StepCache, profile: str | None) -> Memory:
     """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
     match claim:
         case Always() | Never() | Reachable():
@@ -103,16 +103,16 @@ class Passing:
 
     everywhere = False
 
-    def __init__(self, claim: Always | Never | Reachable, stepping: Stepping) -> None:
+    def __init__(self, claim: Always | Never | Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, Always) else claim.sequences
         until = claim.until if isinstance(claim, Never) else None
         self._breaks = not isinstance(claim, Reachable)
-        self._automata = tuple(through(each, until, stepping) for each in sequences)
+        self._automata = tuple(sequence_automaton(each, until, stepping) for each in sequences)
         self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(said.text for said in each) for each in sequences)
 
     def _trigger(
-        self, claim: Always | Never | Reachable, last: Said, stepping: Stepping
+        self, claim: Always | Never | Reachable, last: WrittenCondition, stepping: StepCache
     ) -> Callable[[Instant], bool] | None:
         """What an instant must be like to be worth a look; ``None`` if any is."""
         trigger: Condition | None = None
@@ -132,7 +132,7 @@ class Passing:
         """Where nothing is known of what was before."""
         return (0,) * len(self._automata)
 
-    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
         """After *step* too."""
         return self._advanced(progress, step.instants)
 
@@ -144,7 +144,7 @@ class Passing:
         )
         return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
             if not self._breaks:
@@ -162,18 +162,20 @@ class Repeating:
     anew: Progress = ()
     start: Progress = ()
 
-    def __init__(self, claim: Idempotent, stepping: Stepping) -> None:
-        self._automaton = twice(claim, stepping)
+    def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
+        self._automaton = idempotence_automaton(claim, stepping)
         self.texts = (f"{claim.event} then {claim.event}",)
 
-    def _nodes(self, progress: Progress) -> list[Node]:
-        parts = [progress[index : index + len(Node._fields)] for index in range(0, len(progress), len(Node._fields))]
-        return [Node(state, calls, bool(going), between) for state, calls, going, between in parts]
+    def _nodes(self, progress: Progress) -> list[CallPair]:
+        parts = [
+            progress[index : index + len(CallPair._fields)] for index in range(0, len(progress), len(CallPair._fields))
+        ]
+        return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
-    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
         """After *step* too."""
-        found: set[Node] = set()
-        for node in (Node(step.instants[0].source), *self._nodes(progress)):
+        found: set[CallPair] = set()
+        for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step):
                 if edge.found:
                     return Broken()
@@ -181,7 +183,7 @@ class Repeating:
                     found.add(edge.to)
         return tuple(int(part) for node in sorted(found) for part in node)
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
 
@@ -192,8 +194,8 @@ class Owing:
     everywhere = False
     anew: Progress = (0,)
 
-    def __init__(self, claim: LeadsTo, stepping: Stepping) -> None:
-        self.waiting = Waiting(claim, stepping)
+    def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
+        self.waiting = LeadsToGraph(claim, stepping)
         self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
 
     @property
@@ -201,11 +203,11 @@ class Owing:
         """After the first instant."""
         return (int(self.waiting.due(due=False, instants=[self.waiting.steps.beginning])),)
 
-    def after(self, progress: Progress, step: Step, _shows: str) -> Progress:
+    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress:
         """After *step* too."""
         return (int(self.waiting.due(due=bool(progress[0]), instants=step.instants)),)
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         return any(self.after(progress, step, "")) or any(progress)
 
@@ -215,13 +217,13 @@ class Following:
 
     everywhere = False
 
-    def __init__(self, claim: Follows, stepping: Stepping, profile: str | None) -> None:
-        self._listener = listener(own(stepping.table), tabulate(alike(claim.other, profile)))
+    def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
+        self._listener = listener(machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile)))
         self.start: Progress = (self._listener.believing.initial,)
         self.anew: Progress = (self._listener.believing.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
 
-    def after(self, progress: Progress, step: Step, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
         """After *step* too."""
         if progress == GIVEN_UP:
             return GIVEN_UP
@@ -231,7 +233,7 @@ class Following:
             return GIVEN_UP
         return (belief,) if belief >= 0 else Broken()
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         known = self._listener.believing.dynamics.names
         return progress != GIVEN_UP and any(event in known for event in self._listener.heard(step))
@@ -243,14 +245,14 @@ class Resembling:
     everywhere = True
     anew = GIVEN_UP
 
-    def __init__(self, claim: Refines, stepping: Stepping, profile: str | None) -> None:
-        self._table = own(stepping.table)
-        self._believing = believing(self._table, tabulate(alike(claim.other, profile)))
+    def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
+        self._table = machine_table(stepping.table)
+        self._believing = believing(self._table, tabulate(with_same_profile(claim.other, profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._believing.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)
 
-    def after(self, progress: Progress, step: Step, shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
         """After *step* too."""
         belief, *calls = progress
         event = self._table.rows[step.row].event
@@ -274,11 +276,11 @@ class Resembling:
             seen.append(Observation(shows=shows))
         return self._believed(belief, seen, calls)
 
-    def _call(self, step: Step) -> int:
+    def _call(self, step: InstantStep) -> int:
         """The row of the call that *step* belongs to."""
         return self._table.row[self._table.rows[step.row].event.name]
 
-    def _ended(self, step: Step) -> Observation:
+    def _ended(self, step: InstantStep) -> Observation:
         """What is seen of a call that ends: of one that was displaced nobody can say what it replies."""
         row = self._table.rows[step.row]
         name = self._believing.called(row.event)
@@ -296,7 +298,7 @@ class Resembling:
             return GIVEN_UP
         return (belief, *sorted(calls))
 
-    def asks(self, progress: Progress, step: Step) -> bool:
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         event = self._table.rows[step.row].event
         known = self._believing.dynamics.names

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fsm.checker.instants import own
+from fsm.checker.instants import machine_table
 from fsm.conformance.plan import IDLE, Plan
 from fsm.machine.calls.endings import finals
 from fsm.machine.graph import explore
@@ -24,8 +24,7 @@ from fsm.property_monitor.automata import Broken
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fsm.checker.instants import Step as Moved
-    from fsm.checker.instants import Steps
+    from fsm.checker.instants import InstantStep, Successors
     from fsm.conformance.oracle import Seen
     from fsm.conformance.plan import Step
     from fsm.machine.table import Table
@@ -47,7 +46,7 @@ class Trail(NamedTuple):
 
     before: Trail | None
     source: Place
-    moved: Moved
+    moved: InstantStep
     to: Place
     number: int
 
@@ -71,7 +70,7 @@ class Reliving:
     ``reached`` the states that can be, ``resting`` those with no call in progress.
     """
 
-    steps: Steps
+    steps: Successors
     memory: Memory
     unseen: tuple[int, ...]
     reached: frozenset[int]
@@ -80,7 +79,7 @@ class Reliving:
     @property
     def table(self) -> Table:
         """The machine's."""
-        return own(self.steps.table)
+        return machine_table(self.steps.table)
 
     def beginning(self) -> Trails:
         """Where a test begins."""
@@ -290,9 +289,9 @@ def _first(found: Iterable[tuple[Place, Trail]]) -> Trails:
     return trails
 
 
-def relive(steps: Steps, memory: Memory, unseen: tuple[int, ...]) -> Reliving:
+def relive(steps: Successors, memory: Memory, unseen: tuple[int, ...]) -> Reliving:
     """The runs of the machine of *steps*, as *memory* remembers them."""
-    points = {edge.target for edge in Plan(table=own(steps.table)).edges if edge.target}
+    points = {edge.target for edge in Plan(table=machine_table(steps.table)).edges if edge.target}
     return Reliving(
         steps=steps,
         memory=memory,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.checker import check, counted
-from fsm.checker.instants import Stepping
+from fsm.checker import check, reachable_size
+from fsm.checker.instants import StepCache
 from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import keep
 from fsm.conformance.suite import run
@@ -104,18 +104,18 @@ class Conforms(_Item):
 class PropertyFile(pytest.File):
     """The properties of a machine: that each is as stated, and that the machine has the size that is expected."""
 
-    _last: tuple[str | None, Stepping] | None = None
+    _last: tuple[str | None, StepCache] | None = None
 
     @cached_property
     def specification(self) -> Specification:
         """What is stated."""
         return specification(str(self.path))
 
-    def stepping(self, profile: str | None) -> Stepping:
+    def stepping(self, profile: str | None) -> StepCache:
         """The steps of the machine under *profile*; those of the last profile asked for are kept."""
         if self._last is None or self._last[0] != profile:
             machine = self.specification.machine
-            self._last = profile, Stepping(tabulate(machine.under(profile)))
+            self._last = profile, StepCache(tabulate(machine.under(profile)))
         return self._last[1]
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -162,7 +162,7 @@ class _OfProfile(_Item):
         return Examined(
             machine=stated.machine,
             profile=self.profile,
-            counts=counted(stepping.table),
+            counts=reachable_size(stepping.table),
             expected=None if properties else stated.expect.get(self.profile or NO_PROFILE),
             checked=tuple(check(each, stepping, profile=self.profile) for each in properties),
         )

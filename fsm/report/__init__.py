@@ -55,10 +55,10 @@ class Report:
     def answer(self, judgement: Judgement) -> Answer:
         """What one judgement comes to."""
         match judgement.verdict:
-            case Fails(findings=findings, untold=untold):
+            case Fails(findings=findings, incomplete=incomplete):
                 if any(self.fails(each) for each in findings):
                     return Answer.FAILS
-                return Answer.UNKNOWN if untold else Answer.HOLDS
+                return Answer.UNKNOWN if incomplete else Answer.HOLDS
             case Unknown():
                 return Answer.UNKNOWN
             case Holds():
@@ -91,7 +91,7 @@ class Report:
 def why(judgement: Judgement) -> str:
     """Why the machine could not answer, or not answer in full; empty where it could."""
     match judgement.verdict:
-        case Unknown(why=reason) | Fails(untold=reason):
+        case Unknown(why=reason) | Fails(incomplete=reason):
             return reason
         case Holds():
             return ""

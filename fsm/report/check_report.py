@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fsm.property.claims import Counts
-    from fsm.property.evidence import Arrow, Checked, Evidence, Examined
+    from fsm.property.evidence import Checked, DrawnItem, Evidence, Examined
     from fsm.report.json_report import Json
 
 
@@ -57,7 +57,7 @@ def status(checked: Checked) -> Status:
     """The word for *checked*."""
     match checked.conclusion:
         case Refuted():
-            return Status.FAILS if checked.surprising else Status.KNOWN
+            return Status.FAILS if checked.unexpected else Status.KNOWN
         case Vacuous():
             return Status.VACUOUS
         case Unknown():
@@ -138,7 +138,7 @@ class _Writer:
         if known is not None:
             link = f" {known.link}" if known.link else ""
             yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about}{link}")
-            if not checked.surprising and not self.runs:
+            if not checked.unexpected and not self.runs:
                 return
         else:
             yield from self._more(f"source: {checked.of.source}{' ' + checked.of.link if checked.of.link else ''}")
@@ -231,14 +231,14 @@ def _checked_data(checked: Checked) -> Json:
     }
 
 
-def _arrow(arrow: Arrow) -> str:
+def _arrow(arrow: DrawnItem) -> str:
     """What is drawn, in a few words."""
     if not arrow.source and not arrow.event:
         return f"state {arrow.target}"
     return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
 
 
-def _arrow_data(arrow: Arrow) -> Json:
+def _arrow_data(arrow: DrawnItem) -> Json:
     return {
         "source": arrow.source or None,
         "event": arrow.event or None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, assert_never
 
-from fsm.equivalence.comparison import Branching, Distinguished, Same, Side
+from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Side
 from fsm.report import Answer
 from fsm.report.json_report import dumped
 from fsm.report.runs import data, steps
@@ -15,7 +15,7 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.equivalence.comparison import Comparison, Seen
+    from fsm.equivalence.comparison import Comparison, Observable
     from fsm.report.json_report import Json
 
 _WIDTH = 80
@@ -24,7 +24,7 @@ _WIDTH = 80
 def answer(found: Comparison) -> Answer:
     """Whether nobody can tell them apart."""
     match found:
-        case Same():
+        case Equivalent():
             return Answer.HOLDS
         case Distinguished() | Branching():
             return Answer.FAILS
@@ -40,7 +40,7 @@ def text(found: Comparison, names: tuple[str, str], style: Callable[[str, str], 
     head = f"{style(first, 'bold')} and {style(second, 'bold')}"
     lines = []
     match found:
-        case Same():
+        case Equivalent():
             head += f": {style('equal', 'green')}"
             lines.append("nobody can tell them apart by what can be seen of them")
         case Distinguished():
@@ -79,9 +79,9 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
     yield f"{other}, then in {where}, {can}"
 
 
-def _alternatives(these: tuple[Seen, ...]) -> str:
+def _alternatives(these: tuple[Observable, ...]) -> str:
     """One of *these*; those that differ in the reply only are told together."""
-    replies: dict[Seen, list[str]] = {}
+    replies: dict[Observable, list[str]] = {}
     for each in these:
         replies.setdefault(each._replace(reply=""), []).append(each.reply)
     return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
@@ -102,7 +102,7 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
 
 
-def _seen(each: Seen, replies: tuple[str, ...] = ()) -> str:
+def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
     """One thing that is seen, in a few words, or several with different *replies*."""
     replies = tuple(filter(None, replies or (each.reply,)))
     if each.shows:
@@ -141,7 +141,7 @@ def json(found: Comparison, names: tuple[str, str]) -> str:
         "why": None,
     }
     match found:
-        case Same():
+        case Equivalent():
             pass
         case Distinguished():
             document |= {
@@ -173,7 +173,7 @@ def _side(side: Side) -> str:
     return side.name.lower()
 
 
-def _data(each: Seen) -> Json:
+def _data(each: Observable) -> Json:
     return {
         "event": each.event or None,
         "reply": each.reply or None,

@@ -15,16 +15,16 @@ from fsm.report.words import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.checker.known_defects import Finding
+    from fsm.checker.known_defects import KnownDefect
     from fsm.report.json_report import Json
 
 
-def answer(found: Sequence[Finding]) -> Answer:
+def answer(found: Sequence[KnownDefect]) -> Answer:
     """Whether all of it is as is known."""
     return Answer.HOLDS if all(each.proved for each in found) else Answer.FAILS
 
 
-def text(found: Sequence[Finding], *, width: int, style: Callable[[str, str], str]) -> str:
+def text(found: Sequence[KnownDefect], *, width: int, style: Callable[[str, str], str]) -> str:
     """The findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
@@ -36,7 +36,7 @@ def text(found: Sequence[Finding], *, width: int, style: Callable[[str, str], st
     return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be mended"]) + "\n"
 
 
-def _wrapped(each: Finding, width: int) -> Iterator[str]:
+def _wrapped(each: KnownDefect, width: int) -> Iterator[str]:
     said = [
         f"{each.stated.level}: {each.stated.says} [{each.stated.source}]",
         f"but: {each.known.about} {each.known.link}".rstrip(),
@@ -48,19 +48,19 @@ def _wrapped(each: Finding, width: int) -> Iterator[str]:
         )
 
 
-def _mended(each: Finding) -> str:
+def _mended(each: KnownDefect) -> str:
     where = f"under the profile {each.mend}" if each.mend else "without the profile"
     if each.proved:
         return f"{plural(each.known.length, 'step')}; it holds {where}, which is proved."
     return f"It should fail in {plural(each.known.length, 'step')} and hold {where}: one of them is not so."
 
 
-def json(found: Sequence[Finding]) -> str:
+def json(found: Sequence[KnownDefect]) -> str:
     """The findings for programs, ending in a newline."""
     return dumped({"findings": [_data(each) for each in found]})
 
 
-def _data(each: Finding) -> Json:
+def _data(each: KnownDefect) -> Json:
     return {
         "model": each.of.machine.name,
         "property": each.stated.name,
@@ -77,7 +77,7 @@ def _data(each: Finding) -> Json:
     }
 
 
-def pages(found: Sequence[Finding]) -> dict[str, str]:
+def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     """A page for each model in Markdown, by the name of its file, and one that lists them."""
     models = dict.fromkeys(each.of.machine.name for each in found)
     lines = ["# What the specification has found", ""]
@@ -102,7 +102,7 @@ def pages(found: Sequence[Finding]) -> dict[str, str]:
     return pages
 
 
-def _story(each: Finding) -> Iterator[str]:
+def _story(each: KnownDefect) -> Iterator[str]:
     where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `as-written`"
     link = f" See <{each.known.link}>." if each.known.link else ""
     yield from ("", f"## {each.stated.name}", "")

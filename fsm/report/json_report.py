@@ -103,7 +103,7 @@ def violation_data(violation: Violation) -> Json:
         "at": words.moment(seen.at) or None,
         "entity": seen.entity,
         "cause": violation.cause.value,
-        "said": violation.said or None,
+        "illegal": violation.illegal or None,
         "event": seen.event or None,
         "reply": seen.reply or None,
         "shows": seen.shows or None,

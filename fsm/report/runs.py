@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine.table import Done
-    from fsm.property.evidence import Run, Taken
+    from fsm.property.evidence import Run, RunStep
     from fsm.report.json_report import Json
 
 
@@ -31,7 +31,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
         yield f"{'':{indent}}and then nothing happens any more"
 
 
-def parts(taken: Taken) -> Iterator[str]:
+def parts(taken: RunStep) -> Iterator[str]:
     """What the parts of a system did in one step, as far as it changed them or was heard."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
@@ -42,7 +42,7 @@ def parts(taken: Taken) -> Iterator[str]:
         yield f"{done.copy}: {what}, {where}{heard}"
 
 
-def _happens(taken: Taken) -> str:
+def _happens(taken: RunStep) -> str:
     """A step in a few words."""
     if not taken.event:
         return "somebody looks"
@@ -72,7 +72,7 @@ def data(run: Run) -> Json:
     }
 
 
-def _taken(taken: Taken) -> Json:
+def _taken(taken: RunStep) -> Json:
     return {
         "event": taken.event or None,
         "phase": taken.phase or None,

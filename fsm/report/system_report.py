@@ -10,7 +10,7 @@ from fsm.report.words import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.product.system import Joint, Part, PartStep, System
+    from fsm.product.system import JointEvent, Part, PartStep, System
 
 
 def text(system: System, *, event: str | None, width: int, style: Callable[[str, str], str]) -> str:
@@ -28,7 +28,7 @@ def text(system: System, *, event: str | None, width: int, style: Callable[[str,
     return "\n".join(lines) + "\n"
 
 
-def _families(system: System) -> Iterator[Joint]:
+def _families(system: System) -> Iterator[JointEvent]:
     """The joint events, of those that each copy has the first's."""
     met: set[str] = set()
     for joint in system.events.values():
@@ -42,7 +42,7 @@ def _part(part: Part) -> str:
     return f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
 
 
-def _joint(joint: Joint, width: int, style: Callable[[str, str], str]) -> Iterator[str]:
+def _joint(joint: JointEvent, width: int, style: Callable[[str, str], str]) -> Iterator[str]:
     wire = f" ({joint.rpc})" if joint.rpc else ""
     yield from _wrapped(f"{joint.kind} {joint.name}{wire}: {joint.about}", width, "", "    ")
     clause = joint.clause

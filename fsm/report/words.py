@@ -105,7 +105,7 @@ def what(violation: Violation) -> str:
             return f"{seen.event} replied {seen.reply}{met}"
         case Cause.STATE:
             after = f" after {seen.event}" if seen.event else ""
-            if violation.said == seen.met != seen.shows:
+            if violation.illegal == seen.met != seen.shows:
                 return f"{seen.event} met {seen.met}"
             return f"{seen.shows} was shown{after}"
         case Cause.EVENT:
@@ -113,7 +113,7 @@ def what(violation: Violation) -> str:
             return f"{seen.event} happened{showing}"
         case Cause.OUTPUT:
             after = f" after {seen.event}" if seen.event else ""
-            return f"{violation.said or seen.output or 'nothing'} was told{after}"
+            return f"{violation.illegal or seen.output or 'nothing'} was told{after}"
         case _:
             assert_never(violation.cause)
 

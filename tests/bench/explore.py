@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from machines import counter
 from spin import GCC, SPIN
 
-from fsm.checker.breadth_first import Edge, search
-from fsm.checker.instants import Steps
+from fsm.checker.breadth_first import SearchEdge, search
+from fsm.checker.instants import Successors
 from fsm.interop.promela import promela
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, Way, tabulate
@@ -106,12 +106,12 @@ def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str
 
 def product(count: int) -> tuple[int, int]:
     """States and transitions of *count* counters side by side."""
-    steps = Steps(tabulate(counter(to=DIGITS)))
+    steps = Successors(tabulate(counter(to=DIGITS)))
 
-    def following(node: tuple[int, ...]) -> Iterator[Edge[tuple[int, ...]]]:
+    def following(node: tuple[int, ...]) -> Iterator[SearchEdge[tuple[int, ...]]]:
         for place, state in enumerate(node):
             for step in steps.after(state):
-                yield Edge(taken=step.taken, to=(*node[:place], step.way.to, *node[place + 1 :]))
+                yield SearchEdge(taken=step.taken, to=(*node[:place], step.way.to, *node[place + 1 :]))
 
     counts = search((0,) * count, following, limit=10**9).counts
     return counts.states, counts.transitions

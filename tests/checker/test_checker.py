@@ -12,7 +12,7 @@ from machines import DOOR, JOB, counter, counter_text, edited, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import check, counted
+from fsm.checker import check, reachable_size
 from fsm.language.build.machine_claims import specify
 from fsm.language.read import parse_properties
 from fsm.machine.table import tabulate
@@ -113,7 +113,7 @@ def test_counterexamples_are_shortest(states: int) -> None:
 
     run = run_of(concluded(machine, f'never = "{last}"'))
 
-    assert len(run.steps) == states == counted(tabulate(machine)).depth
+    assert len(run.steps) == states == reachable_size(tabulate(machine)).depth
     assert [each.source for each in run.steps] == [machine.initial, *(each.target for each in run.steps[:-1])]
     assert run.steps[-1].target == last
 

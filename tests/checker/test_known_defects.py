@@ -10,23 +10,23 @@ import pytest
 from commands import fsm
 from readers import participants_by_mermaid
 
-from fsm.checker.known_defects import findings
-from fsm.diagrams.draw.sequence import Row, chart, mermaid, svg
+from fsm.checker.known_defects import known_defects
+from fsm.diagrams.draw.sequence import ChartRow, chart, mermaid, svg
 from fsm.library import load_system
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.checker.known_defects import Finding
+    from fsm.checker.known_defects import KnownDefect
 
 
 @pytest.fixture(scope="module")
-def stopped() -> Finding:
+def stopped() -> KnownDefect:
     """That a container is started after it was stopped."""
-    return next(each for each in findings("node") if each.stated.name == "no-start-after-stop")
+    return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
-def test_a_chart_shows_who_tells_whom(stopped: Finding) -> None:
+def test_a_chart_shows_who_tells_whom(stopped: KnownDefect) -> None:
     """Calls come from the caller, outputs go to the part on which it depends whether they are heard."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
@@ -40,11 +40,11 @@ def test_a_chart_shows_who_tells_whom(stopped: Finding) -> None:
         ("StopContainer", "nri-container.1.1", "plugin"),
         ("StartContainer", "nri-container.1.1", "plugin"),
     ]
-    assert Row(kind="call", text="stop-container.1.1", source="caller", target="container.1.1") in shown.rows
-    assert Row(kind="note", text="created → stopped", source="nri-container.1.1") in shown.rows
+    assert ChartRow(kind="call", text="stop-container.1.1", source="caller", target="container.1.1") in shown.rows
+    assert ChartRow(kind="note", text="created → stopped", source="nri-container.1.1") in shown.rows
 
 
-def test_mermaid_reads_the_chart(stopped: Finding, pytestconfig: pytest.Config) -> None:
+def test_mermaid_reads_the_chart(stopped: KnownDefect, pytestconfig: pytest.Config) -> None:
     """With every participant."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
@@ -52,7 +52,7 @@ def test_mermaid_reads_the_chart(stopped: Finding, pytestconfig: pytest.Config) 
     assert participants_by_mermaid(pytestconfig.rootpath, mermaid(shown)) == list(shown.participants)
 
 
-def test_the_picture_has_every_row(stopped: Finding) -> None:
+def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
     """In order, below the participants."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))

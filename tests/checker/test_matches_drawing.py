@@ -15,7 +15,7 @@ from fsm.errors import InputError
 from fsm.library import load
 from fsm.machine.table import tabulate
 from fsm.property.claims import MatchesDiagram, Property
-from fsm.property.evidence import Arrow, Misdrawn, Proved, Refuted
+from fsm.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,8 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
     assert Refuted(
         evidence=Misdrawn(
             place=f"{tmp_path}/drawing.txt:3",
-            lacks=(Arrow(source="CREATED", event="start", target="RUNNING"),),
-            adds=(Arrow(source="CREATED", event="Stort", target="RUNNING", line=10, column=39),),
+            lacks=(DrawnItem(source="CREATED", event="start", target="RUNNING"),),
+            adds=(DrawnItem(source="CREATED", event="Stort", target="RUNNING", line=10, column=39),),
         )
     ) == (found.conclusion)
 

@@ -18,7 +18,7 @@ from fsm.interop.formats import FORMS, imported
 from fsm.interop.scxml.write import scxml
 from fsm.interop.source_text import LARGEST, Problems
 from fsm.interop.transitions.write import transitions
-from fsm.interop.yaml_nodes import Node, node_of
+from fsm.interop.yaml_nodes import YamlNode, node_of
 from fsm.language.codes import RULES
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def test_json_is_read_as_json(value: Any, indent: int | str | None, ascii_only: 
     assert _value(node_of(text, problems)) == {"it": value}
 
 
-def _value(node: Node) -> Any:  # noqa: ANN401  (whatever JSON holds)
+def _value(node: YamlNode) -> Any:  # noqa: ANN401  (whatever JSON holds)
     match node.value:
         case dict() as entries:
             return {key: _value(each) for key, each in entries.items()}

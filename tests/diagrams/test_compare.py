@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from machines import DOOR, JOB, door, edited, job, machine_of
 from random_machines import machines
 
+from fsm.diagrams.abstraction import drawn_names
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
 from fsm.diagrams.draw.ascii import drawn
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.mermaid import mermaid
-from fsm.diagrams.draw.outline import Sketch, sketch
+from fsm.diagrams.draw.outline import Outline, outline
 from fsm.diagrams.draw.picture import picture
-from fsm.diagrams.project import drawn_names
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError
 from fsm.library import load, names
@@ -89,7 +89,7 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 def called(model: str, what: str) -> set[str]:
     """What the thing that was changed is called in the model, in any way, in small letters."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
-    meant = drawn_names.names(load(model)).meant([old])
+    meant = drawn_names.label_meanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
     states = {state for own in drawn_names.groups(load(model), [old]).values() for state in own}
     return {
@@ -224,7 +224,7 @@ def test_labels_along_a_line_are_one_name() -> None:
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
     """The label, from which the arrowhead may be far away; or that, if it is the way that is wrong."""
-    text = drawn(sketch(door())).replace(old, new)
+    text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
     compared = compare(door(), drawing_of(text))
@@ -275,19 +275,19 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
     """Nothing is missing, nothing is added, with all profiles."""
     machine = load(name)
 
-    assert [] == read(machine, drawn(sketch(machine)))
+    assert [] == read(machine, drawn(outline(machine)))
     for profile in machine.profiles:
-        assert [] == read(machine.under(profile), drawn(sketch(machine.under(profile))))
+        assert [] == read(machine.under(profile), drawn(outline(machine.under(profile))))
 
 
 @settings(max_examples=300, deadline=None)
 @given(machine=machines())
 def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
     """Whatever the layout has to cross."""
-    assert [] == read(machine, drawn(sketch(machine)))
+    assert [] == read(machine, drawn(outline(machine)))
 
 
-def _spoilt(shown: Sketch, chance: random.Random) -> Sketch | None:
+def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
     """*shown* with one line left out, turned round or relabelled; ``None`` if there is nothing to spoil."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
@@ -319,7 +319,7 @@ def _spoilt(shown: Sketch, chance: random.Random) -> Sketch | None:
 @given(machine=machines(), chance=st.randoms(use_true_random=False))
 def test_random_drawings_with_one_change_differ(machine: Machine, chance: random.Random) -> None:
     """What is left out, added or another is named with its event."""
-    spoilt = _spoilt(sketch(machine), chance)
+    spoilt = _spoilt(outline(machine), chance)
     if spoilt is None:
         return
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from drawn import CONTAINER, POD, drawing_of
 
-from fsm.diagrams.read import Drawing, Kind, find, parse
+from fsm.diagrams.read import Drawing, Notation, find, parse
 from fsm.errors import InputError
 from fsm.language.codes import RULES
 
@@ -369,7 +369,7 @@ def test_reads_mermaid_between_fences() -> None:
     """States by their text where they have one; notes and colours are passed over."""
     drawing = drawing_of(MERMAID, "states.md")
 
-    assert (Kind.MERMAID, 7, 20) == (drawing.kind, drawing.line, drawing.last)
+    assert (Notation.MERMAID, 7, 20) == (drawing.kind, drawing.line, drawing.last)
     assert [
         ". Create CREATED",
         "CREATED Start|Again RUNNING",
@@ -414,7 +414,7 @@ def test_reads_dot() -> None:
     """Labels and names as they are seen, edges with their lines."""
     drawing = drawing_of(DOT, "x.dot")
 
-    assert Kind.DOT == drawing.kind
+    assert Notation.DOT == drawing.kind
     assert [
         ". Create CREATED",
         "CREATED a -> b|Stop/Exit B",
@@ -445,7 +445,9 @@ def test_finds_several_in_one_file() -> None:
     """Of all kinds, in the order of their lines."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
-    assert [Kind.MERMAID, Kind.ASCII, Kind.DOT, Kind.ASCII] == [each.drawing and each.drawing.kind for each in found]
+    assert [Notation.MERMAID, Notation.ASCII, Notation.DOT, Notation.ASCII] == [
+        each.drawing and each.drawing.kind for each in found
+    ]
     assert sorted(each.line for each in found) == [each.line for each in found]
 
 

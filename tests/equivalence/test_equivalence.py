@@ -14,7 +14,7 @@ from naive_equivalence import Watched, follows, shortest, shows
 from random_machines import random_machine
 
 from fsm.equivalence import bisimilar, compare
-from fsm.equivalence.comparison import Branching, Distinguished, Same, Seen, Side
+from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Observable, Side
 from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
@@ -52,7 +52,7 @@ def agree(first: Machine, second: Machine, *, shared: bool = False) -> Compariso
     found = compared(first, second, shared=shared)
     alike = naive_equivalence.bisimilar(*watched)
 
-    assert isinstance(found, Same) == alike
+    assert isinstance(found, Equivalent) == alike
     assert shared or bisimilar(tabulate(first), tabulate(second)) == alike
     match found:
         case Distinguished():
@@ -81,7 +81,7 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
     assert plain(certain, found.instead) <= {*found.instead} <= plain(instead, found.instead)
 
 
-def plain(these: list[Seen], listed: tuple[Seen, ...]) -> set[Seen]:
+def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observable]:
     """*these* in the words of those that are *listed*; a code that is not told apart there is any other error."""
     return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
 
@@ -137,7 +137,7 @@ def test_nobody_can_tell_a_state_from_its_double(chance: random.Random) -> None:
     machine = random_machine(chance)
     found = compared(machine, doubled(chance, machine))
 
-    assert isinstance(found, Same), found
+    assert isinstance(found, Equivalent), found
 
 
 # -- machines that are nearly alike --------------------------------------------
@@ -263,27 +263,35 @@ PAIRS = [
     ('name = "opened"', 'name = "gives-way"', None),
     ('says   = "A door that is pushed', 'says   = "One', None),
     ('about = "Closed."', 'about = "Not open."', None),
-    ('shows = "OPEN"', 'shows = "OPENED"', [Seen(event="push", reply="ok", emits=("Creak",)), Seen(shows="OPEN")]),
-    ('gone = "NOT_FOUND"', 'gone = "error"', [Seen(event="remove", reply="ok"), Seen(event="push", reply="STUCK")]),
+    (
+        'shows = "OPEN"',
+        'shows = "OPENED"',
+        [Observable(event="push", reply="ok", emits=("Creak",)), Observable(shows="OPEN")],
+    ),
+    (
+        'gone = "NOT_FOUND"',
+        'gone = "error"',
+        [Observable(event="remove", reply="ok"), Observable(event="push", reply="STUCK")],
+    ),
     (
         'emits = ["Bang"]',
         "emits = []",
-        [Seen(event="push", reply="ok", emits=("Creak",)), Seen(event="slam")],
+        [Observable(event="push", reply="ok", emits=("Creak",)), Observable(event="slam")],
     ),
-    ('silent = ["*"]', 'ignores = ["*"]', [Seen(event="knock", silent=True)]),
-    ('ignores = ["shut"]\ncannot  = ["ajar", "gone"]', 'cannot = ["*"]', [Seen(event="slam")]),
+    ('silent = ["*"]', 'ignores = ["*"]', [Observable(event="knock", silent=True)]),
+    ('ignores = ["shut"]\ncannot  = ["ajar", "gone"]', 'cannot = ["*"]', [Observable(event="slam")]),
     ('cannot = ["*"]', 'ignores = ["*"]', None),
-    ('moves  = { shut = "ajar" }', 'moves  = { shut = "gone" }', [Seen(event="push", reply="NOT_FOUND")]),
+    ('moves  = { shut = "ajar" }', 'moves  = { shut = "gone" }', [Observable(event="push", reply="NOT_FOUND")]),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
-def test_what_can_be_observed(old: str, new: str, trace: list[Seen] | None) -> None:
+def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None) -> None:
     """Replies, outputs, signals, what is shown, and silence; names and sentences cannot."""
     found = agree(door(), machine_of(edited(DOOR, old, new)))
 
     if trace is None:
-        assert isinstance(found, Same)
+        assert isinstance(found, Equivalent)
     else:
         assert isinstance(found, Distinguished)
         assert tuple(trace) == found.trace
@@ -294,7 +302,7 @@ def test_a_choice_that_is_made_earlier() -> None:
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
-    assert (found.owner, found.option) == (Side.SECOND, Seen(event="slam"))
+    assert (found.owner, found.option) == (Side.SECOND, Observable(event="slam"))
     assert [("ajar", "shut")] == [(each.first, each.second) for each in found.rounds]
     assert [None] == [each.seen for each in found.rounds]
 
@@ -321,7 +329,7 @@ CALLS = [
 ]
 
 
-def word(seen: Seen) -> str:
+def word(seen: Observable) -> str:
     """*seen* in a few words."""
     words = [f"{'…' if seen.ends else ''}{seen.event or 'look'}", seen.reply, *seen.emits, seen.shows]
     return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
@@ -388,7 +396,7 @@ def test_what_is_hidden_after_an_event_is_nothing_new() -> None:
     """To fall on one side and turn over unseen is to fall on the other, which may as well happen at once."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
-    assert isinstance(found, Same)
+    assert isinstance(found, Equivalent)
 
 
 @pytest.mark.parametrize(("old", "new", "trace"), CALLS, ids=[each[1] for each in CALLS])
@@ -405,7 +413,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
     """And what a profile does otherwise is found, or cannot be seen."""
     machine = load(name)
 
-    assert isinstance(compared(machine, machine), Same)
+    assert isinstance(compared(machine, machine), Equivalent)
     for profile in machine.profiles:
         other = machine.under(profile)
         found = compared(machine, other)
@@ -457,7 +465,7 @@ def test_events_that_only_one_has() -> None:
 
     assert isinstance(found, Distinguished)
     assert ("bell ok Ding", Side.SECOND) == (word(found.trace[0]), found.owner)
-    assert isinstance(agree(door(), machine_of(ONE_MORE), shared=True), Same)
+    assert isinstance(agree(door(), machine_of(ONE_MORE), shared=True), Equivalent)
 
 
 def test_signals_that_only_one_has_are_hidden() -> None:
@@ -475,7 +483,7 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
     text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
     text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
 
-    assert isinstance(compared(door(), machine_of(edited(text, "[event.RemoveDoors]", "[event.knock]"))), Same)
+    assert isinstance(compared(door(), machine_of(edited(text, "[event.RemoveDoors]", "[event.knock]"))), Equivalent)
     assert isinstance(compared(door(), machine_of(text)), Distinguished)
 
 

@@ -20,7 +20,7 @@ from transitions.extensions.markup import MarkupMachine
 
 from fsm.equivalence import bisimilar
 from fsm.interop.formats import imported
-from fsm.interop.outcome_events import happenings
+from fsm.interop.outcome_events import outcome_events
 from fsm.interop.python_statemachine.write import TAKEN, python_statemachine
 from fsm.interop.scxml.write import scxml
 from fsm.interop.transitions.write import transitions
@@ -209,7 +209,7 @@ def plain(machine: Machine, *, raises: bool) -> Machine:
     Where it *raises*, every event is a call, and answered with an error
     where it is refused; else every event is a signal, and ignored there.
     """
-    kept = {each.event.rpartition(".")[0] for each in happenings(machine)}
+    kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
         machine,
         clauses={},

@@ -13,7 +13,7 @@ from machines import JOB, counter, door, edited, job, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import check, counted
+from fsm.checker import check, reachable_size
 from fsm.interop.promela import promela
 from fsm.library import load, names, specification, specified
 from fsm.machine.table import tabulate
@@ -55,7 +55,7 @@ def sizes(machines: Sequence[Machine], folder: Path) -> None:
     answers = spin.answers([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
         assert not answer.error
-        assert_same(counted(tabulate(machine)), answer)
+        assert_same(reachable_size(tabulate(machine)), answer)
 
 
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
@@ -113,7 +113,7 @@ def test_a_machine_that_differs_is_told_apart(tmp_path: Path) -> None:
     text = edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }')
     [answer] = spin.answers([spin.Part(promela(machine_of(text)))], tmp_path, safety=True)
 
-    assert counted(tabulate(job())).transitions == answer.transitions - 1 + 1
+    assert reachable_size(tabulate(job())).transitions == answer.transitions - 1 + 1
 
 
 # -- verdicts ------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_the_head_says_what_to_run_and_what_comes_of_it(tmp_path: Path) -> None:
     """The machine alone: what is expected is what SPIN prints."""
     text = promela(job(), file="model.pml")
     said = followed(text, tmp_path)
-    graph = counted(tabulate(job()))
+    graph = reachable_size(tabulate(job()))
 
     assert f"Expect {graph.states} states, stored; {graph.transitions + 1} transitions" in text
     assert f"{graph.states} states, stored" in said

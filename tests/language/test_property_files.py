@@ -12,8 +12,8 @@ from fsm.language.build.machine_claims import specify
 from fsm.language.codes import RULES
 from fsm.language.read import parse_properties
 from fsm.library import specification
-from fsm.machine.conditions import In, Said
-from fsm.property.claims import Failure, Never, Refines
+from fsm.machine.conditions import In, WrittenCondition
+from fsm.property.claims import KnownFailure, Never, Refines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,13 +75,13 @@ def test_all_that_is_written_is_there() -> None:
     assert stated.claim == Never(
         sequences=(
             (
-                Said(text="gone", means=In(states=frozenset({"gone"}))),
-                Said(text="open", means=In(states=frozenset({"open"}))),
+                WrittenCondition(text="gone", means=In(states=frozenset({"gone"}))),
+                WrittenCondition(text="open", means=In(states=frozenset({"open"}))),
             ),
         )
     )
     assert stated.expected(None) is None
-    assert stated.expected("old") == Failure(about="Ghosts.", length=2)
+    assert stated.expected("old") == KnownFailure(about="Ghosts.", length=2)
     assert stated.catches == ("push in gone: to open",)
 
 

@@ -43,7 +43,7 @@ def agree(machine: Machine) -> None:
     assert distance == {states[number]: far for number, far in graph.depth.items()}
     assert tuple(state for state in states if state not in distance) == graph.unreachable()
     assert [
-        (table.rows[row].name, states[state]) for row, state in table.met() if states[state] not in distance
+        (table.rows[row].name, states[state]) for row, state in table.defined() if states[state] not in distance
     ] == list(dead_cells(graph))
     assert {frozenset(b for b in reaches[a] if a in reaches[b]) for a in distance} == {
         frozenset(each) for each in graph.components()

@@ -69,7 +69,7 @@ def test_numbers_every_way_once(machine: Machine) -> None:
 def test_meets_every_cell_once(machine: Machine) -> None:
     """Every event has a cell in every state, and an end where the call may be; no cell comes twice."""
     table = tabulate(machine)
-    met = [(table.rows[row].name, table.states[state]) for row, state in table.met()]
+    met = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
     cells = {(event.name, state) for event in machine.events.values() for state in machine.states}
     ends = {(f"…{event.name}", state) for event in machine.events.values() for state in event.ends}
 

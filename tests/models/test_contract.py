@@ -16,7 +16,7 @@ import pytest
 
 from fsm.library import load, load_system
 from fsm.machine.table import tabulate
-from fsm.product import Composed, cone
+from fsm.product import SystemTable, cone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def broken(profile: str | None, *, part: str) -> set[str]:
         ("container.1.1", "nri-container.1.1", ".1.1") if part == "container" else ("pod.1", "nri-pod.1", ".1")
     )
     digits = {number[each] for each in (entity, memory, "plugin", "pod.1")}
-    table = Composed(system, cone=cone(system, digits, outputs={number[memory]}))
+    table = SystemTable(system, cone=cone(system, digits, outputs={number[memory]}))
     contract = Contract(f"plugin-{part}")
     beginning = (table.initial, contract.nothing)
     seen, queue, found = {beginning}, deque([beginning]), set[str]()
@@ -104,7 +104,7 @@ def broken(profile: str | None, *, part: str) -> set[str]:
 
 
 def _heard(
-    table: Composed,
+    table: SystemTable,
     state: int,
     way: Way,
     event: str,

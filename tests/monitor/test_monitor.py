@@ -400,7 +400,7 @@ def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
     """In mid-life it may be in any state, but the reply says in which; and that it breaks a MUST is certain."""
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
-    assert (Cause.REPLY, "NOT_FOUND", ("absent",)) == (found.cause, found.said, found.before)
+    assert (Cause.REPLY, "NOT_FOUND", ("absent",)) == (found.cause, found.illegal, found.before)
     assert [("absent", ("ok",))] == [(each.state, each.what) for each in found.permitted]
     assert ("stop-is-idempotent", "MUST") == (found.clause.name, found.clause.level)
     assert (Repair.REPLY, "ok") == edit(found.edits[0])
@@ -436,7 +436,7 @@ def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, 
     """It is the state that is wrong, not the reply; the clause is of what would have led there."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
-    assert (Cause.STATE, shown) == (found.cause, found.said)
+    assert (Cause.STATE, shown) == (found.cause, found.illegal)
     assert (clause, "MUST") == (found.clause.name, found.clause.level)
     assert shown not in {what for each in found.permitted for what in each.what}
     assert {resembles} - {""} == {each.name for each in found.resembles}
@@ -468,7 +468,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
     """It is not the reply that is wrong, nor that it happened."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
-    assert (Cause.OUTPUT, said) == (found.cause, found.said)
+    assert (Cause.OUTPUT, said) == (found.cause, found.illegal)
     assert what == {output for each in found.permitted for output in each.what}
 
 
@@ -598,7 +598,8 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
 
     assert isinstance(judgement.verdict, Fails)
     assert [("A", False, 2, "MUST"), ("B", False, 1, "MUST"), ("C", True, 3, "MUST"), ("E", True, 3, "MAY")] == [
-        (each.first[0].said, each.others, each.count, each.first[0].clause.level) for each in judgement.verdict.findings
+        (each.first[0].illegal, each.others, each.count, each.first[0].clause.level)
+        for each in judgement.verdict.findings
     ]
 
 

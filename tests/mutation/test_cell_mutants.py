@@ -207,7 +207,7 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
     for each in found:
         checked = check(kind, tabulate(each.mutant.machine))
         held = isinstance(checked.conclusion, Proved) and not kind.fails
-        known = isinstance(checked.conclusion, Refuted) and bool(kind.fails) and not checked.surprising
+        known = isinstance(checked.conclusion, Refuted) and bool(kind.fails) and not checked.unexpected
         assert (not each.killers) == (held or known), each.mutant.name
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.mutation import Fate, JointMutant
-    from fsm.product.system import Joint, System
+    from fsm.product.system import JointEvent, System
 
 WORK = """
 [event.work]
@@ -150,7 +150,7 @@ def test_lists_every_mistake() -> None:
     assert MUTANTS.splitlines() == list(made())
 
 
-def ways(joint: Joint) -> list[str]:
+def ways(joint: JointEvent) -> list[str]:
     """The ways of a joint event in short: where they are asked, what is done, and the reply."""
     found = []
     for way in joint.ways:

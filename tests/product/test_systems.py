@@ -14,7 +14,7 @@ from random_systems import random_system, system_of
 
 from fsm.checker import check
 from fsm.checker.cones import Cones
-from fsm.checker.instants import Stepping
+from fsm.checker.instants import StepCache
 from fsm.errors import InputError
 from fsm.language.build.machine_claims import specify
 from fsm.language.codes import RULES
@@ -22,7 +22,7 @@ from fsm.language.read import parse_properties, parse_system
 from fsm.library import claims, load_system
 from fsm.machine import Moves, outcomes
 from fsm.machine.graph import explore
-from fsm.product import Composed, cone
+from fsm.product import SystemTable, cone
 from fsm.product.flatten import flatten, shown
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 
@@ -78,7 +78,7 @@ def small(system: System) -> dict[naive_system.Global, set[naive_system.Step]]:
     return found
 
 
-def located(table: Composed, state: int) -> naive_system.Global:
+def located(table: SystemTable, state: int) -> naive_system.Global:
     """*state* as the second opinion has it."""
     tables = {name: list(part.machine.states) for name, part in table.system.parts.items()}
     here = table.locals(state)
@@ -93,7 +93,7 @@ def test_a_system_does_what_its_steps_say(system: System) -> None:
     """The same states and steps as a second opinion finds, with the same replies and outputs."""
     expected = small(system)
 
-    table = Composed(system)
+    table = SystemTable(system)
     graph = explore(table)
 
     found = {located(table, state): set[naive_system.Step]() for state in graph.depth}
@@ -113,7 +113,7 @@ def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.R
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
     names = [copy.name for copy in system.copies if copy.digit in wanted]
 
-    table = Composed(system, cone=cone(system, wanted))
+    table = SystemTable(system, cone=cone(system, wanted))
     graph = explore(table)
 
     assert {tuple(dict(located(table, state))[name] for name in names) for state in graph.depth} == {
@@ -128,7 +128,7 @@ def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random)
     stated = _claim(system, chance)
 
     conclusion = check(stated, Cones(system=system)).conclusion
-    other = check(stated, Stepping(Composed(system))).conclusion
+    other = check(stated, StepCache(SystemTable(system))).conclusion
 
     assert type(conclusion) is type(other)
     if isinstance(conclusion, Refuted) and isinstance(other, Refuted):
@@ -377,7 +377,7 @@ def test_a_form_that_does_not_fit_is_said() -> None:
 def test_one_machine_does_what_the_parts_do(name: str) -> None:
     """Each state that can be reached, and each way out of it, is there, under a name of its own."""
     system = load_system(name)
-    flat, whole = flatten(system), explore(Composed(system))
+    flat, whole = flatten(system), explore(SystemTable(system))
 
     assert len(flat.states) == len(whole.depth)
     ways = Counter(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fsm.conformance.plan import Edge, Stage
     from fsm.machine import Machine
     from fsm.machine.table import Way
-    from fsm.property.evidence import Taken
+    from fsm.property.evidence import RunStep
 
 KINDS = ("idempotent", "always", "never", "never")
 
@@ -192,7 +192,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 # -- what mutants do -------------------------------------------------------------
 
 
-def shown(machine: Machine, taken: tuple[Taken, ...]) -> list[tuple[Step, Seen]]:
+def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Step, Seen]]:
     """What a test sees that takes these steps of a counterexample; of calls that overlap, where they act."""
     found = []
     for index, each in enumerate(taken):
@@ -339,7 +339,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
         assert watch.tried, each.name
 
 
-def _does(edge: Edge, taken: Taken) -> bool:
+def _does(edge: Edge, taken: RunStep) -> bool:
     """Whether *edge* is this step of a run."""
     return (
         edge.step.event == taken.event

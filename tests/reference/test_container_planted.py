@@ -226,6 +226,6 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) ->
     found = run(load("container-status"), lambda: sut(kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]], [
-        ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.said)
+        ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.illegal)
         for each in found.failures
     ]

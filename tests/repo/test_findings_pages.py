@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.checker.known_defects import findings
+from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
 from fsm.report import findings_report as report
 
 if TYPE_CHECKING:
-    from fsm.checker.known_defects import Finding
+    from fsm.checker.known_defects import KnownDefect
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "findings"
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Finding]:
+def found() -> list[KnownDefect]:
     """All of them."""
-    return list(findings())
+    return list(known_defects())
 
 
-def test_each_is_proved(found: list[Finding]) -> None:
+def test_each_is_proved(found: list[KnownDefect]) -> None:
     """It fails as is known, and holds where it is mended."""
     assert found
     for each in found:
         assert each.proved, each.stated.name
 
 
-def test_the_pages_are_up_to_date(found: list[Finding]) -> None:
+def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
     """Otherwise ``fsm findings -o docs/findings`` writes them anew."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:

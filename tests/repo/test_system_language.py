@@ -16,7 +16,7 @@ from fsm.language.read import parse, parse_system
 from fsm.language.schema import schema
 from fsm.language.system_file import WrittenSystem
 from fsm.machine.graph import explore
-from fsm.product import Composed
+from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -73,7 +73,7 @@ def test_the_example_is_a_system() -> None:
     system = build_system(parse_system(_example(TEXT), path="office.toml"), find)
 
     for each in (system, *(profile.system for profile in system.profiles.values())):
-        graph = explore(Composed(each))
+        graph = explore(SystemTable(each))
         met = {graph.table.rows[step.row].name for step in graph.transitions}
         assert met == set(each.events)
 

@@ -167,12 +167,14 @@ SITUATIONS: dict[str, Report] = {
     "unknown": report(judgement(Unknown(why="nothing in the trace concerns this machine"))),
     "one machine unknown": report(judgement(Holds()), judgement(Unknown(why="nothing"))),
     "two files": Report(judged=named("a.log").judged + report(judgement(Unknown(why="nothing")), name="b.log").judged),
-    "a surprise, and more untold": report(
+    "a surprise, and more unknown": report(
         judgement(
-            Fails(findings=(found(replace(STOP, clause=replace(CLAUSE, level="observed"))),), untold="too many calls")
+            Fails(
+                findings=(found(replace(STOP, clause=replace(CLAUSE, level="observed"))),), incomplete="too many calls"
+            )
         )
     ),
-    "a violation, and more untold": report(judgement(Fails(findings=(found(STOP),), untold="too many calls"))),
+    "a violation, and more unknown": report(judgement(Fails(findings=(found(STOP),), incomplete="too many calls"))),
     "a file that cannot be read": replace(report(judgement(Holds())), problems=(MISSING,)),
     "no file that can be read": Report(judged=(), problems=(MISSING, replace(MISSING, path=f"{HOSTILE}\udcff"))),
     "hostile": holding(HOSTILE, HOSTILE),
@@ -533,7 +535,7 @@ def test_json_has_the_documented_keys() -> None:
         (finding["clause"], "name says level source link"),
         (
             finding["first"][0],
-            "file line at entity cause said event reply shows met output detail before allowed edits resembles",
+            "file line at entity cause illegal event reply shows met output detail before allowed edits resembles",
         ),
         (finding["first"][0]["edits"][0], "repair instead"),
         (finding["first"][0]["resembles"][0], "name profile about since until link"),
@@ -582,8 +584,8 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
         ("unknown", ["warning"]),
         ("one machine unknown", ["notice"]),
         ("two files", ["error", "notice", "warning"]),
-        ("a surprise, and more untold", ["warning", "warning"]),
-        ("a violation, and more untold", ["error"]),
+        ("a surprise, and more unknown", ["warning", "warning"]),
+        ("a violation, and more unknown", ["error"]),
         ("a file that cannot be read", ["error"]),
         ("many found", ["error"] * 100 + ["warning"] * 100),
     ],
@@ -634,8 +636,8 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     ("situation", "why", "skipped"),
     [
         ("unknown", "nothing in the trace concerns this machine", True),
-        ("a surprise, and more untold", "too many calls", True),
-        ("a violation, and more untold", "too many calls", True),
+        ("a surprise, and more unknown", "too many calls", True),
+        ("a violation, and more unknown", "too many calls", True),
         ("nothing found", None, False),
     ],
 )
@@ -728,8 +730,8 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
         ("unknown", Answer.UNKNOWN),
         ("one machine unknown", Answer.HOLDS),
         ("two files", Answer.FAILS),
-        ("a surprise, and more untold", Answer.UNKNOWN),
-        ("a violation, and more untold", Answer.FAILS),
+        ("a surprise, and more unknown", Answer.UNKNOWN),
+        ("a violation, and more unknown", Answer.FAILS),
         ("a file that cannot be read", Answer.UNKNOWN),
         ("no file that can be read", Answer.UNKNOWN),
     ],

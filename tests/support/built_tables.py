@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fsm.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
-from fsm.machine.conditions import All, At, In, Not, Said, Some
+from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
 from fsm.product.system import Copy, System, Variant
 from fsm.property.claims import MatchesDiagram
 
@@ -140,7 +140,7 @@ class _Data:
                 return value.name
             case Variant() | System():
                 return value.name
-            case Said():
+            case WrittenCondition():
                 return self.data(value.means)
             case Not() | All() | Some() | In() | At():
                 return self.condition(value)

@@ -20,12 +20,12 @@ from fsm.machine.conditions import (
     EmitsOnly,
     Happens,
     In,
-    Moves,
     Not,
     Replies,
-    Said,
     SilentOn,
     Some,
+    StateChanges,
+    WrittenCondition,
 )
 from fsm.property.claims import Always, Fair, Idempotent, LeadsTo, Never, Property, Reachable
 
@@ -83,12 +83,12 @@ def true(condition: Condition, at: At, machine: Machine) -> bool:
         case Replies():
             fits = at.reply == condition.reply or (condition.reply == "error" and at.reply not in {"", "ok"})
             return at.event == condition.event and fits
-        case Emits() | EmitsOnly() | In() | Moves():
+        case Emits() | EmitsOnly() | In() | StateChanges():
             return _of_states(condition, at)
     raise TypeError(condition)
 
 
-def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:
+def _of_states(condition: In | Emits | EmitsOnly | StateChanges, at: At) -> bool:
     match condition:
         case In():
             return (at.before if condition.before else at.after) in condition.states
@@ -96,7 +96,7 @@ def _of_states(condition: In | Emits | EmitsOnly | Moves, at: At) -> bool:
             return bool(at.before) and at.output == condition.output
         case EmitsOnly():
             return bool(at.before) and at.outputs == condition.outputs
-        case Moves():
+        case StateChanges():
             return bool(at.before) and at.before != at.after
 
 
@@ -129,7 +129,7 @@ def shortest(machine: Machine, stated: Property) -> int | None:
         case Always():
             asked = (claim.when.means,) if claim.when else ()
             breaches = [All(of=(*asked, Not(of=each.means))) for each in claim.conditions]
-            lengths = [_through(machine, (Said(text="", means=each),), None) for each in breaches]
+            lengths = [_through(machine, (WrittenCondition(text="", means=each),), None) for each in breaches]
             return next((each for each in lengths if each is not None), None)
         case Idempotent():
             return _twice(machine, claim)
@@ -140,7 +140,7 @@ def shortest(machine: Machine, stated: Property) -> int | None:
     return min((each for each in lengths if each is not None), default=None)
 
 
-def _through(machine: Machine, sequence: tuple[Said, ...], until: Said | None) -> int | None:
+def _through(machine: Machine, sequence: tuple[WrittenCondition, ...], until: WrittenCondition | None) -> int | None:
     """Steps of the shortest run through *sequence*: each condition is met at an instant of its choice."""
     first = At("", machine.initial)
     now = {(machine.initial, matched) for matched in _matched({0}, first, machine, sequence, until)}
@@ -162,7 +162,9 @@ def _through(machine: Machine, sequence: tuple[Said, ...], until: Said | None) -
     return None
 
 
-def _matched(held: set[int], at: At, machine: Machine, sequence: tuple[Said, ...], until: Said | None) -> set[int]:
+def _matched(
+    held: set[int], at: At, machine: Machine, sequence: tuple[WrittenCondition, ...], until: WrittenCondition | None
+) -> set[int]:
     """How many conditions may have been matched after *at* too, if *held* many may have been before."""
     found = set()
     forget = until is not None and true(until.means, at, machine)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import naive
 
-from fsm.equivalence.comparison import Seen
+from fsm.equivalence.comparison import Observable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Now(NamedTuple):
     calls: tuple[str, ...] = ()
 
 
-Step: TypeAlias = tuple[Seen | None, Now]
+Step: TypeAlias = tuple[Observable | None, Now]
 """What is seen, if anything, and what is then."""
 
 
@@ -56,7 +56,7 @@ class Watched:
         """Everything that may come next."""
         if now.state == GONE:
             return
-        yield Seen(shows=self.machine.states[now.state].shows), now
+        yield Observable(shows=self.machine.states[now.state].shows), now
         for event in self.machine.events.values():
             alone = self.shared and not self.theirs & {event.name, event.rpc}
             hidden = event.kind == "hidden" or (alone and event.kind == "signal")
@@ -71,30 +71,33 @@ class Watched:
         ways = naive.ways(self.machine, now.state, event.name)
         name = "" if hidden else event.name
         if ways is None:
-            yield Seen(event=name, silent=True), Now(GONE)
+            yield Observable(event=name, silent=True), Now(GONE)
             return
         calls = () if event.interrupts else now.calls
         for way in ways:
             if way.begins and len(calls) < MOST_CALLS:
-                yield Seen(event=name, begins=True), Now(way.to, tuple(sorted((*calls, name))))
+                yield Observable(event=name, begins=True), Now(way.to, tuple(sorted((*calls, name))))
             elif event.kind == "call" and not way.begins:
                 for reply in self._replies(way):
-                    yield Seen(event=name, reply=reply, emits=way.emits), Now(way.to, calls)
+                    yield Observable(event=name, reply=reply, emits=way.emits), Now(way.to, calls)
             elif event.kind != "call":
-                yield (None if hidden and not way.emits else Seen(event=name, emits=way.emits)), Now(way.to, calls)
+                yield (
+                    (None if hidden and not way.emits else Observable(event=name, emits=way.emits)),
+                    Now(way.to, calls),
+                )
         if event.kind == "call":
-            yield from ((Seen(event=name, reply=reply), now) for reply in self.machine.indefinite)
+            yield from ((Observable(event=name, reply=reply), now) for reply in self.machine.indefinite)
 
     def _end(self, now: Now, name: str, left: tuple[str, ...]) -> Iterator[Step]:
         ways = naive.ends(self.machine, now.state, name)
         if not ways:
-            yield Seen(event=name, ends=True, silent=True), Now(now.state, left)
+            yield Observable(event=name, ends=True, silent=True), Now(now.state, left)
         for way in ways:
             if way.begins:
-                yield Seen(event=name, ends=True, begins=True), Now(way.to, now.calls)
+                yield Observable(event=name, ends=True, begins=True), Now(way.to, now.calls)
             else:
                 for reply in self._replies(way):
-                    yield Seen(event=name, reply=reply, emits=way.emits, ends=True), Now(way.to, left)
+                    yield Observable(event=name, reply=reply, emits=way.emits, ends=True), Now(way.to, left)
 
     def _replies(self, way: naive.Way) -> set[str]:
         return set(way.replies) | set(self.machine.indefinite) | (self.codes if "error" in way.replies else set())
@@ -108,12 +111,12 @@ class Watched:
             found |= more
         return found
 
-    def after(self, these: set[Now], seen: Seen | None) -> set[Now]:
+    def after(self, these: set[Now], seen: Observable | None) -> set[Now]:
         """All that *these* may become when this is *seen*, and nothing else."""
         before = self.quietly(these)
         return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
 
-    def visible(self, these: set[Now]) -> set[Seen]:
+    def visible(self, these: set[Now]) -> set[Observable]:
         """All that can be seen next."""
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
@@ -128,14 +131,14 @@ class Watched:
 def bisimilar(first: Watched, second: Watched) -> bool:
     """Whether the two are weakly bisimilar: the greatest relation of which each side matches the other's steps."""
     related = {(one, two) for one in first.all() for two in second.all()}
-    weak: dict[tuple[bool, Now, Seen | None], set[Now]] = {}
+    weak: dict[tuple[bool, Now, Observable | None], set[Now]] = {}
 
     def matched(one: Now, two: Now) -> bool:
         return all(
             any((to, answer) in related for answer in after(second, two, seen)) for seen, to in first.steps(one)
         ) and all(any((answer, to) in related for answer in after(first, one, seen)) for seen, to in second.steps(two))
 
-    def after(watched: Watched, now: Now, seen: Seen | None) -> set[Now]:
+    def after(watched: Watched, now: Now, seen: Observable | None) -> set[Now]:
         key = (watched is second, now, seen)
         if key not in weak:
             weak[key] = watched.after({now}, seen)
@@ -166,7 +169,7 @@ def shortest(first: Watched, second: Watched) -> int | None:
     return None
 
 
-def follows(watched: Watched, trace: Sequence[Seen]) -> set[Now]:
+def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
     """Where the machine may be after *trace*; nowhere if it does not have it."""
     now = {watched.start}
     for seen in trace:
@@ -174,7 +177,7 @@ def follows(watched: Watched, trace: Sequence[Seen]) -> set[Now]:
     return watched.quietly(now)
 
 
-def shows(watched: Watched, run: Run, trace: Sequence[Seen]) -> bool:
+def shows(watched: Watched, run: Run, trace: Sequence[Observable]) -> bool:
     """Whether *run* is one of the machine that looks like *trace*."""
     now = {(watched.start, 0)}
     for taken in run.steps:

@@ -12,7 +12,7 @@ import naive
 import naive_checker
 from naive_checker import At, Step, true
 
-from fsm.machine.conditions import All, Not, Said
+from fsm.machine.conditions import All, Not, WrittenCondition
 from fsm.property.claims import Always, Idempotent, Never
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def breaks(machine: Machine, stated: Property, run: Run) -> bool:
         case Always(conditions=conditions, when=when):
             asked = (when.means,) if when else ()
             breaches = [All(of=(*asked, Not(of=each.means))) for each in conditions]
-            return any(_passes(machine, run, (Said(text="", means=each),), None) for each in breaches)
+            return any(_passes(machine, run, (WrittenCondition(text="", means=each),), None) for each in breaches)
         case Idempotent():
             return _repeats(machine, run, claim)
         case _:
@@ -71,7 +71,7 @@ def instants(machine: Machine, run: Run) -> list[At]:
     return [At("", machine.initial), *(at for step in run for at in step.instants)]
 
 
-def _passes(machine: Machine, run: Run, sequence: tuple[Said, ...], until: Said | None) -> bool:
+def _passes(machine: Machine, run: Run, sequence: tuple[WrittenCondition, ...], until: WrittenCondition | None) -> bool:
     """Whether the conditions hold at some instants of *run*, one later than the other, ``until`` at none between."""
     all_ = instants(machine, run)
 

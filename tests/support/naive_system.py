@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fsm.machine.conditions import Condition
-    from fsm.product.system import Joint, PartStep, System
+    from fsm.product.system import JointEvent, PartStep, System
 
 Global: TypeAlias = "tuple[tuple[str, str], ...]"
 """Each copy with its state."""
@@ -71,7 +71,7 @@ def true(system: System, condition: Condition | None, now: Mapping[str, str]) ->
     raise TypeError(condition)
 
 
-def _steps(system: System, joint: Joint, now: dict[str, str]) -> Iterator[Step]:
+def _steps(system: System, joint: JointEvent, now: dict[str, str]) -> Iterator[Step]:
     if not true(system, joint.when, now):
         return
     for way in joint.ways:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fsm.diagrams.read.drawing import Place
+    from fsm.diagrams.read.drawing import Position
 
 
 class Where(Enum):
@@ -37,7 +37,7 @@ class ComparedState:
     name: str
     where: Where
     stands_for: tuple[str, ...] = ()
-    place: Place | None = None
+    place: Position | None = None
     why: Why | None = None
 
 
@@ -62,7 +62,7 @@ class ComparedMove:
     silent: bool = False
     label: str = ""
     outcomes: tuple[str, ...] = ()
-    places: tuple[Place | None, Place | None] = (None, None)
+    places: tuple[Position | None, Position | None] = (None, None)
     why: Why | None = None
 
 

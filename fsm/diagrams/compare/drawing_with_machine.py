@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from fsm.diagrams.abstraction import Move, abstract
+from fsm.diagrams.abstraction.drawn_names import Meaning, groups, label_meanings, proposed
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
-from fsm.diagrams.project import Key, project
-from fsm.diagrams.project.drawn_names import Meaning, groups, names, proposed
-from fsm.diagrams.read.drawing import Step
+from fsm.diagrams.read.drawing import ArrowLabel
 
 if TYPE_CHECKING:
-    from fsm.diagrams.project import Act, Projection
-    from fsm.diagrams.project.drawn_names import Names
+    from fsm.diagrams.abstraction import Abstraction, Act
+    from fsm.diagrams.abstraction.drawn_names import LabelMeanings
     from fsm.diagrams.read.drawing import Arrow, Drawing
     from fsm.machine import Machine
 
@@ -38,16 +38,16 @@ class Matching:
     drawing: Drawing
     complete: bool
     found: dict[str, tuple[str, ...]] = field(init=False)
-    known: Names = field(init=False)
-    projection: Projection = field(init=False)
+    known: LabelMeanings = field(init=False)
+    projection: Abstraction = field(init=False)
     initial: str = field(init=False)
     moves: list[ComparedMove] = field(default_factory=list)
-    drawn: dict[Key, set[str]] = field(default_factory=dict)
+    drawn: dict[Move, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         below = {name: self.drawing.below.get(name, ()) for name in self.drawing.states}
         self.found = groups(self.machine, below)
-        self.known = names(self.machine)
+        self.known = label_meanings(self.machine)
         self.drawing = self._without_words()
         nowhere = {
             event
@@ -64,7 +64,7 @@ class Matching:
             rest = tuple(state for state in states if state not in drawn)
             if rest and name not in merged:
                 merged[name] = rest
-        self.projection = project(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
+        self.projection = abstract(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
         self.initial = self.projection.shown[self.machine.initial]
 
     def _without_words(self) -> Drawing:
@@ -84,7 +84,7 @@ class Matching:
             if all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows)
         }
         arrows = tuple(
-            replace(arrow, source=None, steps=(Step(names=words[arrow.source], place=arrow.place),))
+            replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
             if arrow.source in words
             else arrow
             for arrow in self.drawing.arrows
@@ -127,7 +127,7 @@ class Matching:
                 return
             wrong = Why.STATE if unknown else Why.INITIAL if first else Why.UNLABELLED
             source = "" if first else self._shown(arrow.source)
-            self._only_drawn(arrow, Key(source, "", target), "", wrong)
+            self._only_drawn(arrow, Move(source, "", target), "", wrong)
             return
         if arrow.source == ANY and not self.found[ANY]:
             self._from_any(arrow, target)
@@ -136,7 +136,7 @@ class Matching:
             interrupts = meaning is not None and self.machine.events[meaning.event].interrupts
             source = "" if arrow.source is None and interrupts else self._shown(arrow.source)
             event, outcome = meaning or Meaning(label)
-            key = Key(source, event, target)
+            key = Move(source, event, target)
             if meaning is None or unknown:
                 self._only_drawn(arrow, key, label, Why.EVENT if meaning is None else Why.STATE)
             elif not self.projection.allows(key, outcome):
@@ -149,15 +149,15 @@ class Matching:
         """An arrow from any state is one from each in which the machine has the move."""
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
-            keys = [Key(source, event, target) for source in dict.fromkeys(self.projection.shown.values())]
+            keys = [Move(source, event, target) for source in dict.fromkeys(self.projection.shown.values())]
             keys = [key for key in keys if self.projection.allows(key, outcome)]
             for key in keys:
                 self._both(arrow, key, label, outcome)
             if not keys:
                 why = Why.EVENT if meaning is None else None
-                self._only_drawn(arrow, Key(ANY, event, target), label, why)
+                self._only_drawn(arrow, Move(ANY, event, target), label, why)
 
-    def _only_drawn(self, arrow: Arrow, key: Key, label: str, why: Why | None) -> None:
+    def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
         # An arrowhead may be far from the label that is wrong.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         self.moves.append(
@@ -172,7 +172,7 @@ class Matching:
             )
         )
 
-    def _both(self, arrow: Arrow, key: Key, label: str, outcome: str) -> None:
+    def _both(self, arrow: Arrow, key: Move, label: str, outcome: str) -> None:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
@@ -191,7 +191,7 @@ class Matching:
 
     # -- the machine -------------------------------------------------------------
 
-    def _move(self, key: Key, acts: list[Act]) -> None:
+    def _move(self, key: Move, acts: list[Act]) -> None:
         """A move that a full drawing has: is it there, may it be left out, or is it missing?"""
         drawn = self.drawn.get(key)
         ends = self.projection.ends.get(key)
@@ -212,12 +212,12 @@ class Matching:
                 )
             )
 
-    def _whole(self, ends: set[Key]) -> bool:
+    def _whole(self, ends: set[Move]) -> bool:
         """Whether the drawing shows where a call leads in the end, instead of where it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.projection.must for end in seen)
 
-    def _may_be_left_out(self, key: Key, act: Act) -> bool:
+    def _may_be_left_out(self, key: Move, act: Act) -> bool:
         if self._strict:
             return self.projection.omitted(act, key.event)
         events = {event for arrow in self.drawing.arrows for event in self._events(arrow)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fsm.diagrams.abstraction import Move
+from fsm.diagrams.abstraction.drawn_names import parts
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
-from fsm.diagrams.project import Key
-from fsm.diagrams.project.drawn_names import parts
 
 if TYPE_CHECKING:
-    from fsm.diagrams.read.drawing import Drawing, Place
+    from fsm.diagrams.read.drawing import Drawing, Position
 
 
 def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
@@ -38,18 +38,18 @@ def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
 
 
 def _where(
-    key: object, mine: dict[Key, Place] | dict[str, Place], theirs: dict[Key, Place] | dict[str, Place]
+    key: object, mine: dict[Move, Position] | dict[str, Position], theirs: dict[Move, Position] | dict[str, Position]
 ) -> Where:
     if key in mine:
         return Where.BOTH if key in theirs else Where.FIRST
     return Where.SECOND
 
 
-def _moves(drawing: Drawing) -> dict[Key, Place]:
+def _moves(drawing: Drawing) -> dict[Move, Position]:
     """What is drawn, one move for each event of a label, with the first place of it."""
-    found: dict[Key, Place] = {}
+    found: dict[Move, Position] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:
             for part in parts(label):
-                found.setdefault(Key(arrow.source or "", part, arrow.target), arrow.place)
+                found.setdefault(Move(arrow.source or "", part, arrow.target), arrow.place)
     return found

@@ -92,7 +92,7 @@ def _entries(machine: Machine, states: Mapping[str, str], events: Mapping[str, s
     """Every outcome of every cell, one for each reply, with the outcomes' names."""
     table = tabulate(machine)
     found: dict[_Entry, tuple[str, ...]] = {}
-    for row, number in table.met():
+    for row, number in table.defined():
         name = table.rows[row].name.replace(table.rows[row].event.name, events[table.rows[row].event.name])
         source, ways = states[table.states[number]], table.step(number, row)
         if ways is None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.diagrams.draw.outline import Line, sketch
+from fsm.diagrams.draw.outline import OutlineArrow, outline
 
 if TYPE_CHECKING:
-    from fsm.diagrams.draw.outline import Sketch
+    from fsm.diagrams.draw.outline import Outline
     from fsm.machine import Machine
 
 _APART: Final = 12
@@ -38,10 +38,10 @@ def ascii_drawing(machine: Machine) -> str:
     >>> "| RUNNING |" in ascii_drawing(load("container-status"))
     True
     """
-    return drawn(sketch(machine))
+    return drawn(outline(machine))
 
 
-def drawn(shown: Sketch) -> str:
+def drawn(shown: Outline) -> str:
     """*shown* as boxes and arrows, ending in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
@@ -57,8 +57,8 @@ def drawn(shown: Sketch) -> str:
     return "\n".join("".join(line).rstrip() for line in lines) + "\n"
 
 
-def _together(shown: Sketch) -> list[list[str]]:
-    """The states in groups that lines join: the initial state first, the others in the order of the sketch."""
+def _together(shown: Outline) -> list[list[str]]:
+    """The states in groups that lines join: the initial state first, the others in the order of the outline."""
     groups = [[state] for state in shown.states]
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
     for ends in joined:
@@ -73,7 +73,7 @@ def _together(shown: Sketch) -> list[list[str]]:
 class _Page:
     """States that lines join, laid out from top to bottom; their left border is in column 0."""
 
-    shown: Sketch
+    shown: Outline
     states: list[str]
     cells: dict[tuple[int, int], str] = field(default_factory=dict)
     top: dict[str, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Page:
         own = [line for line in self.shown.lines if line.target in self.states]
         loops = _merged([line for line in own if line.source == line.target])
         moves = [line for line in own if line.source != line.target]
-        straight: dict[str, Line] = {}
+        straight: dict[str, OutlineArrow] = {}
         for line in moves:
             if following.get(line.source) == line.target:
                 straight.setdefault(line.source, line)
@@ -129,7 +129,7 @@ class _Page:
 
     # -- boxes ---------------------------------------------------------------
 
-    def _rows(self, straight: dict[str, Line], around: list[Line], loops: list[Line]) -> None:
+    def _rows(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: list[OutlineArrow]) -> None:
         """Decide on which rows each box stands."""
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
         row = 0
@@ -164,7 +164,7 @@ class _Page:
         self._down(self._middle, start + 1, top - 1)
         self._put(top, self._middle, "v")
 
-    def _straight(self, line: Line) -> None:
+    def _straight(self, line: OutlineArrow) -> None:
         first, last = self.bottom[line.source], self.top[line.target]
         self._put(first, self._middle, "+")
         self._down(self._middle, first + 1, last - 1)
@@ -172,7 +172,7 @@ class _Page:
         for number, label in enumerate(line.labels):
             self._put(first + 2 + number, self._middle + 2, label)
 
-    def _loop(self, line: Line) -> None:
+    def _loop(self, line: OutlineArrow) -> None:
         first = self.top[line.source] + 1
         last = first + _span(line) - 1
         self._down(-_LOOP, first + 1, last - 1)
@@ -184,7 +184,7 @@ class _Page:
         for number, label in enumerate(line.labels):
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
-    def _around(self, straight: dict[str, Line], around: list[Line]) -> int:
+    def _around(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
         """The arrows on the right, as far as they are upright; the first column that is free beside them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
@@ -229,14 +229,14 @@ class _Page:
             self._put(row, column, "+")
 
 
-def _merged(loops: list[Line]) -> list[Line]:
+def _merged(loops: list[OutlineArrow]) -> list[OutlineArrow]:
     """One loop for each state, with all labels of its loops."""
     labels: dict[str, tuple[str, ...]] = {}
     for line in loops:
         labels[line.source] = labels.get(line.source, ()) + line.labels
-    return [Line(source=state, target=state, labels=each, joined="") for state, each in labels.items()]
+    return [OutlineArrow(source=state, target=state, labels=each, joined="") for state, each in labels.items()]
 
 
-def _span(line: Line) -> int:
+def _span(line: OutlineArrow) -> int:
     """Rows that a loop takes."""
     return max(_HEAD, len(line.labels))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
-    from fsm.diagrams.draw.picture import Edge, Label, Picture
+    from fsm.diagrams.draw.picture import EdgeLabel, Picture, PictureEdge
 
 OWN: Final = "↗"
 """Stands for an output that has the name of its event."""
@@ -27,15 +27,15 @@ _RESERVED: Final = re.compile(
 """Words of Mermaid or PlantUML that name no state."""
 
 
-def said_of(label: Label, *, emits: bool = True) -> str:
+def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     """*label* in a few words, with what it *emits* or without.
 
-    >>> from fsm.diagrams.draw.picture import Label
-    >>> said_of(Label(event="exit", kind="signal", emits=("StopContainer",)))
+    >>> from fsm.diagrams.draw.picture import EdgeLabel
+    >>> caption(EdgeLabel(event="exit", kind="signal", emits=("StopContainer",)))
     'exit / StopContainer'
-    >>> said_of(Label(event="stop-container", kind="call", emits=("StopContainer",)))
+    >>> caption(EdgeLabel(event="stop-container", kind="call", emits=("StopContainer",)))
     'stop-container ↗'
-    >>> said_of(Label(event="start", kind="call", ends=True, outcome="failed", error="error"))
+    >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
     'start: failed ✗'
     """
     words = ": ".join(filter(None, (label.event, label.outcome)))
@@ -53,11 +53,11 @@ def said_of(label: Label, *, emits: bool = True) -> str:
     return words
 
 
-def counted(edge: Edge) -> list[str]:
+def counted(edge: PictureEdge) -> list[str]:
     """A line for each label of *edge*, with how often its cell was met where that is asked for."""
     counts = edge.counts or (0,) * len(edge.labels)
     return [
-        said_of(label) + (f" {count:,}{TIMES}" if count else "")
+        caption(label) + (f" {count:,}{TIMES}" if count else "")
         for label, count in zip(edge.labels, counts, strict=True)
     ]
 
@@ -66,7 +66,7 @@ def footer(picture: Picture) -> list[str]:
     """What is said below a picture, in short lines."""
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
-    if any(said_of(label).endswith(OWN) for label in labels):
+    if any(caption(label).endswith(OWN) for label in labels):
         lines.append(f"{OWN} emits an output of its own name")
     if picture.profiles:
         lines.append(f"deviations of {', '.join(picture.profiles)} included")
@@ -93,7 +93,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
     return names
 
 
-def origin(edge: Edge) -> str:
+def origin(edge: PictureEdge) -> str:
     """What names the place where *edge* begins: its source, or one of its own if that is no state."""
     return f"{edge.source} {edge.target}" if edge.source in {ANY, ELSEWHERE} else edge.source
 

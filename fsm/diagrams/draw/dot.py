@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import graphviz
 
-from fsm.diagrams.draw.captions import TIMES, footer, origin, said_of
+from fsm.diagrams.draw.captions import TIMES, caption, footer, origin
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.diagrams.draw.picture import Edge, Label, Node, Picture
+    from fsm.diagrams.draw.picture import EdgeLabel, Picture, PictureEdge, PictureNode
 
 FONT: Final = "DejaVu Sans,Verdana,sans-serif"
 INK: Final = "#1f2328"
@@ -86,7 +86,7 @@ def _tints(picture: Picture) -> dict[str, str]:
     return dict.fromkeys(shown, ALONE) | dict(zip(shared, TINTS, strict=False))
 
 
-def _node(graph: graphviz.Digraph, node: Node, name: str, tints: dict[str, str]) -> None:
+def _node(graph: graphviz.Digraph, node: PictureNode, name: str, tints: dict[str, str]) -> None:
     lines = [f"<b>{escape(state)}</b>" for state in node.states]
     if node.shows:
         lines.append(f'<font point-size="10" color="{DIM}">{escape(node.shows)}</font>')
@@ -104,7 +104,7 @@ def _node(graph: graphviz.Digraph, node: Node, name: str, tints: dict[str, str])
     )
 
 
-def _edge(graph: graphviz.Digraph, edge: Edge, target: str) -> None:
+def _edge(graph: graphviz.Digraph, edge: PictureEdge, target: str) -> None:
     style = {}
     if edge.failed:
         style = {"color": BAD, "penwidth": "2.4"}
@@ -132,14 +132,14 @@ def _edge(graph: graphviz.Digraph, edge: Edge, target: str) -> None:
         graph.edge(source, target, label=table, **style)
 
 
-def _colour(label: Label) -> str:
+def _colour(label: EdgeLabel) -> str:
     return OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
 
 
-def _rows(label: Label, colour: str) -> Iterator[str]:
+def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
     """*label* in a line; in two if its outputs make it long."""
-    words = said_of(label, emits=False)
-    emits = said_of(label).removeprefix(words).strip()
+    words = caption(label, emits=False)
+    emits = caption(label).removeprefix(words).strip()
     long = len(words) + len(emits) > LONG
     words = f"<i>{escape(words)}</i>" if label.kind != "call" else escape(words)
     if colour:

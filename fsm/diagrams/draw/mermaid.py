@@ -9,7 +9,7 @@ from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
-    from fsm.diagrams.draw.picture import Node, Picture
+    from fsm.diagrams.draw.picture import Picture, PictureNode
 
 CLASSES: Final = {
     "passing": "stroke-dasharray:4",
@@ -51,7 +51,7 @@ def mermaid(picture: Picture) -> str:
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
 
 
-def _quoted(node: Node) -> str:
+def _quoted(node: PictureNode) -> str:
     met = [f"met {node.count:,}"] if node.count is not None else []
     return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *met]))}"'
 

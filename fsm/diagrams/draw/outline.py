@@ -9,19 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.diagrams.project import project
-from fsm.diagrams.project.drawn_names import THEN, names, parts, plain, proposed
-from fsm.diagrams.project.drawn_names import acts as outcomes
+from fsm.diagrams.abstraction import abstract
+from fsm.diagrams.abstraction.drawn_names import THEN, label_meanings, outcomes_of, parts, plain, proposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.diagrams.project import Act
+    from fsm.diagrams.abstraction import Act
     from fsm.machine import Event, Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class OutlineArrow:
     """An arrow from one state to another, with its labels and all of them as one."""
 
     source: str
@@ -39,24 +38,24 @@ class Trunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class Outline:
     """States in the machine's order, and the lines between them."""
 
     initial: str
     states: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[OutlineArrow, ...]
     trunks: tuple[Trunk, ...]
 
 
-def sketch(machine: Machine) -> Sketch:
+def outline(machine: Machine) -> Outline:
     """What a drawing of *machine* shows.
 
     >>> from fsm.library import load
-    >>> sketch(load("container-status")).trunks
+    >>> outline(load("container-status")).trunks
     (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
     """
     interrupting = [event.name for event in machine.events.values() if event.interrupts]
-    projection = project(machine, proposed(machine), interrupting)
+    projection = abstract(machine, proposed(machine), interrupting)
     moves: dict[tuple[str, str], dict[str, None]] = {}
     trunks: dict[str, dict[str, None]] = {}
     for key, acts in projection.must.items():
@@ -69,7 +68,7 @@ def sketch(machine: Machine) -> Sketch:
     alike: dict[tuple[str, ...], list[str]] = {}
     for label, targets in trunks.items():
         alike.setdefault(tuple(targets), []).append(label)
-    return Sketch(
+    return Outline(
         initial=projection.shown[machine.initial],
         states=tuple(dict.fromkeys(projection.shown[state] for state in machine.states)),
         lines=tuple(line for ends, labels in moves.items() for line in _lines(machine, ends, list(labels))),
@@ -77,23 +76,23 @@ def sketch(machine: Machine) -> Sketch:
     )
 
 
-def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterator[Line]:
+def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
     """One line for all labels that can share it, and one for each that cannot."""
     shared = [label for label in labels if parts(label) == [label] and THEN not in label]
     for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
         joined = "/".join(group)
-        if len(group) > 1 and joined in names(machine).meanings:
+        if len(group) > 1 and joined in label_meanings(machine).meanings:
             joined = ", ".join(group)
-        yield Line(source=ends[0], target=ends[1], labels=tuple(group), joined=joined)
+        yield OutlineArrow(source=ends[0], target=ends[1], labels=tuple(group), joined=joined)
 
 
 def _labels(machine: Machine, event: Event, acts: list[Act]) -> list[str]:
     """How a move is labelled: by its event, or by each outcome that drawings have a label for."""
-    known = names(machine).meanings
+    known = label_meanings(machine).meanings
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}
     for act in acts:
-        aliases = [alias for way in outcomes(event) if way.name == act.outcome for alias in plain(way.aliases)]
+        aliases = [alias for way in outcomes_of(event) if way.name == act.outcome for alias in plain(way.aliases)]
         own = [alias for alias in aliases if known[alias] == (event.name, act.outcome)]
         found[(own or [f"{event.name}: {act.outcome}"])[0] if act.named else general] = None
     return list(found)

@@ -26,7 +26,7 @@ ANY: Final = "*"
 ELSEWHERE: Final = "…"
 """The source of edges that lead to a state from where nothing else that is drawn leads: by what is left out."""
 
-Part: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
+Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
 """What is drawn on request only: every outcome by itself, outcomes that lead nowhere else, and so on."""
 
 Moved: TypeAlias = "tuple[str, str, str]"
@@ -34,7 +34,7 @@ Moved: TypeAlias = "tuple[str, str, str]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class PictureNode:
     """A state, or several that are drawn alike, with what they show; in ``passing`` ones a call is in progress.
 
     ``name`` is that of the first of its ``states``.  ``count`` says how often
@@ -54,7 +54,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class EdgeLabel:
     """One event on an edge: how it ends where it may end in several ways, its error reply, its outputs."""
 
     event: str
@@ -68,7 +68,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class PictureEdge:
     """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
 
     ``counts`` says for each label, where that is asked for, how often its cell
@@ -77,7 +77,7 @@ class Edge:
 
     source: str
     target: str
-    labels: tuple[Label, ...]
+    labels: tuple[EdgeLabel, ...]
     marked: bool = False
     failed: bool = False
     counts: tuple[int, ...] = ()
@@ -93,8 +93,8 @@ class Picture:
     name: str
     title: str
     initial: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[PictureNode, ...]
+    edges: tuple[PictureEdge, ...]
     left_out: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
 
@@ -110,14 +110,14 @@ class Marks:
     steps: frozenset[Moved] = frozenset()
     states: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
-    seen: Label | None = None
+    seen: EdgeLabel | None = None
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def picture(
     machine: Machine,
     *,
-    show: Collection[Part] = (),
+    show: Collection[Extra] = (),
     events: Collection[str] | None = None,
     marks: Marks | None = None,
 ) -> Picture:
@@ -135,7 +135,7 @@ def picture(
     return _alike(drawn if events is None else _joined(drawn))
 
 
-Arrow: TypeAlias = "tuple[str, str, Label]"
+_Arrow: TypeAlias = "tuple[str, str, EdgeLabel]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class _Drawing:
     machine: Machine
     show: frozenset[str]
     marks: Marks
-    labels: dict[tuple[str, str], dict[Label, None]] = field(default_factory=dict)
+    labels: dict[tuple[str, str], dict[EdgeLabel, None]] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     profiles: dict[str, None] = field(default_factory=dict)
 
@@ -163,34 +163,38 @@ class _Drawing:
         if not drawn:
             self.left_out[event.name] = None
 
-    def _everywhere(self, arrows: list[Arrow]) -> set[tuple[str, Label]]:
+    def _everywhere(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
         """Targets with the labels that lead there from every other state, if there are more than one of those."""
-        sources: dict[tuple[str, Label], set[str]] = {}
+        sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
                 sources.setdefault((target, label), {target}).add(source)
         crowd = len(self.machine.states)
         return {each for each, those in sources.items() if len(those) == crowd > 2}  # noqa: PLR2004  (two are none)
 
-    def _arrows(self, event: Event, state: str) -> Iterator[Arrow]:
+    def _arrows(self, event: Event, state: str) -> Iterator[_Arrow]:
         for ends, cell in ((False, event.cells[state]), (True, event.ends.get(state))):
             match cell:
                 case Moves(outcomes=ways):
                     yield from self._ways(event, ways, state, ends=ends)
                 case Ignores() if "ignores" in self.show:
-                    yield state, state, Label(event=event.name, kind=event.kind, cell="ignores")
+                    yield state, state, EdgeLabel(event=event.name, kind=event.kind, cell="ignores")
                 case Refuses(codes=codes) if "refuses" in self.show:
-                    yield state, state, Label(event=event.name, kind=event.kind, error=_codes(codes), cell="refuses")
+                    yield (
+                        state,
+                        state,
+                        EdgeLabel(event=event.name, kind=event.kind, error=_codes(codes), cell="refuses"),
+                    )
                 case Silent() if "silent" in self.show:
-                    yield state, state, Label(event=event.name, kind=event.kind, cell="silent")
+                    yield state, state, EdgeLabel(event=event.name, kind=event.kind, cell="silent")
 
-    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, *, ends: bool) -> Iterator[Arrow]:
+    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, *, ends: bool) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
         by_and_by = {} if ends or "outcomes" in self.show else _reached(event, ways, state)
         for way in ways:
             if way.deviation is None and not way.begins and bool(_error(way)) in by_and_by.get(way.to, ()):
                 continue
-            label = Label(
+            label = EdgeLabel(
                 event=event.name,
                 kind=event.kind,
                 outcome=way.name if several and (ends or "outcomes" in self.show) and way.name != way.to else "",
@@ -209,7 +213,7 @@ class _Drawing:
         """What came together."""
         passing = {state for event in self.machine.events.values() for state in event.ends}
         nodes = [
-            Node(
+            PictureNode(
                 name=state.name,
                 states=(state.name,),
                 shows=state.shows if state.shows != state.name else "",
@@ -236,7 +240,7 @@ class _Drawing:
             profiles=tuple(self.profiles),
         )
 
-    def _strays(self) -> Iterator[Edge]:
+    def _strays(self) -> Iterator[PictureEdge]:
         """Edges to states that nothing drawn leads to, by the events left out that do.
 
         They begin in a word, which must not be taken for a state of that name.
@@ -246,31 +250,31 @@ class _Drawing:
         for state in self.machine.states:
             if state not in reached:
                 labels = [
-                    Label(event=event.name, kind=event.kind, outcome=ELSEWHERE if event.name in named else "")
+                    EdgeLabel(event=event.name, kind=event.kind, outcome=ELSEWHERE if event.name in named else "")
                     for event in map(self.machine.events.__getitem__, self.left_out)
                     if any(_leads(cell, state) for source, cell in event.cells.items() if source != state)
                 ]
                 if labels:
                     yield self._edge(ELSEWHERE, state, tuple(labels))
 
-    def _failures(self) -> Iterator[Edge]:
+    def _failures(self) -> Iterator[PictureEdge]:
         """A loop at each state in which the run failed."""
         if self.marks.seen is not None:
             for state in self.machine.states:
                 if state in self.marks.failed:
-                    yield Edge(source=state, target=state, labels=(self.marks.seen,), failed=True)
+                    yield PictureEdge(source=state, target=state, labels=(self.marks.seen,), failed=True)
 
     def _met(self, state: str) -> int | None:
         if not self.marks.counts:
             return None
         return sum(count for (_, where), count in self.marks.counts.items() if where == state)
 
-    def _edge(self, source: str, target: str, labels: tuple[Label, ...]) -> Edge:
+    def _edge(self, source: str, target: str, labels: tuple[EdgeLabel, ...]) -> PictureEdge:
         kept = labels if "outcomes" in self.show else _once(labels)
         sources = set(self.machine.states) if source in {ANY, ELSEWHERE} else {source}
         marked = any((label.event, each, target) in self.marks.steps for label in labels for each in sources)
         counts = self.marks.counts
-        return Edge(
+        return PictureEdge(
             source=source,
             target=target,
             labels=kept,
@@ -306,10 +310,10 @@ def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set
     return found
 
 
-def _once(labels: tuple[Label, ...]) -> tuple[Label, ...]:
+def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     """*labels* without errors where something leads without one, and each event once; deviations all."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
-    kept: dict[tuple[str, bool, str], Label] = {}
+    kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
         if label.deviates or label.cell != "moves" or not (label.error and fine):
             kept.setdefault((label.event, label.deviates, label.cell), label)
@@ -335,7 +339,7 @@ def _alike(drawn: Picture) -> Picture:
         if edge.source in leads:
             leads[edge.source].add(("to", edge.target, *rest))
         leads[edge.target].add(("from", edge.source, *rest))
-    groups: dict[object, list[Node]] = {}
+    groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
         alike = (node.shows, node.passing, node.initial, node.marked, node.failed, frozenset(leads[node.name]))
         groups.setdefault(alike if node.shows and not node.count else node.name, []).append(node)

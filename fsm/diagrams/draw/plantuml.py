@@ -9,7 +9,7 @@ from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE
 
 if TYPE_CHECKING:
-    from fsm.diagrams.draw.picture import Node, Picture
+    from fsm.diagrams.draw.picture import Picture, PictureNode
 
 WORD: Final = (
     "hide stereotype",
@@ -50,7 +50,7 @@ def plantuml(picture: Picture) -> str:
     return "\n".join([*lines, "@enduml"]) + "\n"
 
 
-def _node(node: Node, name: str) -> list[str]:
+def _node(node: PictureNode, name: str) -> list[str]:
     style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
     states = "\\n".join(map(_text, node.states))
     lines = [f'state "{states}" as {name}{style}']

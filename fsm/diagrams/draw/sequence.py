@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fsm.machine.table import Done
     from fsm.product.system import System
-    from fsm.property.evidence import Run, Taken
+    from fsm.property.evidence import Run, RunStep
 
 CALLER: Final = "caller"
 """Who makes calls."""
@@ -21,52 +21,54 @@ CALLER: Final = "caller"
 OUTSIDE: Final = "outside"
 """Who hears what no part is said to hear."""
 
-Kind: TypeAlias = Literal["step", "call", "reply", "note", "output"]
+RowKind: TypeAlias = Literal["step", "call", "reply", "note", "output"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ChartRow:
     """One line of a chart: ``step`` over all, a message, or a ``note`` at one participant."""
 
-    kind: Kind
+    kind: RowKind
     text: str
     source: str = ""
     target: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class SequenceChart:
     """Participants from left to right, and rows from top to bottom."""
 
     participants: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ChartRow, ...]
 
 
-def chart(run: Run, system: System) -> Chart:
+def chart(run: Run, system: System) -> SequenceChart:
     """*run* of *system*, with those parts only that do something in it."""
     steps = (*run.steps, *run.cycle)
     rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, system)]
     met = {name for row in rows for name in (row.source, row.target)}
     names = [CALLER, *(copy.name for copy in system.copies), OUTSIDE]
-    return Chart(participants=tuple(name for name in names if name in met), rows=tuple(rows))
+    return SequenceChart(participants=tuple(name for name in names if name in met), rows=tuple(rows))
 
 
-def _rows(number: int, taken: Taken, system: System) -> Iterator[Row]:
+def _rows(number: int, taken: RunStep, system: System) -> Iterator[ChartRow]:
     joint = system.events[taken.event]
     seen = [done for done in taken.done if done.source != done.target or done.emits]
     way = f" ({taken.outcome})" if taken.outcome not in {"done", taken.reply} else ""
-    yield Row(kind="step", text=f"{number}. {joint.rpc or joint.family}{way}")
+    yield ChartRow(kind="step", text=f"{number}. {joint.rpc or joint.family}{way}")
     first = joint.of.name if joint.of else next((done.copy for done in seen), "")
     if joint.kind == "call" and first:
-        yield Row(kind="call", text=taken.event, source=CALLER, target=first)
+        yield ChartRow(kind="call", text=taken.event, source=CALLER, target=first)
     for done in seen:
         if done.source != done.target:
-            yield Row(kind="note", text=f"{done.source} → {done.target}", source=done.copy)
+            yield ChartRow(kind="note", text=f"{done.source} → {done.target}", source=done.copy)
         for output in done.emits:
             suffix = next(copy.suffix for copy in system.copies if copy.digit == done.digit)
-            yield Row(kind="output", text=output.removesuffix(suffix), source=done.copy, target=_hearer(done, system))
+            yield ChartRow(
+                kind="output", text=output.removesuffix(suffix), source=done.copy, target=_hearer(done, system)
+            )
     if joint.kind == "call" and first:
-        yield Row(kind="reply", text=taken.reply, source=first, target=CALLER)
+        yield ChartRow(kind="reply", text=taken.reply, source=first, target=CALLER)
 
 
 def _hearer(done: Done, system: System) -> str:
@@ -75,7 +77,7 @@ def _hearer(done: Done, system: System) -> str:
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
 
-def mermaid(shown: Chart) -> str:
+def mermaid(shown: SequenceChart) -> str:
     """*shown* as a sequence diagram of Mermaid, ending in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
     lines = ["sequenceDiagram", *(f"  participant {key} as {name}" for name, key in names.items())]
@@ -110,7 +112,7 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle }
 """
 
 
-def svg(shown: Chart) -> bytes:
+def svg(shown: SequenceChart) -> bytes:
     """*shown* as SVG that suits light and dark pages."""
     at = {name: _WIDE * number + _WIDE // 2 for number, name in enumerate(shown.participants)}
     width, height = _WIDE * len(at), _HIGH * (len(shown.rows) + 2)
@@ -144,7 +146,7 @@ def svg(shown: Chart) -> bytes:
     return bytes(ET.tostring(root, encoding="utf-8"))
 
 
-def _message(root: ET.Element, source: int, target: int, y: int, row: Row) -> None:
+def _message(root: ET.Element, source: int, target: int, y: int, row: ChartRow) -> None:
     line = {"class": f"line{' told' if row.kind == 'output' else ''}", "marker-end": "url(#to)"}
     if row.kind == "reply":
         line["stroke-dasharray"] = "5 3"

@@ -17,10 +17,10 @@ from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read import dot, mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import canvas
-from fsm.diagrams.read.drawing import Arrow, Drawing, Kind, Place, Step
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
 from fsm.errors import InputError, Problem
 
-__all__ = ["Arrow", "Drawing", "Found", "Kind", "Place", "Step", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Notation", "Position", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Bytes of a file."""

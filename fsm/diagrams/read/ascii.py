@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fsm.diagrams.read.boxes import boxes
-from fsm.diagrams.read.drawing import Arrow, Drawing, Kind
+from fsm.diagrams.read.drawing import Arrow, Drawing, Notation
 from fsm.diagrams.read.labels import Labels
 from fsm.diagrams.read.nets import Nets
 from fsm.diagrams.read.phrases import phrases
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from fsm.diagrams.read.boxes import Box
     from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.labels import Label
+    from fsm.diagrams.read.labels import PlacedLabel
     from fsm.diagrams.read.nets import End, Net
     from fsm.diagrams.read.strokes import Cell
-    from fsm.diagrams.read.wires import Node, Wires
+    from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
 """Ends of a line with an arrowhead at each."""
@@ -90,7 +90,7 @@ class Reading:
             states.setdefault(word.text, self.sheet.place(word.start))
         return Drawing(
             path=self.sheet.path,
-            kind=Kind.ASCII,
+            kind=Notation.ASCII,
             line=first + 1,
             last=last + 1,
             states=states,
@@ -99,7 +99,7 @@ class Reading:
 
     # -- arrows ------------------------------------------------------------------
 
-    def _arrows(self, net: Net, labels: list[Label], lines: Wires) -> Iterator[tuple[Arrow, list[Node]]]:
+    def _arrows(self, net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:
         """The arrows along *net*, each with the strokes it consists of."""
         for start, end in self._pairs(net, lines):
             way = _way(lines, start.node, end.node)
@@ -152,7 +152,7 @@ class Reading:
         named = [f"{end.state or 'nothing'} ({at.line}:{at.column})" for end, at in zip(ends, places, strict=True)]
         return f"between {' and '.join(named)} " if named else ""
 
-    def _contested(self, arrows: list[tuple[Arrow, list[Node]]], labels: list[Label]) -> None:
+    def _contested(self, arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel]) -> None:
         """Labels that touch another line as well, which has none."""
         for label in labels:
             for arrow, way in arrows:
@@ -162,9 +162,9 @@ class Reading:
                     self.complain(cell, "FSM406", what, "move it away from the line that it does not belong to")
 
 
-def _way(lines: Wires, start: Node, end: Node) -> list[Node]:
+def _way(lines: Wires, start: Stroke, end: Stroke) -> list[Stroke]:
     """The strokes from *start* to *end*; there is one way only."""
-    before: dict[Node, Node] = {start: start}
+    before: dict[Stroke, Stroke] = {start: start}
     front = [start]
     for node in front:
         for each in lines.links[node].values():

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.diagrams.read.drawing import Place
+from fsm.diagrams.read.drawing import Position
 from fsm.diagrams.read.strokes import beyond
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class Canvas:
             return " " if _letter(before) and _letter(after) else char
         return char
 
-    def place(self, cell: Cell) -> Place:
+    def place(self, cell: Cell) -> Position:
         """Where *cell* is in the file."""
         row, column = cell
         columns = self.columns[row] if 0 <= row < len(self.columns) else ()
-        return Place(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
+        return Position(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
         """What stands in *row* from one column to another, both within."""

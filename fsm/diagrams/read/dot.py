@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyparsing import ParseBaseException
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, Kind, Place, Step
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
@@ -36,7 +36,7 @@ _TAG: Final = re.compile(r"<[^>]*>")
 
 
 @dataclass(slots=True)
-class Graph:
+class DotGraph:
     """One graph of a text: where it begins, and what is read from it."""
 
     path: str
@@ -75,13 +75,13 @@ class Graph:
         lines |= {_bare(node.get_name()): _text(node) for node in nodes}
         targets = {name for _, targets in ends for name in targets}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
-        first: dict[str, Place] = {}
+        first: dict[str, Position] = {}
         for both, place in zip(ends, places, strict=True):
             for name in itertools.chain(*both):
                 first.setdefault(name, place)
         return Drawing(
             path=self.path,
-            kind=Kind.DOT,
+            kind=Notation.DOT,
             line=self.line,
             last=self.line + self.text.rstrip().count("\n"),
             states={text: first.get(name, self._place(0)) for name, text in texts.items() if text},
@@ -99,9 +99,9 @@ class Graph:
             below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
 
-    def _place(self, at: int) -> Place:
+    def _place(self, at: int) -> Position:
         line = self.text.count("\n", 0, at)
-        return Place(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
+        return Position(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
 
 
 def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
@@ -138,9 +138,9 @@ def _text(node: pydot.Node) -> list[str]:
     return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
 
 
-def _steps(edge: pydot.Edge, place: Place) -> tuple[Step, ...]:
+def _steps(edge: pydot.Edge, place: Position) -> tuple[ArrowLabel, ...]:
     names = tuple(_lines(str(edge.get("label") or "")))
-    return (Step(names=names, place=place),) if names else ()
+    return (ArrowLabel(names=names, place=place),) if names else ()
 
 
 def _bare(name: str) -> str:
@@ -167,7 +167,7 @@ def _lines(label: str) -> list[str]:
     return found
 
 
-def graphs(text: str, path: str) -> Iterator[Graph]:
+def graphs(text: str, path: str) -> Iterator[DotGraph]:
     """The graphs in a text: from their headings to the brace that closes them, or to the end."""
     end = 0
     for heading in HEADING.finditer(text):
@@ -180,4 +180,4 @@ def graphs(text: str, path: str) -> Iterator[Graph]:
             if token.group() == "}" and depth == 0:
                 end = token.end()
                 break
-        yield Graph(path=path, line=text.count("\n", 0, heading.start()) + 1, text=text[heading.start() : end])
+        yield DotGraph(path=path, line=text.count("\n", 0, heading.start()) + 1, text=text[heading.start() : end])

@@ -10,10 +10,10 @@ import itertools
 from dataclasses import dataclass, field
 from enum import Enum
 
-from fsm.diagrams.project.drawn_names import THEN
+from fsm.diagrams.abstraction.drawn_names import THEN
 
 
-class Kind(Enum):
+class Notation(Enum):
     """How a drawing is written."""
 
     ASCII = "ASCII drawing"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Place:
+class Position:
     """Where something stands in a file; both numbers count from 1."""
 
     line: int
@@ -30,11 +30,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ArrowLabel:
     """One label on the way of an arrow; stacked labels are alternatives."""
 
     names: tuple[str, ...]
-    place: Place
+    place: Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class Arrow:
 
     source: str | None
     target: str
-    steps: tuple[Step, ...]
-    place: Place
+    steps: tuple[ArrowLabel, ...]
+    place: Position
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -66,10 +66,10 @@ class Drawing:
     """
 
     path: str
-    kind: Kind
+    kind: Notation
     line: int
     last: int
-    states: dict[str, Place]
+    states: dict[str, Position]
     arrows: tuple[Arrow, ...]
     below: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

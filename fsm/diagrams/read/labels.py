@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.diagrams.read.drawing import Step
+from fsm.diagrams.read.drawing import ArrowLabel
 from fsm.diagrams.read.phrases import names, stacked
 from fsm.diagrams.read.strokes import beyond
-from fsm.diagrams.read.wires import Node
+from fsm.diagrams.read.wires import Stroke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,12 +30,12 @@ _JUNCTION: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class PlacedLabel:
     """A step, the stroke at which it stands, and strokes of other lines that it touches as well."""
 
-    step: Step
-    at: Node
-    rivals: tuple[Node, ...] = ()
+    step: ArrowLabel
+    at: Stroke
+    rivals: tuple[Stroke, ...] = ()
 
 
 @dataclass(slots=True)
@@ -44,11 +44,11 @@ class Labels:
 
     wires: Wires
     complain: Callable[[Cell, str, str, str], None]
-    stretch: dict[Node, int] = field(default_factory=dict)
+    stretch: dict[Stroke, int] = field(default_factory=dict)
 
     def find(
-        self, phrases: Iterable[Phrase], between: Mapping[Node, list[Phrase]], first: int, last: int
-    ) -> list[Label]:
+        self, phrases: Iterable[Phrase], between: Mapping[Stroke, list[Phrase]], first: int, last: int
+    ) -> list[PlacedLabel]:
         """The labels of a drawing that reaches from row *first* to *last*.
 
         They are all *phrases* in it, and those that lines are broken
@@ -58,19 +58,19 @@ class Labels:
         """
         self._stretches()
         those = list(phrases)
-        found = [Label(step=self._step(label), at=node) for node, label in between.items()]
+        found = [PlacedLabel(step=self._step(label), at=node) for node, label in between.items()]
         for stack in stacked(phrase for phrase in those if first <= phrase.row <= last):
             found += self._label(stack)
         named = {self.stretch.get(label.at) for label in found}
         for phrase in those:
             level = self._level((phrase,)) if phrase.row in {first - 1, last + 1} else {}
             if len(level) == 1 and not named & level.keys():
-                found += [Label(step=self._step([phrase]), at=node) for node in level.values()]
+                found += [PlacedLabel(step=self._step([phrase]), at=node) for node in level.values()]
         return found
 
-    def _step(self, stack: Iterable[Phrase]) -> Step:
+    def _step(self, stack: Iterable[Phrase]) -> ArrowLabel:
         those = list(stack)
-        return Step(names=names(those), place=self.wires.sheet.place(those[0].start))
+        return ArrowLabel(names=names(those), place=self.wires.sheet.place(those[0].start))
 
     def _stretches(self) -> None:
         """Number the stretches: what lies between two junctions, or a junction and an end, has one label."""
@@ -87,12 +87,12 @@ class Labels:
                         self.stretch[each] = number
                         front.append(each)
 
-    def _junction(self, node: Node) -> bool:
+    def _junction(self, node: Stroke) -> bool:
         return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION
 
     # -- which line --------------------------------------------------------------
 
-    def _label(self, stack: tuple[Phrase, ...]) -> Iterator[Label]:
+    def _label(self, stack: tuple[Phrase, ...]) -> Iterator[PlacedLabel]:
         level = self._level(stack)
         beside = self._beside(stack)
         if len(level) > 1:
@@ -100,28 +100,30 @@ class Labels:
         elif level:
             ((number, at),) = level.items()
             rivals = tuple(node for each, (gap, node) in beside.items() if each != number and gap <= 1)
-            yield Label(step=self._step(stack), at=at, rivals=rivals)
+            yield PlacedLabel(step=self._step(stack), at=at, rivals=rivals)
         elif beside:
             nearest = min(gap for gap, _ in beside.values())
             near = [node for gap, node in beside.values() if gap <= 1 or gap < 2 * nearest or gap == nearest]
             if len(near) > 1:
                 self._ambiguous(stack, near)
             else:
-                yield Label(step=self._step(stack), at=next(node for gap, node in beside.values() if gap == nearest))
+                yield PlacedLabel(
+                    step=self._step(stack), at=next(node for gap, node in beside.values() if gap == nearest)
+                )
         else:
             what = f"'{stack[0].text}' belongs to no line"
             hint = "write it above, below or beside the line that it is the label of, or take it out of the drawing"
             self.complain(stack[0].start, "FSM406", what, hint)
 
-    def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Node]) -> None:
+    def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
         places = [self.wires.sheet.place(node.cell) for node in nodes]
         lines = " and ".join(f"that at {place.line}:{place.column}" for place in places)
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"
         self.complain(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
-    def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Node]:
+    def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         """The stretches that run from left to right directly above or below *stack*."""
-        found: dict[int, Node] = {}
+        found: dict[int, Stroke] = {}
         for phrase in stack:
             for cell in phrase.cells():
                 for to in ("N", "S"):
@@ -130,9 +132,9 @@ class Labels:
                         found.setdefault(self.stretch[node], node)
         return found
 
-    def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Node]]:
+    def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
         """The stretches on the lines of *stack*, to its left and right, with the blanks between."""
-        found: dict[int, tuple[int, Node]] = {}
+        found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
             for column, to in sides:
@@ -145,7 +147,7 @@ class Labels:
                     found[number] = (gap, node)
         return found
 
-    def _nearest(self, cell: Cell, to: Direction) -> tuple[int, Node] | None:
+    def _nearest(self, cell: Cell, to: Direction) -> tuple[int, Stroke] | None:
         """The first stroke on the way from *cell*, and the blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
@@ -156,5 +158,5 @@ class Labels:
                 return None
         return None
 
-    def _at(self, cell: Cell, axis: str) -> Node | None:
-        return next((node for node in (Node(cell), Node(cell, axis)) if node in self.wires.links), None)
+    def _at(self, cell: Cell, axis: str) -> Stroke | None:
+        return next((node for node in (Stroke(cell), Stroke(cell, axis)) if node in self.wires.links), None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, beyond, reaches, straight
-from fsm.diagrams.read.wires import Node
+from fsm.diagrams.read.wires import Stroke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ class End:
     """Where a net meets a state, or nothing: ``state`` is ``None`` then."""
 
     state: str | None
-    node: Node
+    node: Stroke
     cell: Cell
     head: bool
 
@@ -38,7 +38,7 @@ class End:
 class Net:
     """Lines that hang together; ``broken`` if something is wrong with one of their ends."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[Stroke, ...]
     ends: tuple[End, ...]
     broken: bool
 
@@ -54,8 +54,8 @@ class Nets:
     wires: Wires
     phrases: list[Phrase]
     complain: Callable[[Cell, str, str, str], None]
-    words: dict[Node, Phrase] = field(default_factory=dict)
-    between: dict[Node, list[Phrase]] = field(default_factory=dict)
+    words: dict[Stroke, Phrase] = field(default_factory=dict)
+    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
     said: int = 0
 
     def find(self) -> list[Net]:
@@ -118,22 +118,22 @@ class Nets:
                 if found is None:
                     continue
                 label, other = found
-                between = Node(label[0].start, "label")
+                between = Stroke(label[0].start, "label")
                 self.between[between] = label
                 self.wires.links[between] = {OPPOSITE[to]: node, to: other}
                 self.wires.links[node][to] = between
                 self.wires.links[other][OPPOSITE[to]] = between
                 self._take(label)
 
-    def _open(self, node: Node, to: Direction) -> bool:
+    def _open(self, node: Stroke, to: Direction) -> bool:
         """Whether a line could go on from *node* in that direction, and does not."""
         char = self.wires.sheet.at(node.cell)
         return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
 
-    def _touched(self, node: Node, to: Direction) -> bool:
+    def _touched(self, node: Stroke, to: Direction) -> bool:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
-    def _across(self, node: Node, to: Direction) -> tuple[list[Phrase], Node] | None:
+    def _across(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
         """The label in which the line at *node* breaks off, and where it goes on behind it."""
         label: list[Phrase] = []
         if to == "E":
@@ -147,7 +147,7 @@ class Nets:
                 cell = beyond(cell, to)
             behind = [cell] if label else []
         for cell in behind:
-            other = next((each for each in (Node(cell), Node(cell, "h")) if each in self.wires.links), None)
+            other = next((each for each in (Stroke(cell), Stroke(cell, "h")) if each in self.wires.links), None)
             if other is not None:
                 strokes = (self.wires.sheet.at(node.cell), self.wires.sheet.at(cell))
                 fits = self._open(other, OPPOSITE[to]) and any(straight(char) or char in HEADS for char in strokes)
@@ -156,8 +156,8 @@ class Nets:
 
     # -- nets ------------------------------------------------------------------
 
-    def _components(self) -> list[tuple[Node, ...]]:
-        links, seen = self.wires.links, set[Node]()
+    def _components(self) -> list[tuple[Stroke, ...]]:
+        links, seen = self.wires.links, set[Stroke]()
         found = []
         for root in sorted(links):
             if root in seen:
@@ -172,7 +172,7 @@ class Nets:
             found.append(tuple(nodes))
         return found
 
-    def _ends(self, nodes: tuple[Node, ...]) -> Iterable[End]:
+    def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[End]:
         for node in sorted(nodes):
             touches = self.wires.touches.get(node, ())
             for touch in touches:
@@ -189,7 +189,7 @@ class Nets:
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node)
 
-    def _beginning(self, node: Node) -> Iterable[End]:
+    def _beginning(self, node: Stroke) -> Iterable[End]:
         """The end of a line that has no arrowhead and touches no box."""
         to = self._free(node)
         for word in dict.fromkeys(self.words.values()):
@@ -207,13 +207,13 @@ class Nets:
                 self._say(node.cell, what, "put it in a box if it is a state; write labels beside lines")
                 return
             if self.wires.box(there) is not None or any(
-                Node(there, axis) in self.wires.links for axis in ("", "h", "v")
+                Stroke(there, axis) in self.wires.links for axis in ("", "h", "v")
             ):
                 self._say(node.cell, "the line is broken off", "close the gap, or draw it longer")
                 return
         yield End(state=None, node=node, cell=node.cell, head=False)
 
-    def _free(self, node: Node) -> Direction:
+    def _free(self, node: Stroke) -> Direction:
         """Where a line that ends at *node* points."""
         for to in self.wires.links[node]:
             return OPPOSITE[to]

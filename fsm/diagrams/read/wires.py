@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.strokes import Cell, Direction
 
 
-class Node(NamedTuple):
+class Stroke(NamedTuple):
     """One stroke: a cell, with ``axis`` telling the two strokes of a crossing apart."""
 
     cell: Cell
@@ -58,8 +58,8 @@ class Wires:
     boxes: tuple[Box, ...]
     owners: dict[Cell, Box]
     chars: dict[Cell, str] = field(default_factory=dict)
-    links: dict[Node, dict[Direction, Node]] = field(default_factory=dict)
-    touches: dict[Node, list[Touch]] = field(default_factory=dict)
+    links: dict[Stroke, dict[Direction, Stroke]] = field(default_factory=dict)
+    touches: dict[Stroke, list[Touch]] = field(default_factory=dict)
     loose: list[Cell] = field(default_factory=list)
 
     # -- characters ----------------------------------------------------------
@@ -103,7 +103,7 @@ class Wires:
         char = self.char(cell)
         return reaches(char, to) and (straight(char) or char in HEADS)
 
-    def _next(self, cell: Cell, to: Direction) -> Node | None:
+    def _next(self, cell: Cell, to: Direction) -> Stroke | None:
         """What a line that leaves *cell* in that direction comes to."""
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
@@ -117,17 +117,17 @@ class Wires:
             return self.node(there, to)
         return None
 
-    def node(self, cell: Cell, to: Direction) -> Node:
+    def node(self, cell: Cell, to: Direction) -> Stroke:
         """The stroke that a line going in direction *to* is on at *cell*."""
-        return Node(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Node(cell)
+        return Stroke(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Stroke(cell)
 
-    def _ways(self, node: Node) -> Iterable[Direction]:
+    def _ways(self, node: Stroke) -> Iterable[Direction]:
         return [to for to in DIRECTIONS if not node.axis or (to in "EW") == (node.axis == "h")]
 
     def _link(self, cell: Cell) -> None:
         axes = ("h", "v") if self._crossed(cell) else ("",)
-        for node in [Node(cell, axis) for axis in axes]:
-            found: dict[Direction, Node] = {}
+        for node in [Stroke(cell, axis) for axis in axes]:
+            found: dict[Direction, Stroke] = {}
             for to in self._ways(node):
                 through = node.axis and not reaches(self.char(cell), to)
                 there = self.node(beyond(cell, to), to) if through else self._next(cell, to)

@@ -15,11 +15,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final, assert_never
 
-from fsm.interop.promela.following import explained
-from fsm.interop.promela.products import Alone, Through, Twice
+from fsm.interop.promela.follows import follows_product
+from fsm.interop.promela.leads_to import LeadsToProduct
+from fsm.interop.promela.products import Alone, IdempotenceProduct, SequenceProduct
 from fsm.interop.promela.steps import steps
-from fsm.interop.promela.vocabulary import CannotExportError, size, vocabulary
-from fsm.interop.promela.waiting import Waiting
+from fsm.interop.promela.vocabulary import CannotExportError, promela_names, size
 from fsm.machine.conditions import All, Not
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.interop.promela.products import Product
-    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.interop.promela.vocabulary import PromelaNames
     from fsm.machine import Machine
     from fsm.machine.conditions import Condition
     from fsm.property.claims import Claim, Property
@@ -48,7 +48,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     /* nri-pod: A pod
     """
     claim = stated.claim if stated else None
-    words = vocabulary(machine, _conditions(claim) if claim else ())
+    words = promela_names(machine, _conditions(claim) if claim else ())
     product = _product(claim, words) if claim else Alone(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
@@ -69,7 +69,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: Vocabulary, product: Product, *, told: bool) -> Iterator[str]:
+def _options(machine: Machine, words: PromelaNames, product: Product, *, told: bool) -> Iterator[str]:
     """Every step in every way the product takes it; what it replies is *told* apart if the claim may ask."""
     event = ""
     for step in steps(machine, words.codes if told else None):
@@ -110,24 +110,24 @@ def _conditions(claim: Claim) -> list[Condition]:
             assert_never(claim)
 
 
-def _product(claim: Claim, words: Vocabulary) -> Product:
+def _product(claim: Claim, words: PromelaNames) -> Product:
     match claim:
         case Idempotent():
-            return Twice(words=words, claim=claim)
+            return IdempotenceProduct(words=words, claim=claim)
         case Always(conditions=conditions, when=when):
             breaches: list[Condition] = [Not(of=each.means) for each in conditions]
             if when:
                 breaches = [All(of=(when.means, each)) for each in breaches]
-            return Through(words=words, sequences=tuple((each,) for each in breaches))
+            return SequenceProduct(words=words, sequences=tuple((each,) for each in breaches))
         case Never(sequences=sequences, until=until):
             means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
-            return Through(words=words, sequences=means, until=until.means if until else None)
+            return SequenceProduct(words=words, sequences=means, until=until.means if until else None)
         case Reachable(sequences=sequences):
-            return Through(words=words, sequences=tuple(tuple(each.means for each in one) for one in sequences))
+            return SequenceProduct(words=words, sequences=tuple(tuple(each.means for each in one) for one in sequences))
         case LeadsTo():
-            return Waiting(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
+            return LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
         case Follows(other=other):
-            return explained(words, other)
+            return follows_product(words, other)
         case Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
             raise CannotExportError(f"Promela has no word for all that can be seen of {other.name}", hint)

@@ -15,8 +15,8 @@ from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fsm.interop.promela.steps import Step
-    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.interop.promela.steps import ExportedStep
+    from fsm.interop.promela.vocabulary import PromelaNames
     from fsm.machine.conditions import Condition
     from fsm.property.claims import Idempotent
 
@@ -42,7 +42,7 @@ class Product(Protocol):
     def declarations(self) -> Iterable[str]:
         """Macros and variables."""
 
-    def options(self, step: Step) -> Iterable[Option]:
+    def options(self, step: ExportedStep) -> Iterable[Option]:
         """Ways of taking *step*."""
 
     def others(self) -> Iterable[str]:
@@ -57,7 +57,7 @@ BROKEN = 255
 class Alone:
     """The machine and nothing else."""
 
-    words: Vocabulary
+    words: PromelaNames
     cases: int = 1
     lasting: bool = False
 
@@ -65,7 +65,7 @@ class Alone:
         """Nothing."""
         return ()
 
-    def options(self, step: Step) -> Iterator[Option]:
+    def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step."""
         yield Option("", f"state = {self.words.states[step.target]}")
 
@@ -75,13 +75,13 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Through:
+class SequenceProduct:
     """A run that goes through one of ``sequences``; ``until`` makes it forget how far it was.
 
     ``held`` says how many conditions have held, one after the other.
     """
 
-    words: Vocabulary
+    words: PromelaNames
     sequences: tuple[tuple[Condition, ...], ...]
     until: Condition | None = None
     lasting: bool = False
@@ -108,7 +108,7 @@ class Through:
             yield "#endif"
         yield f"byte held = NEXT(0, {self.words.first()});"
 
-    def options(self, step: Step) -> Iterator[Option]:
+    def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step, with ``held`` taken on by each of its instants."""
         held = [f"held = NEXT(held, {instant})" for instant in self.words.instants(step)]
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *held]))
@@ -129,14 +129,14 @@ def _next(length: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twice:
+class IdempotenceProduct:
     """The call of the claim, and another right after it.
 
     ``stage`` 1 is the first call in progress, 2 the moment between the two,
     3 the second in progress; ``between`` is the state at 2.
     """
 
-    words: Vocabulary
+    words: PromelaNames
     claim: Idempotent
     cases: int = 1
     lasting: bool = False
@@ -149,7 +149,7 @@ class Twice:
         yield "byte stage = 0;"
         yield f"{size(len(self.words.states))} between = {NOWHERE};"
 
-    def options(self, step: Step) -> Iterator[Option]:
+    def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step as any other, as the first call, and as the second."""
         to = self.words.states[step.target]
         yield Option("stage == 0", f"state = {to}")
@@ -161,7 +161,7 @@ class Twice:
                 yield from self._called(step, "stage == 0", first=True)
             yield from self._called(step, "stage == 2", first=False)
 
-    def _called(self, step: Step, guard: str, *, first: bool) -> Iterator[Option]:
+    def _called(self, step: ExportedStep, guard: str, *, first: bool) -> Iterator[Option]:
         to = self.words.states[step.target]
         if first and step.begins:
             yield Option(guard, f"state = {to}; stage = 1")
@@ -184,7 +184,7 @@ class Twice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class FollowsProduct:
     """The outputs as events of another machine: ``belief`` has a bit for each state that the other may be in.
 
     ``initial`` is where it begins; ``leads`` says for each output where it
@@ -193,7 +193,7 @@ class Explained:
     the other does unseen.
     """
 
-    words: Vocabulary
+    words: PromelaNames
     initial: int
     leads: dict[str, tuple[int, ...]]
     hears: dict[str, tuple[int, ...]]
@@ -209,7 +209,7 @@ class Explained:
             yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
         yield f"int belief = {self.initial};"
 
-    def options(self, step: Step) -> Iterator[Option]:
+    def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step, with ``belief`` taken on by each of its outputs that the other knows."""
         heard = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
         heard += [self.words.outputs[output] for output in step.emits if output in self.leads]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExportedStep:
     """One outcome of an event in a state; ``ends`` if a call goes on that has begun.
 
     ``reply`` is empty where there is none.
@@ -42,7 +42,7 @@ class Step:
         return f"{name}{reply}{emits}: {self.source} to {self.target}"
 
 
-def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Step]:
+def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
     """Every step of *machine*, in its order; silent cells have none.
 
     There is one for each reply.  Where any error may be replied, each of
@@ -56,7 +56,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[St
                 cell = None if ends and source not in begun else cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
                     for reply in _replies(way.reply, codes):
-                        yield Step(
+                        yield ExportedStep(
                             event=event.name,
                             ends=ends,
                             source=source,

@@ -14,12 +14,25 @@ from typing import TYPE_CHECKING, Final, assert_never
 from fsm.interop.promela.steps import silent, steps
 from fsm.language.names import identifiers
 from fsm.machine import ANY_ERROR
-from fsm.machine.conditions import All, At, Emits, EmitsOnly, Happens, In, Moves, Not, Replies, SilentOn, Some, Tells
+from fsm.machine.conditions import (
+    All,
+    At,
+    Emits,
+    EmitsOnly,
+    Happens,
+    In,
+    Not,
+    Replies,
+    SilentOn,
+    Some,
+    StateChanges,
+    StepEmits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fsm.interop.promela.steps import Step
+    from fsm.interop.promela.steps import ExportedStep
     from fsm.machine import Machine
     from fsm.machine.conditions import Condition
 
@@ -40,7 +53,7 @@ class CannotExportError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
+class PromelaNames:
     """Promela's names for states, events, replies and outputs.
 
     ``codes`` are the error replies that the claim tells apart.
@@ -72,7 +85,7 @@ class Vocabulary:
         """The first instant of a run, as arguments."""
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
-    def instants(self, step: Step) -> tuple[str, ...]:
+    def instants(self, step: ExportedStep) -> tuple[str, ...]:
         """The instants of *step*, as arguments: one an output."""
         event = self.events[step.event]
         # The end of a call is not the event once more: it only replies.
@@ -98,12 +111,12 @@ class Vocabulary:
                 return f"({' && '.join(map(self.expression, parts))})"
             case Some(of=parts):
                 return f"({' || '.join(map(self.expression, parts))})"
-            case At() | Tells():
+            case At() | StepEmits():
                 raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 return self._atom(condition)
 
-    def _atom(self, condition: In | Emits | EmitsOnly | Happens | Replies | Moves | SilentOn) -> str:
+    def _atom(self, condition: In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn) -> str:
         match condition:
             case In(states=states, before=before):
                 return self.any_of(states, "was" if before else "is")
@@ -118,13 +131,13 @@ class Vocabulary:
             case Replies(event=event, reply=reply):
                 said = f"reply != {self.replies['ok']}" if reply == ANY_ERROR else f"reply == {self.replies[reply]}"
                 return f"(whose == {self.events[event]} && {said})"
-            case Moves():
+            case StateChanges():
                 return f"(was != is && was != {NOWHERE})"
             case _:
                 assert_never(condition)
 
 
-def vocabulary(machine: Machine, conditions: Iterable[Condition] = ()) -> Vocabulary:
+def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> PromelaNames:
     """The words for *machine* and for what *conditions* mention."""
     mentioned = [atom for condition in conditions for atom in _atoms(condition)]
     codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
@@ -132,7 +145,7 @@ def vocabulary(machine: Machine, conditions: Iterable[Condition] = ()) -> Vocabu
     outputs = [output for step in taken for output in step.emits]
     outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
     replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(codes)]
-    return Vocabulary(
+    return PromelaNames(
         machine=machine,
         codes=codes,
         states=identifiers("s_", machine.states, taken=["s_none"]),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.interop.charts import FLAT, Chart, ChartState, Transition, sketch
+from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of
 from fsm.interop.key_words import check_keys, flag, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.interop.draft import Sketch
+    from fsm.interop.draft import Draft
     from fsm.interop.source_text import Problems
-    from fsm.interop.yaml_nodes import Node
+    from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a definition of python-statemachine"
 DOCUMENT: Final = frozenset({"name", "description", "datamodel", "states"})
@@ -26,9 +26,9 @@ CHOOSING: Final = ("raise", "if", "foreach")
 """Actions by which a step may cause another one, or may or may not send."""
 
 
-def read(root: Node, name: str, problems: Problems) -> Sketch:
+def read(root: YamlNode, name: str, problems: Problems) -> Draft:
     """The machine that the definition *root* is of; *name* if it has none."""
-    return _Reader(problems=problems).sketch(root, name)
+    return _Reader(problems=problems).draft(root, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class _Reader:
 
     problems: Problems
 
-    def sketch(self, root: Node, name: str) -> Sketch:
+    def draft(self, root: YamlNode, name: str) -> Draft:
         check_keys(root, DOCUMENT, self.problems, of="the definition")
         written = root.entries.get("states")
         if written is None or not written.entries:
@@ -54,7 +54,7 @@ class _Reader:
             self.problems.say("FSM513", line, f"several states are initial: {', '.join(begin)}", "keep one of them")
         data = root.entries.get("datamodel")
         about = text(root.entries.get("description"), self.problems, of="description")
-        chart = Chart(
+        chart = StateChart(
             name=text(root.entries.get("name"), self.problems, of="name") or name,
             form=FORM,
             about=about,
@@ -62,9 +62,9 @@ class _Reader:
             initial=begin[0] if begin else "",
             notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
         )
-        return sketch(chart, self.problems)
+        return draft_of(chart, self.problems)
 
-    def _state(self, name: str, node: Node, line: int) -> ChartState:
+    def _state(self, name: str, node: YamlNode, line: int) -> ChartState:
         of = f"state '{name}'"
         if not isinstance(node.value, dict) and node.value is not None:
             self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
@@ -90,11 +90,11 @@ class _Reader:
             transitions=tuple(self._transition(each, of) for each in found),
         )
 
-    def _transition(self, node: Node, of: str) -> Transition:
+    def _transition(self, node: YamlNode, of: str) -> ChartTransition:
         of = f"a transition of {of}"
         if not isinstance(node.value, dict):
             self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
-            return Transition(events=("_",), target="", line=node.line)
+            return ChartTransition(events=("_",), target="", line=node.line)
         check_keys(node, TRANSITION, self.problems, of=of)
         calls: list[str] = []
         emits: list[str] = []
@@ -105,7 +105,7 @@ class _Reader:
         entries = node.entries
         target = entries.get("target")
         unless = texts(entries.get("unless"), self.problems, of=f"'unless' of {of}")
-        return Transition(
+        return ChartTransition(
             events=tuple(text(entries.get("event"), self.problems, of=f"the event of {of}").split()),
             target=text(target, self.problems, of=f"the target of {of}") if target and target.value is not None else "",
             line=node.line,
@@ -117,7 +117,7 @@ class _Reader:
             notes=tuple(calls),
         )
 
-    def _actions(self, node: Node | None, of: str) -> tuple[list[str], list[str]]:
+    def _actions(self, node: YamlNode | None, of: str) -> tuple[list[str], list[str]]:
         """The callbacks that are named at *node*, and the events that are sent out there."""
         called: list[str] = []
         sent: list[str] = []
@@ -134,7 +134,7 @@ class _Reader:
             sent += self._sent(each.entries.get("send"), of)
         return called, sent
 
-    def _sent(self, node: Node | None, of: str) -> Iterator[str]:
+    def _sent(self, node: YamlNode | None, of: str) -> Iterator[str]:
         """The event that is sent at *node* to somebody else."""
         if node and "target" in node.entries:
             yield text(node.entries.get("event"), self.problems, of=f"the event sent by {of}")

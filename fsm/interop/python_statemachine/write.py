@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from fsm.interop.outcome_events import happenings
+from fsm.interop.outcome_events import outcome_events
 from fsm.interop.scxml.write import PARENT
 from fsm.language.names import distinct
 
 if TYPE_CHECKING:
-    from fsm.interop.outcome_events import Happening
+    from fsm.interop.outcome_events import OutcomeEvent
     from fsm.machine import Machine
 
 TAKEN: Final = frozenset(
@@ -44,13 +44,13 @@ def python_statemachine(machine: Machine) -> str:
     states: dict[str, dict[str, Any]] = {
         ids[state]: {"initial": True} if state == machine.initial else {} for state in machine.states
     }
-    for each in happenings(machine):
+    for each in outcome_events(machine):
         states[ids[each.source]].setdefault("transitions", []).append(_transition(each, ids))
     definition = {"name": machine.name, "description": machine.about, "states": states}
     return msgspec.json.format(msgspec.json.encode(definition), indent=2).decode() + "\n"
 
 
-def _transition(each: Happening, ids: dict[str, str]) -> dict[str, Any]:
+def _transition(each: OutcomeEvent, ids: dict[str, str]) -> dict[str, Any]:
     written: dict[str, Any] = {"event": each.event}
     if each.to:
         written["target"] = ids[each.to]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fsm.interop.charts import FLAT, Chart, ChartState, Transition, sketch
+from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.interop.draft import Sketch
+    from fsm.interop.draft import Draft
     from fsm.interop.source_text import Problems
     from fsm.interop.xml_elements import Element
 
@@ -20,7 +20,7 @@ CHOOSING: Final = ("raise", "if", "foreach")
 """By which a step may cause another one, or may or may not send."""
 
 
-def read(root: Element, name: str, problems: Problems) -> Sketch:
+def read(root: Element, name: str, problems: Problems) -> Draft:
     """The machine that the document is of; *name* if it has none."""
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -32,7 +32,7 @@ def read(root: Element, name: str, problems: Problems) -> Sketch:
     if not elements and not problems.found:
         problems.say("FSM509", root.line, "has no states", "add: <state id='…'>")
     data = any(root.named("datamodel")) or any(root.named("script"))
-    chart = Chart(
+    chart = StateChart(
         name=root.attributes.get("name") or name,
         form=FORM,
         initial=root.attributes.get("initial", ""),
@@ -40,7 +40,7 @@ def read(root: Element, name: str, problems: Problems) -> Sketch:
         states=[_state(element, problems) for element in elements],
         notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
     )
-    return sketch(chart, problems)
+    return draft_of(chart, problems)
 
 
 def _state(element: Element, problems: Problems) -> ChartState:
@@ -61,10 +61,10 @@ def _state(element: Element, problems: Problems) -> ChartState:
     )
 
 
-def _transition(element: Element, problems: Problems) -> Transition:
+def _transition(element: Element, problems: Problems) -> ChartTransition:
     attributes = element.attributes
     condition = attributes.get("cond", "")
-    return Transition(
+    return ChartTransition(
         events=tuple(attributes.get("event", "").split()),
         target=attributes.get("target", ""),
         line=element.line,

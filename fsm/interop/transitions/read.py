@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.interop.draft import Arrow, Place, Sketch
+from fsm.interop.draft import Draft, DraftState, DraftTransition
 from fsm.interop.key_words import check_keys, flag, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fsm.interop.source_text import Problems
-    from fsm.interop.yaml_nodes import Node
+    from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a configuration of transitions"
 CALLBACKS: Final = (
@@ -52,32 +52,32 @@ ADDED: Final = "initial"
 """The state in which a machine begins whose configuration does not say in which."""
 
 
-def read(root: Node, name: str, problems: Problems) -> Sketch:
+def read(root: YamlNode, name: str, problems: Problems) -> Draft:
     """The machine that the configuration *root* is of, in a file called *problems.path*; *name* if it has none."""
-    return _Reader(root=root, problems=problems).sketch(name)
+    return _Reader(root=root, problems=problems).draft(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     """Reads one configuration."""
 
-    root: Node
+    root: YamlNode
     problems: Problems
 
-    def sketch(self, name: str) -> Sketch:
+    def draft(self, name: str) -> Draft:
         root, problems = self.root, self.problems
         check_keys(root, MACHINE, problems, of="the configuration")
         places = {place.name: place for place in self._places()}
         initial = self._initial(places)
         arrows = [*self._arrows(places), *self._ordered(places, initial)]
-        return Sketch(
+        return Draft(
             name=text(root.entries.get("name"), problems, of="name") or name,
             file=problems.path,
             form=FORM,
             kind="call",
             initial=initial,
-            places=tuple(places.values()),
-            arrows=tuple(arrows),
+            states=tuple(places.values()),
+            transitions=tuple(arrows),
             notes=tuple(self._notes()),
         )
 
@@ -91,7 +91,7 @@ class _Reader:
 
     # -- states --------------------------------------------------------------
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[DraftState]:
         states = self.root.entries.get("states")
         if states is None or not states.items or states.value is None:
             self.problems.say("FSM509", self.root.line, "has no states", "add: states: [...]")
@@ -110,7 +110,7 @@ class _Reader:
                 seen.add(name)
                 yield self._place(name, node, ignores=ignores)
 
-    def _place(self, name: str, node: Node, *, ignores: bool | None) -> Place:
+    def _place(self, name: str, node: YamlNode, *, ignores: bool | None) -> DraftState:
         check_keys(node, STATE, self.problems, of=f"state '{name}'")
         for word in NESTED:
             if word in node.entries and node.entries[word].value not in (None, False, []):
@@ -125,13 +125,13 @@ class _Reader:
         ]
         if flag(node.entries.get("final"), self.problems, of=f"'final' of state '{name}'"):
             notes.insert(0, "Final.")
-        return Place(name=name, ignores=bool(ignores if own is None else own), notes=tuple(notes))
+        return DraftState(name=name, ignores=bool(ignores if own is None else own), notes=tuple(notes))
 
-    def _ignores(self, node: Node) -> bool | None:
+    def _ignores(self, node: YamlNode) -> bool | None:
         word = "ignore_invalid_triggers"
         return flag(node.entries.get(word), self.problems, of=word)
 
-    def _initial(self, places: dict[str, Place]) -> str:
+    def _initial(self, places: dict[str, DraftState]) -> str:
         """The name of the initial state, which is put among *places* if it is not there."""
         node = self.root.entries.get("initial")
         if node is not None and node.value is None:
@@ -141,12 +141,12 @@ class _Reader:
         if name and name not in places:
             if node:
                 self.problems.unknown(node.line, "initial is", name, places)
-            places[name] = Place(name=name, ignores=bool(self._ignores(self.root)))
+            places[name] = DraftState(name=name, ignores=bool(self._ignores(self.root)))
         return name
 
     # -- transitions ---------------------------------------------------------
 
-    def _arrows(self, places: dict[str, Place]) -> Iterator[Arrow]:
+    def _arrows(self, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
         transitions = self.root.entries.get("transitions")
         if transitions is None or transitions.value is None:
             return
@@ -161,7 +161,7 @@ class _Reader:
             elif trigger:
                 yield from self._of(trigger, node, words, places)
 
-    def _words(self, node: Node) -> dict[str, Node]:
+    def _words(self, node: YamlNode) -> dict[str, YamlNode]:
         """The parts of one transition by their names."""
         if isinstance(node.value, dict):
             check_keys(node, {*TRANSITION, "label"}, self.problems, of="the transition")
@@ -179,7 +179,9 @@ class _Reader:
                 self.problems.say("FSM509", node.line, f"transition has no {word}", f"add: {word}")
         return words
 
-    def _of(self, trigger: str, node: Node, words: dict[str, Node], places: dict[str, Place]) -> Iterator[Arrow]:
+    def _of(
+        self, trigger: str, node: YamlNode, words: dict[str, YamlNode], places: dict[str, DraftState]
+    ) -> Iterator[DraftTransition]:
         """The arrows of one transition, one from each of its sources."""
         of = f"of trigger '{trigger}'"
         sources = texts(words.get("source"), self.problems, of=f"source {of}")
@@ -200,7 +202,7 @@ class _Reader:
                 line = words["source"].line
                 self.problems.unknown(line, f"trigger '{trigger}' leads from", source, places)
                 continue
-            yield Arrow(
+            yield DraftTransition(
                 event=trigger,
                 source=source,
                 to="" if to in {SAME, source} else to,
@@ -208,7 +210,7 @@ class _Reader:
                 notes=notes,
             )
 
-    def _ordered(self, places: Iterable[str], initial: str) -> Iterator[Arrow]:
+    def _ordered(self, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
         """The arrows from each state to the next, if they are asked for."""
         node = self.root.entries.get("ordered_transitions")
         if not flag(node, self.problems, of="ordered_transitions"):
@@ -217,4 +219,4 @@ class _Reader:
         at = names.index(initial) if initial in names else 0
         names = names[at:] + names[:at]
         for source, to in zip(names, [*names[1:], *names[:1]], strict=True):
-            yield Arrow(event="next_state", source=source, to=to)
+            yield DraftTransition(event="next_state", source=source, to=to)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fsm.interop.outcome_events import happenings
+from fsm.interop.outcome_events import outcome_events
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -30,7 +30,7 @@ def transitions(machine: Machine) -> str:
         "initial": machine.initial,
         "states": [{"name": state} for state in machine.states],
         "transitions": [
-            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in happenings(machine)
+            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in outcome_events(machine)
         ],
         "auto_transitions": False,
         "ignore_invalid_triggers": False,

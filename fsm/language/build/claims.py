@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.language.build.problems import Problems
     from fsm.language.property_file import Stated, WrittenProperty
-    from fsm.machine.conditions import Said, Sequence
+    from fsm.machine.conditions import Sequence, WrittenCondition
     from fsm.product.system import System
     from fsm.property.claims import Claim, Fair
 
@@ -85,7 +85,7 @@ class Claiming(ABC):
         sequences = self.sequences(self.written.never, "never")
         return Never(sequences=sequences, until=self.optional(self.written.until, "until"))
 
-    def optional(self, text: str | None, at: str) -> Said | None:
+    def optional(self, text: str | None, at: str) -> WrittenCondition | None:
         """What *text*, if there is any, says; it stands at the word *at*."""
         return None if text is None else self.condition(text, at)
 
@@ -93,7 +93,7 @@ class Claiming(ABC):
         """Note a mistake in what stands at *at* in the property."""
         self.problems.say(code, what, hint, "property", self.name, *at)
 
-    def condition(self, text: str, *at: str | int) -> Said:
+    def condition(self, text: str, *at: str | int) -> WrittenCondition:
         """The one condition in *text*; what is wrong with it is noted, and raised."""
         try:
             return one(self.sequence(text), text)
@@ -140,7 +140,7 @@ class Claiming(ABC):
         return found
 
 
-def one(found: Sequence, text: str) -> Said:
+def one(found: Sequence, text: str) -> WrittenCondition:
     """The one condition in *text*, as which *found* was read."""
     if len(found) > 1:
         raise ConditionError(f"{text!r} speaks of several instants", "leave 'then' out here")

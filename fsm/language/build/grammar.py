@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.conditions import All, Not, Said, Some
+from fsm.machine.conditions import All, Not, Some, WrittenCondition
 
 if TYPE_CHECKING:
     from fsm.machine.conditions import Condition, Sequence
@@ -47,7 +47,7 @@ class Grammar(ABC):
         self.end()
         return tuple(found)
 
-    def condition(self) -> Said:
+    def condition(self) -> WrittenCondition:
         """All of the text: one condition."""
         found = self.sequence()
         if len(found) > 1:
@@ -70,11 +70,11 @@ class Grammar(ABC):
         if self.peek():
             raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
 
-    def said(self) -> Said:
+    def said(self) -> WrittenCondition:
         """A condition, with its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()
-        return Said(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
+        return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
 
     def _some(self) -> Condition:
         parts = [self._all()]

@@ -12,17 +12,17 @@ from fsm.language.build.claims import Claiming
 from fsm.language.build.machine_conditions import outputs, sequence
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_claims import of_system
-from fsm.machine.conditions import All, In, Said
+from fsm.machine.conditions import All, In, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
     ANY_PROFILE,
     NO_PROFILE,
     Counts,
-    Failure,
     Fair,
     Follows,
     Idempotent,
     JointSpecification,
+    KnownFailure,
     MatchesDiagram,
     Property,
     Reachable,
@@ -134,7 +134,7 @@ def _property(
         claim=claim,
         catches=tuple(written.catches),
         fails={
-            profile: Failure(about=each.about, length=each.length, link=each.link)
+            profile: KnownFailure(about=each.about, length=each.length, link=each.link)
             for profile, each in written.fails.items()
         },
         line=problems.model.lines.find("property", name),
@@ -221,4 +221,4 @@ def _from(state: str, sequence: Sequence) -> Sequence:
     """*sequence*, its first instant in a step from *state*."""
     first, *rest = sequence
     before = In(states=frozenset({state}), before=True)
-    return (Said(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
+    return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)

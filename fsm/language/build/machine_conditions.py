@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.errors import nearest
 from fsm.language.build.grammar import ConditionError, Grammar
-from fsm.machine.conditions import Emits, EmitsOnly, Happens, In, Moves, Not, Replies, Said, SilentOn
+from fsm.machine.conditions import Emits, EmitsOnly, Happens, In, Not, Replies, SilentOn, StateChanges, WrittenCondition
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -64,7 +64,7 @@ def sequence(text: str, machine: Machine) -> Sequence:
     return _Grammar(text=text, machine=machine).sequence()
 
 
-def condition(text: str, machine: Machine) -> Said:
+def condition(text: str, machine: Machine) -> WrittenCondition:
     """The one condition in *text*; raises :class:`ConditionError`."""
     return _Grammar(text=text, machine=machine).condition()
 
@@ -80,9 +80,9 @@ class _Grammar(Grammar):
         word = self.word("a condition")
         match word:
             case "moves":
-                return Moves()
+                return StateChanges()
             case "stays":
-                return Not(of=Moves())
+                return Not(of=StateChanges())
             case "is" | "was":
                 return In(states=frozenset({self._state(self.word("a state"))}), before=word == "was")
             case "shows" | "showed":

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Final
 from fsm.errors import nearest
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
-from fsm.machine.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, Some, Tells
+from fsm.machine.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from fsm.machine import Kind
-    from fsm.machine.conditions import Condition, Said, Sequence
+    from fsm.machine.conditions import Condition, Sequence, WrittenCondition
     from fsm.product.system import Copy, Part, System
 
 WORDS: Final = frozenset(
@@ -55,7 +55,7 @@ class Scope:
 
 def scope(system: System, copy: Copy | None) -> Scope:
     """What may be spoken of in *system* where *copy* is meant."""
-    meant = system.meant(copy)
+    meant = system.related(copy)
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
     for joint in system.events.values():
@@ -75,7 +75,7 @@ def sequence(text: str, within: Scope) -> Sequence:
     return _Grammar(text=text, scope=within).sequence()
 
 
-def condition(text: str, within: Scope) -> Said:
+def condition(text: str, within: Scope) -> WrittenCondition:
     """The one condition in *text*; raises :class:`ConditionError`."""
     return _Grammar(text=text, scope=within).condition()
 
@@ -152,7 +152,7 @@ class _Grammar(Grammar):
         if word == NOTHING and verb == "emits":
             return Emits(output="")
         names = self._emitted(word)
-        return _any(Emits(output=name) if verb == "emits" else Tells(output=name) for name in names)
+        return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in names)
 
     def _emitted(self, word: str) -> list[str]:
         """What the copies that are meant call the output *word*."""

@@ -17,7 +17,7 @@ from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, condition, scope
 from fsm.language.system_file import WrittenStep
 from fsm.machine import Clause
-from fsm.product.system import Copy, Joint, JointWay, Part, PartStep, System, Variant
+from fsm.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -137,7 +137,7 @@ class _Building:
         )
         heard = {name: self._heard(system, name, parts[name]) for name in made}
         system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
-        joints: dict[str, Joint] = {}
+        joints: dict[str, JointEvent] = {}
         for name, each in events.items():
             at: Place = ("profile", str(self.profile), "event", name) if name in varied else ("event", name)
             if name in made or name in WORDS:
@@ -241,7 +241,7 @@ class _Joining:
     written: WrittenJoint
     at: Place
 
-    def joints(self) -> Iterator[Joint]:
+    def joints(self) -> Iterator[JointEvent]:
         """One for each copy."""
         of = self.written.of
         if of is not None and of not in self.system.parts:
@@ -256,7 +256,7 @@ class _Joining:
             return
         clause = self._clause()
         for copy in self.system.parts[of].copies if of is not None else (None,):
-            yield Joint(
+            yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
                 kind=self.written.kind,
@@ -330,7 +330,7 @@ class _Joining:
         elif written.do is not None or written.when is not None or written.goes_on or not written.steps:
             self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
         else:
-            for each in self.system.meant(copy)[name]:
+            for each in self.system.related(copy)[name]:
                 yield from self._steps(written.steps, each, *at, "steps")
 
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
@@ -348,7 +348,7 @@ class _Joining:
             self.building.problems.unknown("FSM701", "unknown part", match["part"], parts, *self.at, *at)
             return
         part = parts[match["part"]]
-        meant = self.system.meant(copy)[part.name]
+        meant = self.system.related(copy)[part.name]
         if not match["every"] and len(meant) != 1:
             self._say(
                 "FSM707",

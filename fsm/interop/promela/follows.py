@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fsm.interop.promela.products import Explained
+from fsm.interop.promela.products import FollowsProduct
 from fsm.interop.promela.vocabulary import CannotExportError
 from fsm.machine import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.interop.promela.vocabulary import PromelaNames
     from fsm.machine import Event, Machine
 
 MOST: Final = 30
 """States of the other machine: each has a bit."""
 
 
-def explained(words: Vocabulary, other: Machine) -> Explained:
+def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
     """The machine of *words* beside what may be true of *other*, given its outputs."""
     if len(other.states) > MOST:
         raise CannotExportError(
@@ -52,7 +52,7 @@ def explained(words: Vocabulary, other: Machine) -> Explained:
 
     leads = {output: tuple(lead(event, state) for state in other.states) for output, event in known.items()}
     hears = {event.name: tuple(lead(event, state) for state in other.states) for event in shared}
-    return Explained(words=words, initial=closed[other.initial], leads=leads, hears=hears)
+    return FollowsProduct(words=words, initial=closed[other.initial], leads=leads, hears=hears)
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:

@@ -50,7 +50,7 @@ class Meaning(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class LabelMeanings:
     """What every name that a drawing may use means in one machine."""
 
     meanings: Mapping[str, Meaning]
@@ -82,27 +82,27 @@ class Names:
         return self.meanings.get(label) or self.meanings.get(_ADDED.sub("", label))
 
 
-def names(machine: Machine) -> Names:
+def label_meanings(machine: Machine) -> LabelMeanings:
     """What labels mean in *machine*.
 
     >>> from fsm.library import load
-    >>> names(load("cri-container")).meant(["StopContainer"])
+    >>> label_meanings(load("cri-container")).meant(["StopContainer"])
     [('StopContainer', Meaning(event='stop', outcome=''))]
     """
     found: dict[str, Meaning] = {}
     for event in machine.events.values():
-        for way in acts(event):
+        for way in outcomes_of(event):
             written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
             for alias in (*way.aliases, *written):
                 found.setdefault(alias, Meaning(event.name, way.name))
     for event in machine.events.values():
         for name in (event.name, *((event.rpc,) if event.rpc else ()), *event.aliases):
             found[name] = Meaning(event.name)
-    outputs = (output for event in machine.events.values() for way in acts(event) for output in way.emits)
-    return Names(meanings=found, outputs=frozenset(outputs))
+    outputs = (output for event in machine.events.values() for way in outcomes_of(event) for output in way.emits)
+    return LabelMeanings(meanings=found, outputs=frozenset(outputs))
 
 
-def acts(event: Event) -> Iterator[Outcome]:
+def outcomes_of(event: Event) -> Iterator[Outcome]:
     """Every way in which *event* acts in any state."""
     for cell in (*event.cells.values(), *event.ends.values()):
         if isinstance(cell, Moves):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.diagrams.project.drawn_names import acts
+from fsm.diagrams.abstraction.drawn_names import outcomes_of
 from fsm.machine import Ignores, Moves, Omission
 from fsm.machine.table import tabulate
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Row, Table, Way
 
 
-class Key(NamedTuple):
+class Move(NamedTuple):
     """A move between drawn states; ``source`` is empty for "from nowhere"."""
 
     source: str
@@ -48,7 +48,7 @@ class Act(NamedTuple):
 
 
 @dataclass(slots=True)
-class Projection:
+class Abstraction:
     """``must`` are the moves of a full drawing, in the machine's order; it ``may`` have others.
 
     ``names`` are the drawn states with those that they stand for; ``nowhere``
@@ -63,10 +63,10 @@ class Projection:
     nowhere: frozenset[str] = frozenset()
     named: frozenset[tuple[str, str]] = frozenset()
     shown: dict[str, str] = field(default_factory=dict)
-    must: dict[Key, list[Act]] = field(default_factory=dict)
-    may: dict[Key, list[Act]] = field(default_factory=dict)
-    ends: dict[Key, set[Key]] = field(default_factory=dict)
-    begun: set[tuple[Key, str]] = field(default_factory=set)
+    must: dict[Move, list[Act]] = field(default_factory=dict)
+    may: dict[Move, list[Act]] = field(default_factory=dict)
+    ends: dict[Move, set[Move]] = field(default_factory=dict)
+    begun: set[tuple[Move, str]] = field(default_factory=set)
 
     def act(self) -> None:
         """Find all moves."""
@@ -101,12 +101,12 @@ class Projection:
             if end not in ways:
                 self._note(table, row, number, end, must=False)
 
-    def _key(self, table: Table, row: Row, number: int, way: Way) -> Key:
+    def _key(self, table: Table, row: Row, number: int, way: Way) -> Move:
         event = row.event.name
         source = "" if event in self.nowhere else self.shown[table.states[number]]
-        return Key(source, event, self.shown[table.states[way.to]])
+        return Move(source, event, self.shown[table.states[way.to]])
 
-    def _note(self, table: Table, row: Row, number: int, way: Way, *, must: bool) -> Key:
+    def _note(self, table: Table, row: Row, number: int, way: Way, *, must: bool) -> Move:
         event, key, state = row.event.name, self._key(table, row, number, way), table.states[number]
         named = (event, way.name) in self.named
         anyhow = event in self.nowhere and isinstance(table.cell(number, row.index), Moves)
@@ -121,7 +121,7 @@ class Projection:
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
-    def allows(self, key: Key, outcome: str) -> bool:
+    def allows(self, key: Move, outcome: str) -> bool:
         """Whether the machine has the move, by that outcome if one is named."""
         acts = (*self.must.get(key, ()), *self.may.get(key, ()))
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in acts)
@@ -144,21 +144,21 @@ def _finals(table: Table, row: Row, way: Way) -> list[Way]:
     return found
 
 
-def project(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Projection:
+def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Abstraction:
     """*machine* under these names.
 
-    >>> from fsm.diagrams.project.drawn_names import proposed
+    >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
-    >>> [key.target for key in project(machine, proposed(machine)).must if key.event == "run"]
+    >>> [key.target for key in abstract(machine, proposed(machine)).must if key.event == "run"]
     ['ready', 'SANDBOX_NOTREADY']
     """
-    found = Projection(
+    found = Abstraction(
         machine=machine,
         names=names,
         nowhere=frozenset(nowhere),
         named=frozenset(
-            (event.name, way.name) for event in machine.events.values() for way in acts(event) if way.aliases
+            (event.name, way.name) for event in machine.events.values() for way in outcomes_of(event) if way.aliases
         ),
     )
     found.act()

@@ -22,8 +22,8 @@ from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.interop.promela.steps import Step
-    from fsm.interop.promela.vocabulary import Vocabulary
+    from fsm.interop.promela.steps import ExportedStep
+    from fsm.interop.promela.vocabulary import PromelaNames
     from fsm.property.claims import Fair, LeadsTo
 
 MOST = 30
@@ -31,12 +31,12 @@ MOST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class LeadsToProduct:
     """The machine, whether the target is due, and the rounds of what is fair."""
 
-    words: Vocabulary
+    words: PromelaNames
     claim: LeadsTo
-    taken: tuple[Step, ...]
+    taken: tuple[ExportedStep, ...]
     cases: int = 1
     lasting: bool = True
 
@@ -67,7 +67,7 @@ class Waiting:
     def _strong(self) -> list[int]:
         return [number for number, fair in enumerate(self.claim.fair) if fair.strongly]
 
-    def options(self, step: Step) -> Iterator[Option]:
+    def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step; once committed, only if the target stays due."""
         to = self.words.states[step.target]
         instants = self.words.instants(step)
@@ -98,7 +98,7 @@ class Waiting:
         yield "#endif"
 
 
-def _is(fair: Fair, step: Step) -> bool:
+def _is(fair: Fair, step: ExportedStep) -> bool:
     return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.outcome}
 
 
