@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, Tag
 
 from fsm.language.machine_file import Form, Name, StateKey, form_of
 from fsm.machine import Level  # noqa: TC001  (pydantic reads annotations at run time)
+from fsm.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Annotated[
     Annotated[str, Tag("<text>")] | Annotated[list[str], Tag("<list>")],
@@ -31,25 +32,41 @@ class WrittenCounts(Form):
     depth: int = Field(ge=0, description="Steps to the state that is farthest away.")
 
 
+Profiles: TypeAlias = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[list[str], Tag("<list>")],
+    Discriminator(form_of, custom_error_type="form", custom_error_message="name a profile, or give a list of them"),
+]
+
+
 class WrittenFailure(Form):
     """A property that is known not to hold."""
 
+    under: Profiles = Field(
+        NO_PROFILE, description="The profiles under which it fails; 'none' is without one, '*' everywhere."
+    )
     about: str = Field(description="What is wrong there.")
     length: int = Field(ge=0, description="Steps of its shortest counterexample.")
     link: str = Field("", description="Where it is discussed.")
+
+
+Failures: TypeAlias = Annotated[
+    Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")],
+    Discriminator(form_of, custom_error_type="form", custom_error_message="give a table { about = … }, or a list"),
+]
+"""How a property is known to fail, or how it does under some profiles and under others."""
 
 
 class WrittenProperty(Form):
     """One property: what it says, where it comes from, and exactly one claim."""
 
     says: str = Field(description="The property in a sentence, in your own words.")
-    level: Level
-    source: str = Field(description="Where it is stated: document and version.")
+    level: Level | None = Field(None, description="Its level; that of the file if absent.")
+    source: str | None = Field(
+        None, description="Where it is stated: document and version; the source of the file if absent."
+    )
     link: str = ""
     catches: list[str] = Field(default=[], description="Mutants of the machine that break it.")
-    fails: Mapping[str, WrittenFailure] = Field(
-        default={}, description="Where it is known to fail: by profile; 'none' is without one, '*' everywhere."
-    )
+    fails: Failures = Field(default=[], description="Where it is known to fail, and how.")
 
     for_: str | None = Field(
         None, alias="for", description="Of a system: the part of which each copy is meant, with what belongs to it."
@@ -84,6 +101,8 @@ class Stated(Form):
     """A whole property file."""
 
     machine: str = Field(description="The model: a name, or the path of its file, beside this one.")
+    level: Level | None = Field(None, description="Level of the properties that name none.")
+    source: str | None = Field(None, description="Source of the properties that name none.")
     expect: WrittenCounts | None = None
     under: Mapping[str, WrittenCounts] = Field(default={}, description="The same under a profile, by its name.")
     property: Mapping[Name, WrittenProperty]

@@ -21,10 +21,14 @@ STATED = [
     (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
     ('never = "open then gone"', 1, "FAILS    gone-for-good"),
     ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never so"),
-    (f'{CLAIM}\nfails.none = {{ about = "Ghosts.", length = 2 }}', 1, "MENDED   gone-for-good"),
-    ('never = "open then gone"\nfails."*" = { about = "It may go.", length = 2 }', 0, "known    gone-for-good"),
+    (f'{CLAIM}\nfails = {{ about = "Ghosts.", length = 2 }}', 1, "MENDED   gone-for-good"),
     (
-        'never = "open then gone"\nfails."*" = { about = "It may go.", length = 3 }',
+        'never = "open then gone"\nfails = { under = "*", about = "It may go.", length = 2 }',
+        0,
+        "known    gone-for-good",
+    ),
+    (
+        'never = "open then gone"\nfails = { under = "*", about = "It may go.", length = 3 }',
         1,
         "3 steps, as is known: It may go.",
     ),
@@ -33,9 +37,7 @@ STATED = [
 
 def door(at: Path, claim: str, head: str = "") -> str:
     """The path of a property file about a door with this *claim*."""
-    text = head + edited(PLAIN, CLAIM, claim).replace(
-        '\n[property.gone-for-good.fails.old]\nabout  = "Ghosts."\nlength = 2\n', ""
-    )
+    text = head + edited(PLAIN, CLAIM, claim).replace('fails = { under = "old", about = "Ghosts.", length = 2 }\n', "")
     return str(repository(at, properties=text) / "properties" / "door.toml")
 
 

@@ -37,11 +37,12 @@ source = "handbook, section 5"
 link   = "https://example.org/doors#gone"
 {CLAIM}
 catches = ["push in gone: to open"]
-
-[property.gone-for-good.fails.old]
-about  = "Ghosts."
-length = 2
+fails = {{ under = "old", about = "Ghosts.", length = 2 }}
 """
+
+
+EVERYWHERE = '{ under = "*", about = "So it is.", length = 1 }'
+TWICE = TEXT.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("length = 2 }", "length = 2 }]")
 
 
 def found(name: str) -> Machine:
@@ -87,7 +88,7 @@ def test_all_that_is_written_is_there() -> None:
 
 def test_everywhere_is_everywhere() -> None:
     """And a profile's own failure goes before it."""
-    (stated,) = specified(TEXT + '[property.gone-for-good.fails."*"]\nabout = "So it is."\nlength = 1\n').properties
+    (stated,) = specified(TWICE).properties
 
     assert [getattr(stated.expected(each), "length", None) for each in (None, "old")] == [1, 2]
 
@@ -122,20 +123,48 @@ CASES = [
     ("FSM303", 'from = "open"\nleads-to = "shut"\nstrongly-fair = ["push/opned"]  # here', "unknown outcome 'opned'", "did you mean 'opened'?"),
     ("FSM304", 'refines = "cri-contaner"  # here', "machine 'cri-contaner' is not the name of a model", "did you mean 'cri-container'?"),
     ("FSM304", 'follows = "cri-container"  # here', "none of the outputs of 'door' is an event of 'cri-container'", "the outputs of one are"),
-    ("FSM305", f'{CLAIM}\nfails.older = {{ about = "", length = 1 }}  # here', "unknown profile 'older'", "did you mean 'old'? profiles: *, none, old"),
+    ("FSM307", f'{CLAIM}\nfails = {{ under = [], about = "", length = 1 }}  # here', "property 'gone-for-good' fails under no profile", "name one, or leave it out"),
+    ("FSM307", f"{CLAIM}\nfails = [{EVERYWHERE},\n{EVERYWHERE}]  # here", "fails under '*' in two ways", "keep the one that is meant"),
+    ("FSM307", f'{CLAIM}\nfails = {{ under = ["old", "none",\n"old"], about = "", length = 1 }}  # here', "fails under 'old' in two ways", "keep the one"),
+    ("FSM305", f'{CLAIM}\nfails = {{ under = "older", about = "", length = 1 }}  # here', "unknown profile 'older'", "did you mean 'old'? profiles: *, none, old"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
     """Each mistake by itself, in its line."""
-    text = edited(TEXT.split("\n[property.gone-for-good.fails", maxsplit=1)[0], CLAIM, claim)
+    text = edited(TEXT.split("fails = ", maxsplit=1)[0], CLAIM, claim)
     (problem,) = problems(text)
 
     mark = "# here" if "# here" in text else "[property.gone-for-good]"
     assert (problem.code, problem.line) == (code, line_of(text, mark))
     assert what in problem.what
     assert hint in problem.hint
+
+
+def test_one_failure_under_several_profiles_is_written_once() -> None:
+    """And stands for each of them; without a profile where none is named."""
+    several = edited(TEXT, 'under = "old"', 'under = ["none", "old"]')
+    plain = edited(TEXT, 'under = "old", ', "")
+    ghosts = KnownFailure(about="Ghosts.", length=2)
+
+    assert [{"none": ghosts, "old": ghosts}, {"none": ghosts}] == [
+        each.fails for text in (several, plain) for each in specified(text).properties
+    ]
+
+
+def test_level_and_source_of_the_file_are_those_of_properties_that_name_none() -> None:
+    """Those that name their own keep them; without either it is a mistake."""
+    bare = edited(edited(TEXT, 'level  = "SHOULD"\n', ""), 'source = "handbook, section 5"\n', "")
+    head = 'level = "MAY"\nsource = "handbook"\n'
+
+    assert [("MAY", "handbook"), ("SHOULD", "handbook, section 5")] == [
+        (each.level, each.source) for text in (bare, TEXT) for each in specified(head + text).properties
+    ]
+    assert [
+        ("FSM011", "'level' is missing from [property.gone-for-good]"),
+        ("FSM011", "'source' is missing from [property.gone-for-good]"),
+    ] == [(problem.code, problem.what) for problem in problems(bare)]
 
 
 def test_a_profile_that_is_not_there() -> None:

@@ -337,7 +337,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, Fate[JointM
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
     """What fails in as many steps notices nothing; what holds, or fails in other ways, does."""
-    claim = 'for = "job"\nnever = "job is running"\nfails.none = { about = "They run.", length = 3 }'
+    claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
     assert ("idle",) == found["work/started: dropped"].killers

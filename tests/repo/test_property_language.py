@@ -29,7 +29,7 @@ TABLES = {
     "the file": None,
     "expect, [under]": "WrittenCounts",
     "[property.NAME]": "WrittenProperty",
-    "[property.NAME.fails.PROFILE]": "WrittenFailure",
+    "a failure": "WrittenFailure",
 }
 
 

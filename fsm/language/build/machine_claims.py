@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, overload
 
 from fsm.errors import InputError
 from fsm.language.build.cells import REST
-from fsm.language.build.claims import Claiming
+from fsm.language.build.claims import Claiming, listed
 from fsm.language.build.machine_conditions import outputs, sequence
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_claims import of_system
@@ -121,24 +121,44 @@ def _counts(written: WrittenCounts) -> Counts:
 def _property(
     problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty, claim: Claim
 ) -> Property:
-    for profile in written.fails:
-        if profile not in {ANY_PROFILE, NO_PROFILE, *machine.profiles}:
-            known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
-            problems.unknown("FSM305", "unknown profile", profile, known, "property", name, "fails", profile)
+    file = problems.model.written
+    level, source = written.level or file.level, file.source if written.source is None else written.source
+    for word, value in (("level", level), ("source", source)):
+        if value is None:
+            hint = f"add: {word} = …, here or for all properties at the head of the file"
+            problems.say("FSM011", f"'{word}' is missing from [property.{name}]", hint, "property", name)
     return Property(
         name=name,
         says=written.says,
-        level=written.level,
-        source=written.source,
+        level=level or "MUST",
+        source=source or "",
         link=written.link,
         claim=claim,
         catches=tuple(written.catches),
-        fails={
-            profile: KnownFailure(about=each.about, length=each.length, link=each.link)
-            for profile, each in written.fails.items()
-        },
+        fails=_failures(problems, machine, name, written),
         line=problems.model.lines.find("property", name),
     )
+
+
+def _failures(
+    problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty
+) -> dict[str, KnownFailure]:
+    """How the property *name* is known to fail, by profile."""
+    known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
+    found: dict[str, KnownFailure] = {}
+    several = isinstance(written.fails, list)
+    for number, each in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
+        at = ("property", name, "fails", *((number,) if several else ()), "under")
+        if not each.under:
+            problems.say("FSM307", f"property '{name}' fails under no profile", "name one, or leave it out", *at)
+        for profile, place in listed(each.under, "under"):
+            if profile not in known:
+                problems.unknown("FSM305", "unknown profile", profile, known, *at[:-1], *place)
+            elif profile in found:
+                what = f"property '{name}' fails under '{profile}' in two ways"
+                problems.say("FSM307", what, "keep the one that is meant", *at[:-1], *place)
+            found[profile] = KnownFailure(about=each.about, length=each.length, link=each.link)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,12 +204,17 @@ PROPERTIES: Final[Mapping[str, Rule]] = {
     "FSM305": Rule(
         finds="a profile that the machine does not have",
         why="the property would be expected to fail nowhere",
-        example='[property.stop-is-idempotent.fails."containerd-1.5"]',
+        example='fails = { under = "containerd-1.5", about = "…", length = 2 }',
     ),
     "FSM306": Rule(
         finds="a model without a property file",
         why="nothing is claimed of it, so nothing can be checked",
         example="fsm check lonely.toml",
+    ),
+    "FSM307": Rule(
+        finds="a property that is known to fail under no profile, or under one in two ways",
+        why="its counterexample could be of either length",
+        example='fails = { under = [], about = "…", length = 2 }',
     ),
 }
 
