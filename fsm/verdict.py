@@ -93,18 +93,12 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """Everything seen is a behaviour of the machine."""
+    """It does.  Where there is something to show for it, a subclass has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """Something seen is not; ``findings`` is never empty.
-
-    ``incomplete`` says why more could not be told, where that is so.
-    """
-
-    findings: tuple[Finding, ...]
-    incomplete: str = ""
+    """It does not.  Each kind of question has a subclass with the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +109,21 @@ class Unknown:
 
 
 Verdict: TypeAlias = Holds | Fails | Unknown
+"""The answer to every question; the kinds of questions narrow it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illegal(Fails):
+    """Something in a trace is no behaviour of the machine; ``findings`` is never empty.
+
+    ``incomplete`` says why there may be more, where a part of the trace could not be judged.
+    """
+
+    findings: tuple[Finding, ...]
+    incomplete: str = ""
+
+
+Legality: TypeAlias = Holds | Illegal | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +165,7 @@ class Judgement:
     """
 
     machine: Machine
-    verdict: Verdict
+    verdict: Legality
     tolerated: tuple[Deviated, ...]
     covered: Covered
     entities: int

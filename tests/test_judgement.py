@@ -13,7 +13,7 @@ from fsm.language.codes import RULES
 from fsm.machine import calls
 from fsm.recordings import Kind
 from fsm.report import Answer, Report
-from fsm.verdict import Fails, Holds, Unknown
+from fsm.verdict import Holds, Illegal, Unknown
 
 RECORDINGS = Path(__file__).parent / "recordings"
 TRACE = '{"entity": "c1", "event": "stop", "reply": "ok"}\n'
@@ -92,7 +92,7 @@ def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
     (middle,) = judge(str(trace), models=["cri-container"]).judgements
     (beginning,) = judge(str(trace), models=["cri-container"], fresh=True).judgements
 
-    assert (Holds, Fails) == (type(middle.verdict), type(beginning.verdict))
+    assert (Holds, Illegal) == (type(middle.verdict), type(beginning.verdict))
 
 
 def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ time="2026-11-20T11:03:29.4Z" level=error msg="PodSandboxStatus for \\"{POD}\\" 
 
 
 @pytest.mark.parametrize(
-    ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Fails)]
+    ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Illegal)]
 )
 def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, tmp_path: Path) -> None:
     """A shim that has gone takes calls with it; what was created and not removed is there."""
@@ -234,4 +234,4 @@ def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, 
     judged = judge(str(log))
 
     assert verdict in {type(each.verdict) for each in judged.judgements}
-    assert (verdict is Fails) == any(isinstance(each.verdict, Fails) for each in judged.judgements)
+    assert (verdict is Illegal) == any(isinstance(each.verdict, Illegal) for each in judged.judgements)

@@ -60,7 +60,7 @@ def check(
     >>> from fsm.library import load, specification
     >>> from fsm.machine.table import tabulate
     >>> stated = specification("container-status").properties[0]
-    >>> type(check(stated, tabulate(load("container-status"))).conclusion).__name__
+    >>> type(check(stated, tabulate(load("container-status"))).verdict).__name__
     'Proved'
     """
     nothing = Counts(states=0, transitions=0, depth=0)
@@ -73,9 +73,7 @@ def check(
         conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
     except TooManyError:
         conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), nothing
-    return Checked(
-        of=stated, profile=profile, conclusion=conclusion, expected=stated.expected(profile), searched=searched
-    )
+    return Checked(of=stated, profile=profile, verdict=conclusion, expected=stated.expected(profile), searched=searched)
 
 
 def examine(

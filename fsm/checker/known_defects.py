@@ -51,16 +51,16 @@ class KnownDefect:
     @property
     def run(self) -> Run | None:
         """The shortest run that shows it, if there is one to show."""
-        if not isinstance(self.broken.conclusion, Refuted):
+        if not isinstance(self.broken.verdict, Refuted):
             return None
-        evidence = self.broken.conclusion.evidence
+        evidence = self.broken.verdict.evidence
         run = evidence.run if isinstance(evidence, Unexplained) else evidence
         return run if isinstance(run, Run) else None
 
     @property
     def proved(self) -> bool:
         """Whether all of it is so: it fails as is known, and holds where it is mended."""
-        return not self.broken.unexpected and isinstance(self.mended.conclusion, Proved)
+        return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:

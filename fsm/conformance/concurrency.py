@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from fsm.conformance.plan import Plan
-from fsm.linearizability import Ok, linearize
+from fsm.linearizability import Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
@@ -239,7 +239,7 @@ class _Runs:
         run.all(random.Random(number))  # noqa: S311 - chance is to be the same again
         self.stuck = run.stuck
         answer = None if run.broken else linearize(self.machine, run.history(), unseen=self.unseen)
-        if isinstance(answer, Ok):
+        if isinstance(answer, Linearizable):
             return
         broken = run.broken[0] if run.broken else ""
         self.race = Race(programme=programme, history=run.history(), answer=answer, broken=broken)

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from fsm.linearizability.search import LimitError, Search
 from fsm.machine import ANY_ERROR
 from fsm.machine.table import tabulate
-from fsm.verdict import Cause
+from fsm.verdict import Cause, Fails, Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -55,14 +55,14 @@ LIMIT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ok:
+class Linearizable(Holds):
     """The history is linearizable: ``steps`` is one way in which it may have gone, entity by entity."""
 
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Illegal:
+class NotLinearizable(Fails):
     """It is not, for ``entity``.
 
     Until ``operation`` returned all was legal, and ``steps`` is how it may
@@ -81,15 +81,7 @@ class Illegal:
     allowed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """The search for ``entity`` ended after ``limit`` situations, undecided."""
-
-    entity: str
-    limit: int
-
-
-Linearizability: TypeAlias = Ok | Illegal | Unknown
+Linearizability: TypeAlias = Linearizable | NotLinearizable | Unknown
 
 
 def linearize(
@@ -100,7 +92,7 @@ def linearize(
     unseen: Collection[str] = (),
     limit: int = LIMIT,
 ) -> Linearizability:
-    """Whether *history*, which begins in the initial state, is linearizable.
+    """Whether *history*, which begins in the initial state, is linearizable; unknown after *limit* situations.
 
     *unseen* names signals that may happen without standing in the history, as
     hidden events may.  Raises :class:`ValueError` for an event or a sight
@@ -133,11 +125,12 @@ def linearize(
         try:
             found = next(whole.goals(), None)
         except LimitError:
-            return Unknown(entity=entity, limit=limit)
+            of = f" of {entity}" if entity else ""
+            return Unknown(why=f"not decided after {limit:,} situations{of}")
         if found is None:
             return _Explaining(entity, whole, search).illegal()
         steps += found
-    return Ok(steps=steps)
+    return Linearizable(steps=steps)
 
 
 def _known(table: Table, history: History, unseen: Collection[str]) -> None:
@@ -173,7 +166,7 @@ class _Explaining:
             (each for each in whole.operations if each.returned is not None), key=lambda each: each.returned or 0
         )
 
-    def illegal(self) -> Illegal:
+    def illegal(self) -> NotLinearizable:
         returns = range(1, len(self._returns) + 1)
         legal = bisect_left(returns, 1, key=lambda count: int(self._first(self._cut(count)) is None))
         before = self._cut(legal)
@@ -186,8 +179,8 @@ class _Explaining:
 
     def _found(
         self, steps: tuple[Step, ...], operation: Operation | None, cause: Cause, allowed: tuple[str, ...]
-    ) -> Illegal:
-        return Illegal(entity=self._entity, steps=steps, operation=operation, cause=cause, allowed=allowed)
+    ) -> NotLinearizable:
+        return NotLinearizable(entity=self._entity, steps=steps, operation=operation, cause=cause, allowed=allowed)
 
     def _cut(self, count: int) -> Search:
         """The history until the return number *count*."""

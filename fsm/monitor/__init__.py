@@ -21,7 +21,7 @@ from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Line, key
-from fsm.verdict import Covered, Fails, Holds, Judgement, Tolerated, Unknown
+from fsm.verdict import Covered, Holds, Illegal, Judgement, Tolerated, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.machine.calls.configuration import Possibilities
     from fsm.monitor.beliefs import Belief
     from fsm.trace import Key, Observation
-    from fsm.verdict import Verdict
+    from fsm.verdict import Legality
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
@@ -131,12 +131,12 @@ class Monitor:
             notes=dict(self._notes),
         )
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> Legality:
         gave_up = self._notes["too many possibilities"] > 0
         incomplete = "too many calls overlap to try every order of them" if gave_up else ""
         findings = self._folder.findings()
         if findings:
-            return Fails(findings=findings, incomplete=incomplete)
+            return Illegal(findings=findings, incomplete=incomplete)
         if self._observations and not self._entities and not self._notes["unknown event"]:
             return Unknown(why=f"the trace tells of no {self.machine.entity}")
         if self._observations == self._beside:

@@ -86,4 +86,4 @@ def _killers(properties: Sequence[Property], steps: StepCache, profile: str | No
 
 def as_stated(checked: Checked) -> bool:
     """Whether the property is proved, or fails as is known."""
-    return not checked.unexpected if checked.expected else isinstance(checked.conclusion, Proved)
+    return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from fsm.verdict import Holds, Unknown
+from fsm.verdict import Fails, Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -108,14 +108,15 @@ class Proved(Holds):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vacuous:
+class Vacuous(Unknown):
     """It holds, but only since ``unmet`` never does: nothing was put to the test."""
 
     unmet: str
+    why: str = "nothing puts it to the test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refuted:
+class Refuted(Fails):
     """It does not hold; the evidence is as short as there is."""
 
     evidence: Evidence
@@ -132,7 +133,7 @@ class Refuted:
                 return 0
 
 
-Conclusion: TypeAlias = Proved | Vacuous | Refuted | Unknown
+Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ class Checked:
 
     of: Property
     profile: str | None
-    conclusion: Conclusion
+    verdict: Conclusion
     expected: KnownFailure | None
     searched: Counts
 
@@ -149,8 +150,8 @@ class Checked:
     def unexpected(self) -> bool:
         """Whether it fails and should not, or the other way round, or by another counterexample than is known."""
         if self.expected is None:
-            return isinstance(self.conclusion, Refuted)
-        return not isinstance(self.conclusion, Refuted) or self.conclusion.length != self.expected.length
+            return isinstance(self.verdict, Refuted)
+        return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

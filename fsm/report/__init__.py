@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import WRONG_INPUT
 from fsm.machine import LEVELS
-from fsm.verdict import Fails, Holds, Unknown
+from fsm.verdict import Holds, Illegal, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,13 +49,13 @@ class Report:
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
         """What was found, violations first, strongest clause first."""
         verdict = judgement.verdict
-        found = verdict.findings if isinstance(verdict, Fails) else ()
+        found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
 
     def answer(self, judgement: Judgement) -> Answer:
         """What one judgement comes to."""
         match judgement.verdict:
-            case Fails(findings=findings, incomplete=incomplete):
+            case Illegal(findings=findings, incomplete=incomplete):
                 if any(self.fails(each) for each in findings):
                     return Answer.FAILS
                 return Answer.UNKNOWN if incomplete else Answer.HOLDS
@@ -91,7 +91,7 @@ class Report:
 def why(judgement: Judgement) -> str:
     """Why the machine could not answer, or not answer in full; empty where it could."""
     match judgement.verdict:
-        case Unknown(why=reason) | Fails(incomplete=reason):
+        case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason
         case Holds():
             return ""

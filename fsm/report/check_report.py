@@ -55,7 +55,7 @@ _NARROWEST: Final = 40
 
 def status(checked: Checked) -> Status:
     """The word for *checked*."""
-    match checked.conclusion:
+    match checked.verdict:
         case Refuted():
             return Status.FAILS if checked.unexpected else Status.KNOWN
         case Vacuous():
@@ -65,7 +65,7 @@ def status(checked: Checked) -> Status:
         case Proved():
             return Status.MENDED if checked.expected else Status.HOLDS
         case _:
-            assert_never(checked.conclusion)
+            assert_never(checked.verdict)
 
 
 def answer(examined: Sequence[Examined]) -> Answer:
@@ -107,7 +107,7 @@ class _Writer:
             yield from self._item(Status.FAILS, f"expect says {_counts(each.expected)}")
         left_out = 0
         for checked in each.checked:
-            said = (status(checked), checked.expected, getattr(checked.conclusion, "length", 0))
+            said = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
             if alike.get(checked.of.name) == said and not self.runs:
                 left_out += 1
                 continue
@@ -120,7 +120,7 @@ class _Writer:
         word = status(checked)
         stated = checked.of
         yield from self._item(word, f"{stated.name} ({stated.level}): {stated.says}")
-        match checked.conclusion:
+        match checked.verdict:
             case Refuted(evidence=evidence):
                 yield from self._refuted(checked, evidence)
             case Vacuous(unmet=unmet):
@@ -250,7 +250,7 @@ def _arrow_data(arrow: DrawnItem) -> Json:
 
 def _conclusion_data(checked: Checked) -> dict[str, Json]:
     found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
-    match checked.conclusion:
+    match checked.verdict:
         case Proved(witnesses=witnesses):
             found["witnesses"] = [data(each) for each in witnesses]
         case Vacuous(unmet=why) | Unknown(why=why):

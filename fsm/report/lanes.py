@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.linearizability import Illegal, Ok, Unknown
+from fsm.linearizability import Linearizable, NotLinearizable
 from fsm.report.words import either, visible
-from fsm.verdict import Cause
+from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +43,11 @@ def lanes(history: History) -> Iterator[str]:
 def explained(answer: Linearizability) -> Iterator[str]:
     """What is to be said of a history, in lines."""
     match answer:
-        case Ok():
+        case Linearizable():
             yield "linearizable: " + _order(answer)
-        case Unknown(limit=limit):
-            yield f"unknown: not decided after {limit:,} situations"
-        case Illegal(operation=operation):
+        case Unknown(why=why):
+            yield f"unknown: {visible(why)}"
+        case NotLinearizable(operation=operation):
             named = f" of {visible(answer.entity)}" if answer.entity else ""
             yield f"not linearizable: {_what(operation, answer.cause)}{named}"
             if answer.allowed:
@@ -91,7 +91,7 @@ def _what(operation: Operation | None, cause: Cause) -> str:
             return who
 
 
-def _order(answer: Ok | Illegal) -> str:
+def _order(answer: Linearizable | NotLinearizable) -> str:
     return "; ".join(
         f"{step.row or visible(str(step.operation))}{f' ({step.outcome})' if step.outcome else ''}"
         for step in answer.steps

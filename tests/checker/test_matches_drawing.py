@@ -35,7 +35,7 @@ def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
     """Proved, with how much was compared."""
     found = checked(CONTAINER, tmp_path)
 
-    assert Proved() == found.conclusion
+    assert Proved() == found.verdict
     assert 5 == found.searched.states
 
 
@@ -49,7 +49,7 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
             lacks=(DrawnItem(source="CREATED", event="start", target="RUNNING"),),
             adds=(DrawnItem(source="CREATED", event="Stort", target="RUNNING", line=10, column=39),),
         )
-    ) == (found.conclusion)
+    ) == (found.verdict)
 
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from machines import counter, job
 from fsm.conformance.concurrency import Programme, Race, concurrently
 from fsm.conformance.simulated import Simulated
 from fsm.library import load
-from fsm.linearizability import Illegal, Unknown, linearize
+from fsm.linearizability import NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.report.lanes import explained, lanes
 from fsm.sut import UnsupportedError
-from fsm.verdict import Cause
+from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -131,7 +131,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 
     assert found is not None
     assert found.programme == Programme(threads=(("add",), ("add",)))
-    assert isinstance(found.answer, Illegal)
+    assert isinstance(found.answer, NotLinearizable)
     assert linearize(counter(), found.history) == found.answer
 
 
@@ -157,7 +157,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
     found = concurrently(machine, lambda: Forgetful(machine), events=["create-container", "stop-container"])
 
     assert found is not None
-    assert isinstance(found.answer, Illegal)
+    assert isinstance(found.answer, NotLinearizable)
     assert found.answer.cause is Cause.OUTPUT
     assert [each.event for each in found.history.operations if each.event].count("stop-container") == 2
     assert found.history.outputs[""].count("StopContainer") == 2
@@ -179,7 +179,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
     found = race(job(), Late(job()))
 
-    assert isinstance(found.answer, Illegal)
+    assert isinstance(found.answer, NotLinearizable)
     assert sorted([*found.programme.before, *sum(found.programme.threads, ())]) == ["make", "start", "start"]
 
 
@@ -347,4 +347,6 @@ def test_what_never_returned_has_no_end() -> None:
 
 
 def test_what_is_not_decided_is_said_to_be_unknown() -> None:
-    assert list(explained(Unknown(entity="", limit=5000))) == ["unknown: not decided after 5,000 situations"]
+    assert list(explained(Unknown(why="not decided after 5,000 situations"))) == [
+        "unknown: not decided after 5,000 situations"
+    ]

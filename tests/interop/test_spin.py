@@ -161,14 +161,14 @@ def agree(asked: Sequence[Question], folder: Path) -> None:
     lasting = [each for each in asked if isinstance(each.stated.claim, LeadsTo)]
     answers = spin.answers([each.part for each in lasting], folder / "liveness", safety=False) if lasting else []
     for each, answer in zip(lasting, answers, strict=True):
-        ours = check(each.stated, tabulate(each.machine)).conclusion
+        ours = check(each.stated, tabulate(each.machine)).verdict
         assert answer.error == isinstance(ours, Refuted), each.stated
 
 
 def agree_on(each: Question, answer: spin.Answer) -> None:
     """That both say the same of finite runs."""
     ours = check(each.stated, tabulate(each.machine))
-    match ours.conclusion:
+    match ours.verdict:
         case _ if isinstance(each.stated.claim, LeadsTo):
             assert not answer.error  # only sizes can be compared
         case Proved(witnesses=[witness]):
@@ -224,7 +224,7 @@ def test_random_properties_are_of_every_kind() -> None:
     found: dict[tuple[str, str], int] = {}
     for seed in range(200):
         machine, asked = of_random_machine(seed)
-        verdict = type(check(asked, tabulate(machine)).conclusion).__name__
+        verdict = type(check(asked, tabulate(machine)).verdict).__name__
         kind = type(asked.claim).__name__, "fails" if verdict == "Refuted" else "holds"
         found[kind] = found.get(kind, 0) + 1
 
@@ -253,7 +253,7 @@ def following(seed: int) -> Question:
 def test_random_machines_follow_alike(tmp_path: Path, first: int) -> None:
     """What a random machine emits, as events of another."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
-    verdicts = [type(check(each.stated, tabulate(each.machine)).conclusion) for each in asked]
+    verdicts = [type(check(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
     agree(asked, tmp_path)
     assert min(verdicts.count(Refuted), verdicts.count(Proved)) >= 4

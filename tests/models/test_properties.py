@@ -57,8 +57,8 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 
     assert examined.expected == examined.counts
     for each in examined.checked:
-        assert not each.unexpected, (each.of.name, each.conclusion)
-        assert isinstance(each.conclusion, Proved | Refuted), (each.of.name, each.conclusion)
+        assert not each.unexpected, (each.of.name, each.verdict)
+        assert isinstance(each.verdict, Proved | Refuted), (each.of.name, each.verdict)
 
 
 @cache
@@ -76,7 +76,7 @@ def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
     for mutant in found.catches:
         assert mutant in known, f"no mutant is called {mutant!r}"
         checked = check(found, tabulate(known[mutant].machine))
-        assert checked.unexpected or not isinstance(checked.conclusion, Proved | Refuted), mutant
+        assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
 @pytest.mark.parametrize("name", specified())
@@ -127,8 +127,8 @@ def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None
     if len(found.machine.copies) == len(load_system(name).copies):
         assert examined.expected in {None, examined.counts}
     for each in examined.checked:
-        assert not each.unexpected, (each.of.name, each.conclusion)
-        assert isinstance(each.conclusion, Proved | Refuted), (each.of.name, each.conclusion)
+        assert not each.unexpected, (each.of.name, each.verdict)
+        assert isinstance(each.verdict, Proved | Refuted), (each.of.name, each.verdict)
 
 
 @pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
@@ -141,7 +141,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
     for mutant in found.catches:
         assert mutant in known, f"no mutant is called {mutant!r}"
         checked = check(found, Cones(system=known[mutant].system))
-        assert checked.unexpected or not isinstance(checked.conclusion, Proved | Refuted), mutant
+        assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
 @pytest.mark.parametrize("name", COMPLETE)

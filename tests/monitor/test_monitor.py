@@ -23,7 +23,7 @@ from fsm.machine.table import tabulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
 from fsm.monitor.cache import shared
 from fsm.trace import Observation
-from fsm.verdict import Cause, Fails, Holds, Repair, Unknown
+from fsm.verdict import Cause, Holds, Illegal, Repair, Unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ def judged(
 def violations(judgement: Judgement) -> list[Violation]:
     """The violations that were kept whole, in the order of the trace."""
     match judgement.verdict:
-        case Fails(findings=findings):
+        case Illegal(findings=findings):
             return sorted((each for finding in findings for each in finding.first), key=lambda each: each.line)
         case _:
             return []
@@ -563,7 +563,7 @@ def test_folds_what_has_one_cause() -> None:
     trace = [each for number in range(10) for each in seen(f"e{number}/push:ok e{number}/push:WEIRD") * 2]
     judgement = judged(door(), trace, fresh=True)
 
-    assert isinstance(judgement.verdict, Fails)
+    assert isinstance(judgement.verdict, Illegal)
     assert [(3, 20, 10)] == [(len(each.first), each.count, each.entities) for each in judgement.verdict.findings]
 
 
@@ -575,7 +575,7 @@ def test_the_same_life_has_the_same_violation(life: str) -> None:
     trace = [msgspec.structs.replace(each, entity=f"e{number}") for number in range(100) for each in seen(life)]
     judgement = judged(door(), trace, fresh=True)
 
-    assert isinstance(judgement.verdict, Fails)
+    assert isinstance(judgement.verdict, Illegal)
     assert [100] == [each.count for each in judgement.verdict.findings]
 
 
@@ -584,7 +584,7 @@ def test_counts_what_causes_differ_in() -> None:
     trace = seen("a/push:ok a/push:WEIRD b/push:ok b/push:OTHER c/push:ok c/push:WEIRD")
     judgement = judged(door(), trace, fresh=True)
 
-    assert isinstance(judgement.verdict, Fails)
+    assert isinstance(judgement.verdict, Illegal)
     assert [("WEIRD", 2), ("OTHER", 1)] == [
         (each.first[0].observation.reply, each.count) for each in judgement.verdict.findings
     ]
@@ -596,7 +596,7 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
     judgement = judged(machine_of(DOOR.replace('level  = "SHOULD"', 'level  = "MAY"')), trace, fresh=True)
 
-    assert isinstance(judgement.verdict, Fails)
+    assert isinstance(judgement.verdict, Illegal)
     assert [("A", False, 2, "MUST"), ("B", False, 1, "MUST"), ("C", True, 3, "MUST"), ("E", True, 3, "MAY")] == [
         (each.first[0].illegal, each.others, each.count, each.first[0].clause.level)
         for each in judgement.verdict.findings

@@ -206,8 +206,8 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
     assert {True, False} == {bool(each.killers) for each in found}
     for each in found:
         checked = check(kind, tabulate(each.mutant.machine))
-        held = isinstance(checked.conclusion, Proved) and not kind.fails
-        known = isinstance(checked.conclusion, Refuted) and bool(kind.fails) and not checked.unexpected
+        held = isinstance(checked.verdict, Proved) and not kind.fails
+        known = isinstance(checked.verdict, Refuted) and bool(kind.fails) and not checked.unexpected
         assert (not each.killers) == (held or known), each.mutant.name
 
 

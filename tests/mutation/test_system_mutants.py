@@ -330,7 +330,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, Fate[JointM
 
     for name, fate in found.items():
         cones = Cones(system=fate.mutant.system)
-        killers = [each for each, claim in stated.items() if not isinstance(check(claim, cones).conclusion, Proved)]
+        killers = [each for each, claim in stated.items() if not isinstance(check(claim, cones).verdict, Proved)]
         assert tuple(killers) == fate.killers, name
         assert min(1, len(killers)) == len(one[name].killers), name
 

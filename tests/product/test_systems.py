@@ -127,8 +127,8 @@ def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random)
     small(system)
     stated = _claim(system, chance)
 
-    conclusion = check(stated, Cones(system=system)).conclusion
-    other = check(stated, StepCache(SystemTable(system))).conclusion
+    conclusion = check(stated, Cones(system=system)).verdict
+    other = check(stated, StepCache(SystemTable(system))).verdict
 
     assert type(conclusion) is type(other)
     if isinstance(conclusion, Refuted) and isinstance(other, Refuted):
@@ -199,7 +199,7 @@ def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
 
 def came(system: System, claim: str) -> Conclusion:
     """What becomes of *claim* about *system*."""
-    return check(stated_of(system, claim), Cones(system=system)).conclusion
+    return check(stated_of(system, claim), Cones(system=system)).verdict
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -285,7 +285,7 @@ def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
     """Where an error of one ends a call before it comes to the next; so it matters which is meant."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
-    first, second = (check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, 1))
+    first, second = (check(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
 
     assert isinstance(first, Proved)
     assert isinstance(second, Refuted)
@@ -304,7 +304,7 @@ def test_copies_are_alike(system: System, chance: random.Random) -> None:
     part = chance.choice(several)
     event = chance.choice(list(system.events.values()))
     claim = f'for = "{part.name}"\nnever = "{_at(system, chance)} then ({event.family} and {_at(system, chance)})"'
-    found = [check(stated_of(system, claim, copy=copy), Cones(system=system)).conclusion for copy in (0, -1)]
+    found = [check(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, -1)]
 
     assert type(found[0]) is type(found[1])
 
@@ -434,8 +434,8 @@ def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)
 
-    broken = check(stated, Cones(system=system)).conclusion
-    mended = check(stated, Cones(system=system.profiles["mended"].system), profile="mended").conclusion
+    broken = check(stated, Cones(system=system)).verdict
+    mended = check(stated, Cones(system=system.profiles["mended"].system), profile="mended").verdict
 
     assert isinstance(broken, Refuted)
     assert isinstance(broken.evidence, Run)

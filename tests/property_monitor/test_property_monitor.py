@@ -230,7 +230,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
     changed = next(each.machine for each in mutants(of.machine) if each.name == mutant)
-    conclusion = check(found, tabulate(changed)).conclusion
+    conclusion = check(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
         return  # it is noticed since nothing is put to the test any more
     assert isinstance(conclusion, Refuted)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.conformance.concurrency import concurrently
-from fsm.linearizability import Illegal
+from fsm.linearizability import NotLinearizable
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.sut import NriContainerSUT, NriPodSUT
 
@@ -65,5 +65,5 @@ def test_without_its_lock_it_is_caught_by_the_machine_alone(chance: int) -> None
     )
 
     assert found is not None
-    assert isinstance(found.answer, Illegal) or "has no outcome" in found.broken
+    assert isinstance(found.answer, NotLinearizable) or "has no outcome" in found.broken
     assert concurrently(machine, Overheard, events=["create-container", "stop-container"], examples=20) is None

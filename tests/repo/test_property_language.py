@@ -64,7 +64,7 @@ def test_the_example_is_proved(profile: str | None) -> None:
     assert examined.expected
     for each in examined.checked:
         assert not each.unexpected, each
-        assert each.expected or isinstance(each.conclusion, Proved), each
+        assert each.expected or isinstance(each.verdict, Proved), each
     assert [each.of.name for each in examined.checked if each.expected] == (["forget-is-idempotent"] if profile else [])
 
 

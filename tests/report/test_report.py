@@ -35,9 +35,9 @@ from fsm.verdict import (
     Covered,
     Deviated,
     Edit,
-    Fails,
     Finding,
     Holds,
+    Illegal,
     Judgement,
     Permitted,
     Repair,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fsm.machine import Level
-    from fsm.verdict import Verdict
+    from fsm.verdict import Legality
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 HOSTILE = "a\x00b\x1b[31m\x07\r\n::error::x\u202e]]>&<\"'\ufffe,:% \U0001f600"
@@ -95,7 +95,7 @@ def found(*violations: Violation, count: int = 1) -> Finding:
     return Finding(first=violations, count=count, entities=1)
 
 
-def judgement(verdict: Verdict, *tolerated: Deviated) -> Judgement:
+def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
     """What is said of the container machine: *verdict*, with one cell met."""
     cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
         ("stop", "running"): 3
@@ -122,7 +122,7 @@ def report(*judgements: Judgement, name: str = "containerd.log", version: str = 
 def named(name: str) -> Report:
     """A violation and a tolerated deviation in the file *name*."""
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file=name, line=3)
-    violated = Fails(findings=(found(replace(STOP, file=name)),))
+    violated = Illegal(findings=(found(replace(STOP, file=name)),))
     return report(judgement(violated, Deviated(first=tolerated, count=2)), name=name)
 
 
@@ -134,7 +134,7 @@ def holding(entity: str, detail: str) -> Report:
     causes = (
         found(replace(STOP, cause=cause, observation=seen, clause=replace(CLAUSE, says=detail))) for cause in Cause
     )
-    return report(judgement(Fails(findings=tuple(causes))), version=detail)
+    return report(judgement(Illegal(findings=tuple(causes))), version=detail)
 
 
 def _many() -> Report:
@@ -145,7 +145,9 @@ def _many() -> Report:
         for line in range(1, 26)
     ]
     return report(
-        judgement(Fails(findings=tuple(found(each, each, replace(each, line=900), count=1_234_567) for each in causes)))
+        judgement(
+            Illegal(findings=tuple(found(each, each, replace(each, line=900), count=1_234_567) for each in causes))
+        )
     )
 
 
@@ -169,16 +171,18 @@ SITUATIONS: dict[str, Report] = {
     "two files": Report(judged=named("a.log").judged + report(judgement(Unknown(why="nothing")), name="b.log").judged),
     "a surprise, and more unknown": report(
         judgement(
-            Fails(
+            Illegal(
                 findings=(found(replace(STOP, clause=replace(CLAUSE, level="observed"))),), incomplete="too many calls"
             )
         )
     ),
-    "a violation, and more unknown": report(judgement(Fails(findings=(found(STOP),), incomplete="too many calls"))),
+    "a violation, and more unknown": report(judgement(Illegal(findings=(found(STOP),), incomplete="too many calls"))),
     "a file that cannot be read": replace(report(judgement(Holds())), problems=(MISSING,)),
     "no file that can be read": Report(judged=(), problems=(MISSING, replace(MISSING, path=f"{HOSTILE}\udcff"))),
     "hostile": holding(HOSTILE, HOSTILE),
-    "no edit, no state": report(judgement(Fails(findings=(found(replace(STOP, edits=(), before=(), permitted=())),)))),
+    "no edit, no state": report(
+        judgement(Illegal(findings=(found(replace(STOP, edits=(), before=(), permitted=())),)))
+    ),
     **{f"file {name!a}": named(name) for name in NAMES},
 }
 
@@ -444,7 +448,7 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(real: Report
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
     """One violation that no profile explains, and no profile is offered."""
-    both = Fails(findings=(found(STOP), found(replace(STOP, resembles=()))))
+    both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
     assert "try --profile" not in text(report(judgement(both)))
 
@@ -454,7 +458,7 @@ def test_text_keeps_a_path_whole() -> None:
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
-        report(judgement(Fails(findings=(found(replace(STOP, file=name)),))), name=name), width=40
+        report(judgement(Illegal(findings=(found(replace(STOP, file=name)),))), name=name), width=40
     )
 
 
@@ -569,7 +573,7 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     """Percent signs and line ends everywhere; commas and colons in properties too."""
     seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
 
-    (line,) = github(report(judgement(Fails(findings=(found(seen),))), name="a:b,100%.log")).splitlines()
+    (line,) = github(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log")).splitlines()
 
     assert line.startswith(
         "::error file=a%3Ab%2C100%25.log,line=14,title=MUST container-status/stop-is-idempotent::Stop"
@@ -680,7 +684,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
     """Readers show one result a case; the second must not vanish."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
-    root = ET.fromstring(junit(report(judgement(Fails(findings=(found(STOP), found(other)))))))  # noqa: S314  (ours)
+    root = ET.fromstring(junit(report(judgement(Illegal(findings=(found(STOP), found(other)))))))  # noqa: S314  (ours)
 
     (failure,) = root.iter("failure")
 
@@ -692,7 +696,7 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     """They stand in the output of a case that passes."""
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
-    whole = judgement(Fails(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
+    whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
     root = ET.fromstring(junit(report(whole)))  # noqa: S314  (ours)
 
     assert [] == list(root.iter("failure"))
@@ -719,7 +723,7 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
     """What is asked for decides what fails."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
-    assert answer == report(judgement(Fails(findings=(found(broken),))), fail_on=fail_on).total()
+    assert answer == report(judgement(Illegal(findings=(found(broken),))), fail_on=fail_on).total()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from fsm.judgement import judge
 from fsm.monitor import grouping
-from fsm.verdict import Fails, Unknown
+from fsm.verdict import Illegal, Unknown
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged
@@ -81,7 +81,7 @@ def violations(found: Judged) -> list[Found]:
             else "",
         )
         for judgement in found.judgements
-        if isinstance(judgement.verdict, Fails)
+        if isinstance(judgement.verdict, Illegal)
         for finding in judgement.verdict.findings
         for violation in finding.first
     )
