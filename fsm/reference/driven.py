@@ -22,11 +22,17 @@ UNKNOWN: Final = "UNKNOWN"
 """The code of an error for which containerd gives no other."""
 
 
-class CallError(Exception):
-    """A call was answered with the error ``code``."""
+class ReplyError(Exception):
+    """A call is answered with the error ``code``."""
+
+    code: str = UNKNOWN
+
+
+class CallError(ReplyError):
+    """The call ``event`` was refused or failed."""
 
     def __init__(self, event: str, code: str, why: str) -> None:
-        """*event* was refused or failed: *why*."""
+        """*event* replies *code*: *why*."""
         super().__init__(f"{event}: {code}: {why}")
         self.event = event
         self.code = code

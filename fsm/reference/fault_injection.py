@@ -1,7 +1,4 @@
-"""What goes wrong on purpose in the systems under test: faults of their surroundings, and the death of their process.
-
-A process dies in the middle of an event, so that a test sees what it leaves on a disk.
-"""
+"""Faults that references under test meet on purpose: errors at named points, a crash at any effect, damaged files."""
 
 from __future__ import annotations
 
@@ -15,55 +12,58 @@ from typing import TYPE_CHECKING, Final
 from fsm.reference.container.world import WorldError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import TypeAlias
 
-MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
-"""Where files are made to last in no time, if it is there; to a process that dies it is a disk as any other."""
+    Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""What Python audits that changes what is on a disk."""
+"""The audit events of Python that change a disk."""
+
+DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
+"""What may become of any file after a crash: half of it, nothing, an empty file."""
 
 
-class DeadError(BaseException):
-    """The process dies here; not an error, so that no handler of errors catches it."""
+class CrashedError(BaseException):
+    """The process crashes here; not an :class:`Exception`, so that no error handler catches it."""
 
 
-class Death:
-    """When a process dies: before one of its effects, on the world or on the disk at *home*.
+class Crash:
+    """A crash of the process under test before one of its effects, on its world or on the disk at *home*.
 
-    Effects on the disk are seen in the events that Python audits.  A process
-    that is ``dead`` has no effect any more, not even in clearing up.
+    Effects on the disk are audit events of Python.  After ``crashed`` every
+    further effect fails too, so that cleaning up has no effect either.
     """
 
     def __init__(self, home: Path) -> None:
         self._home = f"{home}/"
         self._left: int | None = None
-        self.dead = False
+        self.crashed = False
 
     @contextmanager
     def at(self, point: int) -> Iterator[None]:
-        """Die before effect number *point* of what happens meanwhile in this thread, counted from 0."""
+        """Crash before effect number *point*, counted from 0, of what this thread does in the context."""
         _audit()
-        self._left, self.dead = point, False
-        _THREAD.dying = self
+        self._left, self.crashed = point, False
+        _THREAD.crash = self
         try:
             yield
         finally:
-            _THREAD.dying = None
+            _THREAD.crash = None
             self._left = None
 
     def effect(self) -> None:
-        """An effect is about to be."""
+        """An effect follows; raises :class:`CrashedError` if the process crashes before it."""
         if self._left is None:
             return
         if self._left == 0:
-            self.dead = True
-            raise DeadError
+            self.crashed = True
+            raise CrashedError
         self._left -= 1
 
     def audited(self, event: str, arguments: tuple[object, ...]) -> None:
-        """*event*, one of :data:`EFFECTS`, is about to be."""
+        """The audit event *event*, one of :data:`EFFECTS`, follows."""
         path = arguments[0]
         here = isinstance(path, str | PathLike) and str(path).startswith(self._home)
         reads = event == "open" and isinstance(arguments[2], int) and not arguments[2] & (O_WRONLY | O_RDWR)
@@ -72,7 +72,7 @@ class Death:
 
 
 class _Thread(threading.local):
-    dying: Death | None = None
+    crash: Crash | None = None
 
 
 _THREAD: Final = _Thread()
@@ -80,36 +80,57 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Audit from now on, by one hook: it cannot be removed, and each makes everything slower."""
+    """Install the audit hook; once, since it cannot be removed and slows everything down."""
     sys.addaudithook(_audited)
 
 
 def _audited(event: str, arguments: tuple[object, ...]) -> None:
-    if event in EFFECTS and _THREAD.dying:
-        _THREAD.dying.audited(event, arguments)
+    if event in EFFECTS and _THREAD.crash:
+        _THREAD.crash.audited(event, arguments)
 
 
 class Faults(set[str]):
-    """The names of what goes wrong; an effect that goes well counts for *death*.
+    """The names of the points that fail; at each other point *crash* may strike.
 
     >>> faults = Faults()
-    >>> faults.meet("run")
+    >>> faults.point("run")
     >>> faults.add("run")
-    >>> faults.meet("run")
+    >>> faults.point("run")
     Traceback (most recent call last):
         ...
     fsm.reference.container.world.WorldError: cannot run
     """
 
-    def __init__(self, death: Death | None = None) -> None:
+    def __init__(self, crash: Crash | None = None) -> None:
         """No faults yet."""
         super().__init__()
-        self._death = death
+        self._crash = crash
 
-    def meet(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is to go wrong; otherwise it is done, or only read if it has no *effect*."""
+    def point(self, name: str, *, effect: bool = True) -> None:
+        """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
         if name in self:
             message = f"cannot {name}"
             raise WorldError(message)
-        if effect and self._death is not None:
-            self._death.effect()
+        if effect and self._crash is not None:
+            self._crash.effect()
+
+
+def damage(file: Path, how: Damage) -> None:
+    """Replace the content of *file* by what *how* makes of it; delete it for ``None``."""
+    data = how(file.read_bytes())
+    if data is None:
+        file.unlink()
+    else:
+        file.write_bytes(data)
+
+
+def hide(folder: Path) -> None:
+    """Move *folder* away, so that nothing can be written into it."""
+    folder.rename(folder.with_name("away"))
+
+
+def restore(folder: Path) -> None:
+    """Move *folder* back, if it is hidden."""
+    away = folder.with_name("away")
+    if away.exists():
+        away.rename(folder)

@@ -17,11 +17,12 @@ from fsm.machine.driver import NoWayError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import Container, DetachedError
 from fsm.reference.container.effects import Effects
+from fsm.reference.container.faults import FAULTS, SimulatedWorld
 from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.sut import FAULTS, ContainerSUT, SimulatedWorld
+from fsm.reference.container.sut import ContainerSUT
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import CallError
-from fsm.reference.fault_injection import Death
+from fsm.reference.fault_injection import Crash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ LIMITS = Resources(linux=LinuxResources(cpu_shares=512))
 
 @pytest.fixture
 def world(tmp_path: Path) -> SimulatedWorld:
-    return SimulatedWorld(tmp_path / "c1", Death(tmp_path))
+    return SimulatedWorld(tmp_path / "c1", Crash(tmp_path))
 
 
 @pytest.fixture

@@ -17,16 +17,16 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay, run
 from fsm.library import load
 from fsm.reference.container.container import Container
-from fsm.reference.container.sut import SimulatedWorld
+from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.world import Exit
-from fsm.reference.driven import CallError
-from fsm.reference.pods.containers import Inside
+from fsm.reference.driven import CallError, first_offered, is_noop
+from fsm.reference.pods.containers import ReferenceContainers
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod, Status
 from fsm.reference.pods.service import Pods
 from fsm.reference.pods.stages import Stage
 from fsm.reference.pods.sut import NAME, PodsSUT
-from fsm.reference.pods.upstream import AsWritten
+from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.processes import Processes
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fsm.reference.pods.metadata import Metadata
-    from fsm.reference.pods.stages import BackwardsError
+    from fsm.reference.pods.stages import MakeError
 
 
-class Shim(AsWritten):
+class Shim(UpstreamPods):
     """As containerd has it with sandboxers that are shims."""
 
     shim = True
@@ -128,13 +128,13 @@ def test_an_exit_that_cannot_be_written_down(
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "save", refuses)
         sut.do("exit")
-    assert ("SANDBOX_READY", 1.0) == (sut.shows(), sut.pods.monitor.waits(sut._last))
+    assert ("SANDBOX_READY", 1.0) == (sut.shows(), sut.pods.retries.waits(sut._last))
 
     async def later() -> None:
         sut.clock.time += 1
-        await sut.pods.monitor.tick()
+        await sut.pods.retries.tick()
 
-    sut.awaited(later())
+    sut.wait_for(later())
     exit_ = sut.pods.status(sut._last).exit
     assert ("SANDBOX_NOTREADY", 143) == (sut.shows(), exit_ and exit_.code)
 
@@ -143,8 +143,8 @@ def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSUT]) -> None:
     sut = made(Pods)
     sut.do("run")
     with pytest.raises(CallError, match="there is a pod of the name"):
-        sut.awaited(sut.pods.run(NAME))
-    sut.awaited(sut.pods.run("another"))
+        sut.wait_for(sut.pods.run(NAME))
+    sut.wait_for(sut.pods.run("another"))
     assert ["SANDBOX_READY"] * 2 == list(sut.pods.list().values())
 
 
@@ -180,7 +180,7 @@ def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp
         worlds.append(SimulatedWorld(root))
         return Container(root, worlds[-1])
 
-    inside = Inside(make)
+    inside = ReferenceContainers(make)
     sut.pods.containers = inside
     sut.do("run")
     for _ in range(2):
@@ -235,7 +235,7 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: 
     sut.crash("run", 0)
     with suppress(CallError):
         sut.faults |= {"run", "undo", "clear"}
-        sut.awaited(sut.pods.run(NAME))
+        sut.wait_for(sut.pods.run(NAME))
     sut._last = sut.pods.names.holder(NAME)
     pod = sut._pod
     sut.pods.metadata.save(pod.metadata("making"))
@@ -249,7 +249,7 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: 
 # -- what containerd does otherwise ----------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "left"), [(Pods, []), (AsWritten, ["SANDBOX_UNKNOWN"])])
+@pytest.mark.parametrize(("kind", "left"), [(Pods, []), (UpstreamPods, ["SANDBOX_UNKNOWN"])])
 @pytest.mark.parametrize("fault", ["run", "describe"])
 def test_a_pod_that_cannot_be_started(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
@@ -258,13 +258,13 @@ def test_a_pod_that_cannot_be_started(
     sut = made(kind)
     sut.faults |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
-        sut.awaited(sut.pods.run(NAME))
+        sut.wait_for(sut.pods.run(NAME))
     states = [each.record.state for each in sut._controller._store.values()]
     assert (["SANDBOX_READY"] if left and fault == "describe" else left) == states
     assert ({}, "", []) == (sut.pods.list(), sut.pods.names.holder(NAME), [*sut.pods.metadata.ids()])
 
 
-@pytest.mark.parametrize("kind", [Pods, AsWritten])
+@pytest.mark.parametrize("kind", [Pods, UpstreamPods])
 def test_metadata_that_cannot_be_deleted_after_a_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
@@ -274,19 +274,19 @@ def test_metadata_that_cannot_be_deleted_after_a_run(
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="cannot setup"):
-            sut.awaited(sut.pods.run(NAME))
+            sut.wait_for(sut.pods.run(NAME))
     sut.faults.clear()
     holder = sut.pods.names.holder(NAME)
-    assert ({} if kind is AsWritten else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
-    sut.awaited(sut.pods.remove(holder))
-    if kind is AsWritten:
+    assert ({} if kind is UpstreamPods else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
+    sut.wait_for(sut.pods.remove(holder))
+    if kind is UpstreamPods:
         with pytest.raises(CallError, match="is reserved"):
-            sut.awaited(sut.pods.run(NAME))
+            sut.wait_for(sut.pods.run(NAME))
     else:
-        sut.awaited(sut.pods.run(NAME))
+        sut.wait_for(sut.pods.run(NAME))
 
 
-@pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (AsWritten, "SANDBOX_READY")])
+@pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (UpstreamPods, "SANDBOX_READY")])
 def test_an_end_that_cannot_be_waited_for(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
@@ -294,14 +294,14 @@ def test_an_end_that_cannot_be_waited_for(
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
-        sut.awaited(sut.pods.run(NAME))
+        sut.wait_for(sut.pods.run(NAME))
     assert ([] if state == "absent" else [state]) == list(sut.pods.list().values())
     assert "" == sut.pods.names.holder(NAME)
     assert all(sut.pods.network.addresses(pod) == () for pod in sut.pods.list())
     assert all(each.watch is None for each in sut.pods._store.values())
 
 
-@pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (AsWritten, "SANDBOX_READY")])
+@pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
     """What the status says; as containerd has it a list says so later."""
     sut = made(kind)
@@ -312,62 +312,62 @@ def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSUT], ki
         await sut.pods.stop(pod)
         return sut.pods.list()[pod], sut.pods.status(pod).state
 
-    assert (listed, "SANDBOX_NOTREADY") == sut.awaited(stopped())
+    assert (listed, "SANDBOX_NOTREADY") == sut.wait_for(stopped())
 
     async def turns() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
 
-    sut.awaited(turns())
+    sut.wait_for(turns())
     assert "SANDBOX_NOTREADY" == sut.shows()
 
 
-@pytest.mark.parametrize("kind", [Pods, AsWritten])
+@pytest.mark.parametrize("kind", [Pods, UpstreamPods])
 def test_metadata_that_cannot_be_deleted_with_the_pod(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
     """The removal can be repeated; as containerd has it the pod is gone, and its name with it, and a restart finds it."""
     sut = made(kind)
-    sut.awaited(sut.pods.run(NAME))
+    sut.wait_for(sut.pods.run(NAME))
     pod = sut.pods.names.holder(NAME)
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="read-only"):
-            sut.awaited(sut.pods.remove(pod))
-    assert ([] if kind is AsWritten else [pod]) == list(sut.pods.list())
-    sut.awaited(sut.pods.remove(pod))
-    assert (pod if kind is AsWritten else "") == sut.pods.names.holder(NAME)
-    sut.awaited(sut._restart())
-    assert ([pod] if kind is AsWritten else []) == list(sut.pods.list())
+            sut.wait_for(sut.pods.remove(pod))
+    assert ([] if kind is UpstreamPods else [pod]) == list(sut.pods.list())
+    sut.wait_for(sut.pods.remove(pod))
+    assert (pod if kind is UpstreamPods else "") == sut.pods.names.holder(NAME)
+    sut.wait_for(sut._restart())
+    assert ([pod] if kind is UpstreamPods else []) == list(sut.pods.list())
 
 
-@pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (AsWritten, True), (Shim, False)])
+@pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
     """They are reserved as before; as containerd has it, not those of pods that have no pause container."""
     sut = made(kind)
-    sut.awaited(sut.pods.run(NAME))
-    sut.awaited(sut._restart())
+    sut.wait_for(sut.pods.run(NAME))
+    sut.wait_for(sut._restart())
     assert 1 == len(sut.pods.list())
     if taken:
         with pytest.raises(CallError, match="there is a pod"):
-            sut.awaited(sut.pods.run(NAME))
+            sut.wait_for(sut.pods.run(NAME))
     else:
-        sut.awaited(sut.pods.run(NAME))
+        sut.wait_for(sut.pods.run(NAME))
         assert 2 == len(sut.pods.list())
 
 
-@pytest.mark.parametrize(("kind", "ready"), [(Pods, False), (AsWritten, True)])
+@pytest.mark.parametrize(("kind", "ready"), [(Pods, False), (UpstreamPods, True)])
 def test_a_pod_that_could_not_be_asked_about(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
     """What was shown as not ready stays so; as containerd has it, the next restart may find it ready."""
     sut = made(kind)
-    sut.awaited(sut.pods.run(NAME))
+    sut.wait_for(sut.pods.run(NAME))
     sut.faults |= {"task"}
-    sut.awaited(sut._restart())
+    sut.wait_for(sut._restart())
     assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
     sut.faults.clear()
-    sut.awaited(sut._restart())
+    sut.wait_for(sut._restart())
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 
@@ -467,21 +467,21 @@ class TakesBackForwards(Pods):
             Stage(bool, name.unmake),
         )
 
-    async def _failed(self, pod: Pod, error: BackwardsError) -> None:
+    async def _fail_run(self, pod: Pod, error: MakeError) -> None:
         self.names.release(pod.id)
         self.metadata.delete(pod.id)
-        error.kept = 0
-        await super()._failed(pod, error)
+        error.left = 0
+        await super()._fail_run(pod, error)
 
 
 class ListsTheRemoved(Pods):
     """What was removed is in the store."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
-        pod = self._of(id)
+        pod = self._get(id)
         await super().remove(id)
         if pod.name:
-            self._store[id] = Pod.read(pod.metadata("stopped"), self._at("stopped"))
+            self._store[id] = Pod.read(pod.metadata("stopped"), self._position("stopped"))
 
 
 class MissesTheExit(Pods):
@@ -495,28 +495,28 @@ class RemovesWhatRuns(Pods):
     """What is removed is not stopped before."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
-        pod = self._of(id)
-        if not pod.idle("remove"):
-            await self._deleted(pod)
-        self._take(pod, "remove", pod.called("remove", ("removed",)))
+        pod = self._get(id)
+        if not is_noop(pod.position, "remove"):
+            await self._delete(pod)
+        self._take(pod, "remove", first_offered(pod.position, "remove", ("removed",)))
 
 
 class ReadyAfterAFailedStop(Pods):
     """A stop that ends the process and fails then leaves the record as it is."""
 
-    async def _ended(self, pod: Pod) -> tuple[str, str]:
+    async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         state = pod.position.state
-        reached, why = await super()._ended(pod)
+        reached, why = await super()._tear_down(pod)
         return ("held" if reached == "ended" and state == "ready" else reached), why
 
 
 class KeepsTheNetwork(Pods):
     """What has stopped can be reached."""
 
-    async def _ended(self, pod: Pod) -> tuple[str, str]:
+    async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         setup, self.network = self.network, Leases(self.metadata.root / "nowhere")
         try:
-            return await super()._ended(pod)
+            return await super()._tear_down(pod)
         finally:
             self.network = setup
 
@@ -524,17 +524,17 @@ class KeepsTheNetwork(Pods):
 class ResurrectsTheStopped(Pods):
     """A restart finds ready whatever was stopped."""
 
-    async def _recovered(self, found: Metadata) -> None:
-        await super()._recovered(found)
+    async def _recover(self, found: Metadata) -> None:
+        await super()._recover(found)
         if found.state == "stopped":
-            self._store[found.id].position = self._at("ready")
+            self._store[found.id].position = self._position("ready")
 
 
 class ForgetsNamesAtARestart(Pods):
     """The names of what is found are free."""
 
-    async def _recovered(self, found: Metadata) -> None:
-        await super()._recovered(found)
+    async def _recover(self, found: Metadata) -> None:
+        await super()._recover(found)
         self.names.release(found.id)
 
 
@@ -563,7 +563,7 @@ class KeepsWhatWasRefused(Pods):
         try:
             super().update_resources(id, limits)
         except CallError:
-            self._of(id).limits = limits
+            self._get(id).limits = limits
             raise
 
 
@@ -571,7 +571,7 @@ class ForwardsToTheUnready(Pods):
     """Ports of a pod that may run can be reached."""
 
     def port_forward(self, id: str) -> None:  # noqa: A002
-        if self._of(id).position.state != "unknown":
+        if self._get(id).position.state != "unknown":
             super().port_forward(id)
 
 

@@ -20,11 +20,12 @@ from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.driven import CallError
-from fsm.reference.sandbox.controller import Controller, Sandbox, driver
+from fsm.reference.driven import CallError, driver
+from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
+from fsm.reference.sandbox.faults import FaultyProcesses
 from fsm.reference.sandbox.processes import Processes
-from fsm.reference.sandbox.sut import ArrangedWorld, PodSandboxSUT
-from fsm.reference.sandbox.upstream import AsWritten
+from fsm.reference.sandbox.sut import PodSandboxSUT
+from fsm.reference.sandbox.upstream import UpstreamController
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,11 +43,11 @@ class Place:
         self.clock = TurnedClock(hurried=True)
         self.outputs: list[str] = []
         self.root = root
-        self.worlds: list[ArrangedWorld] = []
-        self.controller = kind(self._make, self.clock, told=lambda _: self.outputs.append("told"))
+        self.worlds: list[FaultyProcesses] = []
+        self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("told"))
 
     @property
-    def world(self) -> ArrangedWorld:
+    def world(self) -> FaultyProcesses:
         return self.worlds[-1]
 
     @property
@@ -66,11 +67,11 @@ class Place:
     async def later(self, seconds: int) -> None:
         for _ in range(seconds):
             self.clock.time += 1
-            await self.controller.monitor.tick()
+            await self.controller.retries.tick()
 
-    def _make(self, name: str) -> ArrangedWorld:
+    def _make(self, name: str) -> FaultyProcesses:
         if not self.worlds or name not in self.controller._store:
-            self.worlds.append(ArrangedWorld(self.root / str(len(self.worlds)), self.outputs))
+            self.worlds.append(FaultyProcesses(self.root / str(len(self.worlds)), self.outputs))
             self.worlds[-1].gate.set()
         return self.world
 
@@ -132,7 +133,7 @@ def test_a_stop_cleans_up_and_can_be_repeated(tmp_path: Path) -> None:
     ("kind", "states", "hooks"),
     [
         (Controller, ["SANDBOX_NOTREADY"] * 3, ["told", "hook"]),
-        (AsWritten, ["SANDBOX_READY", "SANDBOX_READY", "SANDBOX_NOTREADY"], ["hook", "hook", "told", "hook"]),
+        (UpstreamController, ["SANDBOX_READY", "SANDBOX_READY", "SANDBOX_NOTREADY"], ["hook", "hook", "told", "hook"]),
     ],
 )
 def test_a_task_that_cannot_be_deleted(
@@ -159,7 +160,7 @@ def test_a_task_that_cannot_be_deleted(
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "told"), [(Controller, True), (AsWritten, False)])
+@pytest.mark.parametrize(("kind", "told"), [(Controller, True), (UpstreamController, False)])
 def test_a_shutdown_while_it_is_tried_again(tmp_path: Path, kind: type[Controller], told: object) -> None:
     """Who waits is told; as containerd has it, the event is discarded, and he waits for ever."""
 
@@ -172,13 +173,13 @@ def test_a_shutdown_while_it_is_tried_again(tmp_path: Path, kind: type[Controlle
         await place.controller.shutdown("pod")
         await place.later(400)
         await asyncio.sleep(0)
-        assert ([], told) == (place.controller.monitor.queue("pod"), waiting.done())
+        assert ([], told) == (place.controller.retries.queue("pod"), waiting.done())
         waiting.cancel()
 
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "told"), [(Controller, True), (AsWritten, False)])
+@pytest.mark.parametrize(("kind", "told"), [(Controller, True), (UpstreamController, False)])
 def test_who_waits_for_what_never_starts(tmp_path: Path, kind: type[Controller], told: object) -> None:
     async def test(place: Place) -> None:
         place.controller.create("pod")
@@ -194,7 +195,7 @@ def test_who_waits_for_what_never_starts(tmp_path: Path, kind: type[Controller],
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "state"), [(Controller, "SANDBOX_NOTREADY"), (AsWritten, "SANDBOX_READY")])
+@pytest.mark.parametrize(("kind", "state"), [(Controller, "SANDBOX_NOTREADY"), (UpstreamController, "SANDBOX_READY")])
 def test_a_stop_that_finds_no_task(tmp_path: Path, kind: type[Controller], state: str) -> None:
     """It was deleted behind the controller's back, which has not seen its exit yet."""
 
@@ -209,7 +210,7 @@ def test_a_stop_that_finds_no_task(tmp_path: Path, kind: type[Controller], state
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "code"), [(Controller, 143), (AsWritten, 9)])
+@pytest.mark.parametrize(("kind", "code"), [(Controller, 143), (UpstreamController, 9)])
 def test_an_exit_that_is_told_again(tmp_path: Path, kind: type[Controller], code: int) -> None:
     async def test(place: Place) -> None:
         place.started()
@@ -221,7 +222,7 @@ def test_an_exit_that_is_told_again(tmp_path: Path, kind: type[Controller], code
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "runs"), [(Controller, True), (AsWritten, False)])
+@pytest.mark.parametrize(("kind", "runs"), [(Controller, True), (UpstreamController, False)])
 def test_a_watch_that_breaks(tmp_path: Path, kind: type[Controller], runs: object) -> None:
     """What runs goes on, and its exit is seen later; as containerd has it, it is killed."""
 
@@ -239,7 +240,7 @@ def test_a_watch_that_breaks(tmp_path: Path, kind: type[Controller], runs: objec
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "code"), [(Controller, "ALREADY_EXISTS"), (AsWritten, "")])
+@pytest.mark.parametrize(("kind", "code"), [(Controller, "ALREADY_EXISTS"), (UpstreamController, "")])
 def test_an_id_that_is_taken(tmp_path: Path, kind: type[Controller], code: str) -> None:
     async def test(place: Place) -> None:
         place.started()
@@ -253,7 +254,7 @@ def test_an_id_that_is_taken(tmp_path: Path, kind: type[Controller], code: str) 
     at(tmp_path, test, kind)
 
 
-@pytest.mark.parametrize(("kind", "shown"), [(Controller, "absent"), (AsWritten, "SANDBOX_READY")])
+@pytest.mark.parametrize(("kind", "shown"), [(Controller, "absent"), (UpstreamController, "SANDBOX_READY")])
 def test_a_start_that_fails_late(tmp_path: Path, kind: type[Controller], shown: str) -> None:
     """All of it is undone; as containerd has it, the record says ready, and no stop changes that."""
 
@@ -298,7 +299,7 @@ def test_a_stop_that_takes_too_long(tmp_path: Path) -> None:
         place.world.gate.clear()
         await asyncio.sleep(0)
         with pytest.raises(CallError, match="stop: UNKNOWN"):
-            await place.controller.stop("pod", patience=0)
+            await place.controller.stop("pod", within=0)
         place.world.gate.set()
         await place.dies()
         assert "SANDBOX_NOTREADY" == place.state
@@ -310,7 +311,7 @@ def test_a_wait_may_be_given_up(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
         place.started()
         with pytest.raises(CallError, match="DEADLINE_EXCEEDED"):
-            await place.controller.wait("pod", patience=0)
+            await place.controller.wait("pod", within=0)
         with pytest.raises(NoWayError):
             place.controller.start("pod")
         assert "SANDBOX_READY" == place.state
@@ -378,7 +379,7 @@ def test_as_written_is_as_its_profile_says() -> None:
 
 def moved(sandbox: Sandbox, state: str) -> None:
     """*sandbox* is elsewhere."""
-    sandbox.position = driver().position(state)
+    sandbox.position = driver(MACHINE).position(state)
 
 
 class DeniesShutdowns(Controller):
@@ -394,19 +395,19 @@ class DeniesShutdowns(Controller):
 class StopsWithoutATask(Controller):
     """Where there is no task the sandbox is left as it is."""
 
-    async def stop(self, name: str, patience: float | None = None) -> None:
+    async def stop(self, name: str, within: float | None = None) -> None:
         known = self._store.get(name)
         if known and known.record.pid and not known.world.task():
             return
-        await super().stop(name, patience)
+        await super().stop(name, within)
 
 
 class TellsNobody(Controller):
     """Who waits for what is shut down is forgotten."""
 
-    def _tell(self, sandbox: Sandbox, ended: Exit) -> None:
+    def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
         if sandbox.record.pid:
-            super()._tell(sandbox, ended)
+            super()._record_exit(sandbox, ended)
 
 
 class ReadyUntilDeleted(Controller):
@@ -423,7 +424,7 @@ class ReadyUntilDeleted(Controller):
 class ForgetsToTryAgain(Controller):
     """A task that cannot be deleted is left."""
 
-    async def _retried(self, event: tuple[Sandbox, Exit]) -> None:
+    async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
         del event
 
 
@@ -434,14 +435,14 @@ class TellsAgain(Controller):
         handled = super().handle(sandbox, ended)
         if not sandbox.record.exit or sandbox.record.exit != ended:
             sandbox.record = replace(sandbox.record, exit=ended)
-            self._told(sandbox.id)
+            self._on_exit(sandbox.id)
         return handled
 
 
 class KillsTheUnwatched(Controller):
     """A watch that breaks is taken for an exit."""
 
-    def _unwatched(self, sandbox: Sandbox) -> None:
+    def _lose_watch(self, sandbox: Sandbox) -> None:
         sandbox.world.kill()
         sandbox.record = replace(sandbox.record, exit=Exit(255, 1))
         moved(sandbox, "notready")
@@ -450,18 +451,18 @@ class KillsTheUnwatched(Controller):
 class StartsAnyway(Controller):
     """What cannot be started is ready."""
 
-    def _failed(self, sandbox: Sandbox, why: str) -> None:
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
         sandbox.record = replace(sandbox.record, pid=1)
-        super()._failed(sandbox, why)
+        super()._fail_start(sandbox, why)
         self._store[sandbox.id] = sandbox
 
 
 class KeepsTheRecord(Controller):
     """What failed to start stays in the store."""
 
-    def _failed(self, sandbox: Sandbox, why: str) -> None:
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
         try:
-            super()._failed(sandbox, why)
+            super()._fail_start(sandbox, why)
         finally:
             self._store[sandbox.id] = sandbox
 
@@ -483,10 +484,10 @@ class ForgetsHalf(Controller):
 class WaitsForNothing(Controller):
     """A wait for what has ended goes on."""
 
-    async def wait(self, name: str, patience: float | None = None) -> Exit:
+    async def wait(self, name: str, within: float | None = None) -> Exit:
         if name in self._store and self._store[name].record.exit:
             await asyncio.sleep(3600)
-        return await super().wait(name, patience)
+        return await super().wait(name, within)
 
 
 BUGS: dict[type[Controller], str] = {

@@ -44,7 +44,7 @@ class Container:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from fsm.reference.container.sut import SimulatedWorld
+    >>> from fsm.reference.container.faults import SimulatedWorld
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
     ...     container.create()

@@ -1,10 +1,9 @@
-"""Pods as the CRI service has them: a name, metadata on disk, a network, a pause process, and one record of each.
+"""Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
-:mod:`~fsm.reference.pods.service` is the calls on pods, driven by the machine
-``pod-sandbox``; :mod:`~fsm.reference.pods.pod` one pod,
-:mod:`~fsm.reference.pods.stages` what a run makes, and takes back, in order.
-:mod:`~fsm.reference.pods.names`, :mod:`~fsm.reference.pods.metadata`,
-:mod:`~fsm.reference.pods.network` and :mod:`~fsm.reference.pods.containers`
-are what a pod holds, and :mod:`~fsm.reference.pods.upstream` is what
-containerd does otherwise.
+``service`` has the calls, and ``upstream`` is what containerd does instead.
+``pod`` is one pod; ``stages`` makes in order what a run needs, and takes it
+back.  A pod has a name in the ``registrar``, ``metadata`` in a file, an
+address from ``network``, a pause process of
+:mod:`~fsm.reference.sandbox.controller`, and ``containers``.  ``faults`` are
+those that can be arranged, and ``sut`` tests the pods.
 """

@@ -1,4 +1,4 @@
-"""What a pod asks of its containers: that there be another, that they stop, that they be gone."""
+"""What a pod needs from its containers: to create, stop and remove them."""
 
 from __future__ import annotations
 
@@ -17,47 +17,45 @@ class Containers(Protocol):
     """The containers of all pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
 
     def create(self, pod: str) -> None:
-        """Make another container in *pod*."""
+        """Create another container in *pod*."""
 
     def stop(self, pod: str) -> None:
-        """Stop the containers of *pod* that may run; the first that cannot be stopped is the last that is tried."""
+        """Stop the containers of *pod* one after the other, up to the first that cannot be stopped."""
 
     def remove(self, pod: str) -> None:
-        """Remove all containers of *pod*, in whatever state they are; again, if need be."""
+        """Remove all containers of *pod*, in any state; can be repeated."""
 
 
 class NoContainers:
-    """There are none."""
+    """Pods without containers."""
 
     def create(self, pod: str) -> None:
-        """None can be made."""
+        """Fail."""
         message = f"{pod} can have no containers"
         raise WorldError(message)
 
     def stop(self, pod: str) -> None:
-        """There are none."""
+        """Do nothing."""
 
     def remove(self, pod: str) -> None:
-        """There are none."""
+        """Do nothing."""
 
 
-class Inside:
-    """Containers of the reference implementation; *make* makes one that is not created yet.
-
-    ``of`` are those of each pod.
+class ReferenceContainers:
+    """Containers of the reference implementation, ``of`` each pod; *make* makes one that is not created yet.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from fsm.reference.container.container import Container
-    >>> from fsm.reference.container.sut import SimulatedWorld
+    >>> from fsm.reference.container.faults import SimulatedWorld
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     inside = Inside(lambda pod: Container(Path(folder, pod), SimulatedWorld(Path(folder, pod))))
-    ...     inside.create("pod")
-    ...     inside.of["pod"][0].start()
-    ...     inside.stop("pod")
-    ...     print(inside.of["pod"][0].state)
-    ...     inside.remove("pod")
-    ...     print(inside.of["pod"])
+    ...     containers = ReferenceContainers(lambda pod: Container(Path(folder, pod), SimulatedWorld(Path(folder, pod))))
+    ...     containers.create("pod")
+    ...     containers.of["pod"][0].start()
+    ...     containers.stop("pod")
+    ...     print(containers.of["pod"][0].state)
+    ...     containers.remove("pod")
+    ...     print(containers.of["pod"])
     exited
     []
     """
@@ -67,26 +65,26 @@ class Inside:
         self._make = make
 
     def create(self, pod: str) -> None:
-        """Make one more."""
+        """Create one more."""
         container = self._make(pod)
-        _asked(container.create)
+        _call(container.create)
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:
-        """Stop them, one after the other."""
+        """Stop them."""
         for each in self.of.get(pod, []):
-            _asked(each.stop)
+            _call(each.stop)
 
     def remove(self, pod: str) -> None:
-        """Remove them, one after the other."""
-        inside = self.of.get(pod, [])
-        for each in list(inside):
-            _asked(each.remove)
+        """Remove them."""
+        containers = self.of.get(pod, [])
+        for each in list(containers):
+            _call(each.remove)
             if each.state == ABSENT:
-                inside.remove(each)
+                containers.remove(each)
 
 
-def _asked(call: Callable[[], None]) -> None:
+def _call(call: Callable[[], None]) -> None:
     try:
         call()
     except CallError as error:

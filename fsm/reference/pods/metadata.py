@@ -1,4 +1,4 @@
-"""What is written down of each pod, so that a restart finds it: one file in a folder of its own."""
+"""The metadata of each pod, from which a restart recovers it: one file in a folder for each."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 FILE: Final = "metadata.json"
 
 MAKING: Final = "making"
-"""Written in place of a state while a pod is being run: what is found so was never whole."""
+"""Written instead of a state while a run is in progress."""
 
 
 class MetadataError(Exception):
-    """What is written down cannot be read."""
+    """A file of metadata cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """A pod as it is written down: the machine's name for the *state* that it was last known to be in, and its data.
+    """The metadata of a pod, with the machine's name for its last known ``state``.
 
-    Times are nanoseconds since 1970, and 0 where there is none; ``exit`` is
-    how its pause process ended, if it has.
+    Times are nanoseconds since 1970, or 0; ``exit`` is that of its pause process.
     """
 
     id: str
@@ -59,16 +58,16 @@ class MetadataStore:
         self.root = root
 
     def create(self, metadata: Metadata) -> None:
-        """Write *metadata* down, in a folder of its own."""
+        """Write *metadata* into a new folder."""
         self.path(metadata.id).parent.mkdir(parents=True)
         self.save(metadata)
 
     def save(self, metadata: Metadata) -> None:
-        """Write *metadata* down, in the place of what is there."""
+        """Replace the metadata of the pod by *metadata*."""
         durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
-    def load(self, id: str) -> Metadata:  # noqa: A002  (what it is)
-        """What is written down of the pod *id*; raises :class:`MetadataError` if that makes no sense."""
+    def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
+        """The metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
         try:
             read = json.loads(self.path(id).read_bytes())
             found = Metadata(**{**read, "exit": Exit(*read["exit"]) if read["exit"] else None})
@@ -77,21 +76,21 @@ class MetadataStore:
             raise MetadataError(message) from error
         kinds = (found.name, str), (found.state, str), (found.created_at, int), (found.limits, dict)
         if found.id != id or not all(isinstance(value, kind) for value, kind in kinds):
-            message = f"{self.path(id)}: is not of pod {id}"
+            message = f"{self.path(id)}: not the metadata of pod {id}"
             raise MetadataError(message)
         return found
 
-    def delete(self, id: str) -> None:  # noqa: A002  (what it is)
-        """Nothing is written down of the pod *id*; to be done last, since nothing finds it afterwards."""
+    def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Delete the metadata of the pod *id*; to be done last, since a restart no longer finds it."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()
 
     def ids(self) -> Iterator[str]:
-        """The pods of which there is a folder."""
+        """The ids of all pods that have a folder."""
         if self.root.is_dir():
             yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
 
-    def path(self, id: str) -> Path:  # noqa: A002  (what it is)
+    def path(self, id: str) -> Path:  # noqa: A002  (the field's name)
         """The file of the pod *id*."""
         return self.root / id / FILE

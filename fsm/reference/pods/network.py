@@ -1,4 +1,4 @@
-"""The networks of pods: an address for each, leased in a file, as CNI's host-local does."""
+"""The networks of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fsm.reference.container.world import WorldError
+from fsm.reference.fault_injection import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,23 +17,23 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
 class Network(Protocol):
-    """What sets up the networks of pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
+    """The networks of all pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
 
     def setup(self, pod: str) -> None:
-        """Set up the network of *pod*; what a failure leaves is for :meth:`teardown`."""
+        """Set up the network of *pod*; :meth:`teardown` removes what a failure leaves."""
 
     def teardown(self, pod: str) -> None:
-        """Take it down, and be content if there is none."""
+        """Take the network of *pod* down, if there is one."""
 
     def addresses(self, pod: str) -> tuple[str, ...]:
-        """Where *pod* can be reached; nothing, if it has no network."""
+        """The addresses of *pod*; none without a network."""
 
     def forward(self, pod: str) -> None:
         """Prepare a stream to ports of *pod*."""
 
 
 class Leases:
-    """Addresses of *network*, each leased by a file in *root* that names the pod.
+    """Addresses of *network*, each leased by a file in *root* that holds the pod's id; *faults* has a point for each method.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -46,24 +47,26 @@ class Leases:
     () ('10.88.0.2',) ('10.88.0.1',)
     """
 
-    def __init__(self, root: Path, network: IPv4Network = RANGE) -> None:
+    def __init__(self, root: Path, network: IPv4Network = RANGE, faults: Faults | None = None) -> None:
         self.root = root
         self.network = network
+        self.faults = Faults() if faults is None else faults
 
     def setup(self, pod: str) -> None:
-        """Lease the first address that is free."""
+        """Lease the first free address, which a fault leaves behind."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for address in self.network.hosts():
-                if self._leased(self.root / str(address), pod):
-                    return
+            leased = any(self._lease(self.root / str(address), pod) for address in self.network.hosts())
         except OSError as error:
             raise WorldError(str(error)) from error
-        message = f"no address is free in {self.network}"
-        raise WorldError(message)
+        if not leased:
+            message = f"no address is free in {self.network}"
+            raise WorldError(message)
+        self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
-        """Give back all that is leased to *pod*."""
+        """Release all addresses of *pod*."""
+        self.faults.point("teardown", effect=False)
         try:
             for each in self._of(pod):
                 each.unlink(missing_ok=True)
@@ -72,22 +75,24 @@ class Leases:
 
     def addresses(self, pod: str) -> tuple[str, ...]:
         """The addresses that are leased to *pod*."""
+        self.faults.point("addresses", effect=False)
         try:
             return tuple(each.name for each in self._of(pod))
         except OSError as error:
             raise WorldError(str(error)) from error
 
     def forward(self, pod: str) -> None:
-        """There is an address."""
+        """Check that *pod* has an address."""
+        self.faults.point("forward", effect=False)
         if not self.addresses(pod):
             message = f"{pod} has no network"
             raise WorldError(message)
 
-    def _leased(self, path: Path, pod: str) -> bool:
-        """Lease what *path* names to *pod*; false if another has it."""
+    def _lease(self, path: Path, pod: str) -> bool:
+        """Lease the address *path* to *pod*; false if it is leased to another."""
         if path.exists():
             return False
-        # It is there with the name in it, or not at all.
+        # The file appears with its content, or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
         try:

@@ -1,14 +1,11 @@
-"""One pod, and what is told of it."""
+"""One pod, and the status that a client reads."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.library import load as machine
-from fsm.machine.driver import Driver
 from fsm.reference.pods.metadata import Metadata
 
 if TYPE_CHECKING:
@@ -29,12 +26,12 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""What a stop, and a removal, is called that got so far, in whatever state the pod was: the first that the machine has."""
+"""The outcomes of a stop and of a removal, by how far they got; the first that the machine offers is meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What a client is told of a pod."""
+    """The status of a pod, as a client reads it."""
 
     id: str
     name: str
@@ -47,12 +44,9 @@ class Status:
 
 
 class Pod:
-    """A pod in the store, or one that is not: its ``position`` says which.
+    """A pod in the store, or an absent one; ``watch`` is the task that waits for its exit."""
 
-    ``watch`` waits for its end, if anybody does.
-    """
-
-    def __init__(self, id: str, position: Position, name: str = "") -> None:  # noqa: A002  (what it is)
+    def __init__(self, id: str, position: Position, name: str = "") -> None:  # noqa: A002  (the field's name)
         self.id = id
         self.name = name
         self.position = position
@@ -64,13 +58,13 @@ class Pod:
 
     @classmethod
     def read(cls, metadata: Metadata, position: Position) -> Pod:
-        """The pod that was written down as *metadata*."""
+        """The pod that has *metadata*."""
         self = cls(metadata.id, position, metadata.name)
         self.created_at, self.exit, self.limits = metadata.created_at, metadata.exit, metadata.limits
         return self
 
     def metadata(self, state: str) -> Metadata:
-        """It as it is written down, in *state*."""
+        """Its metadata, with *state*."""
         return Metadata(
             id=self.id,
             name=self.name,
@@ -79,22 +73,3 @@ class Pod:
             exit=self.exit,
             limits=self.limits,
         )
-
-    # -- the machine -------------------------------------------------------
-
-    def called(self, event: str, wanted: tuple[str, ...]) -> str:
-        """The first of *wanted* that the machine has for *event* here and now; nothing, if there is no choice."""
-        names = {way.name for way in self.position.ways(event)}
-        return next((each for each in wanted if each in names), "")
-
-    def idle(self, event: str) -> bool:
-        """Whether *event* can only leave it as it is, so that nothing need be done for it."""
-        ways = self.position.ways(event)
-        return len(ways) == 1 and ways[0].to == self.position.state
-
-
-@cache
-def driver(profile: str = "") -> Driver:
-    """The machine as it is executed, with *profile* if there is one."""
-    pods = machine("pod-sandbox")
-    return Driver(pods.under(profile))

@@ -1,29 +1,29 @@
-"""The calls on pods: the life of each is the machine ``pod-sandbox``, its data a file, a network and a pause process.
+"""The calls on pods, driven by the machine ``pod-sandbox``; the data of a pod are files, a network and a pause process.
 
-Whether a call may happen, what follows it and what is replied is the
-machine's.  What is done in the world, and which of the machine's outcomes that
-was, is what the methods here add.
+The machine decides whether a call is possible, what follows and what is
+replied.  The methods here add what is done in the world, and which of the
+machine's outcomes that was.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
-from fsm.machine import ANY_ERROR
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
 from fsm.reference.events.backoff import EventMonitor, HandlerError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
-from fsm.reference.pods.names import Names
-from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status, driver
-from fsm.reference.pods.stages import FAULTS, BackwardsError, Stage, make, unmake
+from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status
+from fsm.reference.pods.registrar import Registrar
+from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
 from fsm.reference.sandbox.controller import Record
+from fsm.reference.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -35,25 +35,23 @@ if TYPE_CHECKING:
     from fsm.reference.pods.network import Network
     from fsm.reference.sandbox.controller import Controller
 
-T = TypeVar("T")
-
+MACHINE: Final = "pod-sandbox"
 NOT_READY: Final = "SANDBOX_NOTREADY"
 READY: Final = "SANDBOX_READY"
 
 
 class Pods:
-    """All pods, written down in *root*; *clock* says when what could not be written down is tried again.
+    """All pods, with their metadata in *root*; *clock* says when a failed write is retried.
 
     Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply.  For one event loop; calls on one pod are made one after the
-    other.
+    error reply.  For one event loop; calls on one pod are serialised.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from fsm.reference.pods.network import Leases
     >>> from fsm.reference.sandbox.controller import Controller
     >>> from fsm.reference.sandbox.processes import Processes
-    >>> async def life(folder: Path) -> None:
+    >>> async def example(folder: Path) -> None:
     ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
     ...         pods = Pods(folder / "pods", controller, Leases(folder / "network"))
     ...         pod = await pods.run("web")
@@ -63,14 +61,14 @@ class Pods:
     ...         await pods.remove(pod)
     ...         print(pods.list())
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     asyncio.run(life(Path(folder)))
+    ...     asyncio.run(example(Path(folder)))
     SANDBOX_READY ('10.88.0.1',)
     SANDBOX_NOTREADY ()
     {}
     """
 
     profile: ClassVar[str] = ""
-    """That of the machine, if any."""
+    """The profile of the machine, if any."""
 
     def __init__(
         self,
@@ -80,71 +78,61 @@ class Pods:
         containers: Containers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.names = Names()
+        self.names = Registrar()
         self.metadata = MetadataStore(root)
         self.controller = controller
         self.network = network
         self.containers = containers or NoContainers()
-        self.monitor: EventMonitor[tuple[Pod, Exit]] = EventMonitor(self._retried, clock)
+        self.retries: EventMonitor[tuple[Pod, Exit]] = EventMonitor(self._retry, clock)
         self._store: dict[str, Pod] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = Tasks()
 
     async def close(self) -> None:
-        """Nobody waits for anything any more; what runs goes on."""
-        self.monitor.stop()
-        for each in self._tasks:
-            each.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Stop waiting for exits; processes go on."""
+        self.retries.stop()
+        await self._tasks.cancel()
 
     # -- calls that change nothing -----------------------------------------
 
     def list(self) -> dict[str, str]:
-        """What each pod shows, by its id."""
+        """The state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
-    def status(self, id: str) -> Status:  # noqa: A002  (what it is)
-        """What is known of a pod."""
-        pod, asked = self._of(id), Record()
-        if pod.idle("status"):
-            self._take(pod, "status")
+    def status(self, id: str) -> Status:  # noqa: A002  (the field's name)
+        """The status of a pod."""
+        pod, record = self._existing(id, "status"), Record()
         with suppress(CallError):
-            asked = self.controller.status(id)
-        self._asked(pod, "status", "read", lambda: self.network.addresses(id))
+            record = self.controller.status(id)
+        self._perform(pod, "status", "read", lambda: self.network.addresses(id))
         return Status(
             id=id,
             name=pod.name,
             state=pod.position.shows,
-            pid=asked.pid,
+            pid=record.pid,
             created_at=pod.created_at,
             exit=pod.exit,
             addresses=self.network.addresses(id),
             limits=dict(pod.limits),
         )
 
-    def create_container(self, id: str) -> None:  # noqa: A002  (what it is)
-        """Make a container in a pod, which has to be ready."""
-        pod = self._of(id)
-        if pod.idle("create-container"):
-            self._take(pod, "create-container")
+    def create_container(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Create a container in a ready pod."""
+        pod = self._existing(id, "create-container")
         if pod.position.shows != READY:
             self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
-        self._asked(pod, "create-container", "created", lambda: self.containers.create(id))
+        self._perform(pod, "create-container", "created", lambda: self.containers.create(id))
 
-    def port_forward(self, id: str) -> None:  # noqa: A002  (what it is)
+    def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Prepare a stream to ports of a pod."""
-        pod = self._of(id)
-        if pod.idle("port-forward"):
-            self._take(pod, "port-forward", why="the pod is not ready")
-        self._asked(pod, "port-forward", "prepared", lambda: self.network.forward(id))
+        pod = self._existing(id, "port-forward", "the pod is not ready")
+        self._perform(pod, "port-forward", "prepared", lambda: self.network.forward(id))
 
-    def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (what it is)
+    def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (the field's name)
         """Change the limits of a pod to *limits*."""
-        pod = self._of(id)
-        if pod.idle("update-resources"):
-            self._take(pod, "update-resources")
+        pod = self._existing(id, "update-resources")
         before, pod.limits = pod.limits, dict(limits)
         try:
-            self._asked(pod, "update-resources", "updated", lambda: self._write(pod))
+            self._perform(pod, "update-resources", "updated", lambda: self._write(pod))
         except CallError:
             pod.limits = before
             raise
@@ -152,51 +140,36 @@ class Pods:
     # -- calls that change something ---------------------------------------
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Make a pod and start its pause process; its id."""
+        """Create a pod and start its pause process; the pod's id."""
         known = self._store.get(self.names.holder(name))
         if known:
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
-        pod = Pod(uuid4().hex, self._at(), name)
+        pod = Pod(uuid4().hex, self._position(), name)
         pod.limits = dict(limits or {})
         try:
             await make(self._stages(pod))
-        except BackwardsError as error:
-            await self._failed(pod, error)
+        except MakeError as error:
+            await self._fail_run(pod, error)
         self._store[pod.id] = pod
         self._take(pod, "run", "ready")
         return pod.id
 
-    async def stop(self, id: str) -> None:  # noqa: A002  (what it is)
-        """End every process of a pod, and free its network."""
-        pod = self._of(id)
-        async with pod.lock:
-            if pod.idle("stop"):
-                self._take(pod, "stop")
-                return
-            reached, why = await self._ended(pod)
-            if reached == "freed":
-                try:
-                    self._write(pod, "stopped")
-                except OSError as error:
-                    reached, why = "ended", str(error)
-            self._so(pod, "stop", STOPPED[reached], why)
+    async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Stop the containers and the pause process of a pod, and release its network."""
+        await self._end(id, "stop", STOPPED, self._mark_stopped)
 
-    async def remove(self, id: str) -> None:  # noqa: A002  (what it is)
+    async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Stop a pod, remove its containers, and delete it."""
-        pod = self._of(id)
-        async with pod.lock:
-            if pod.idle("remove"):
-                self._take(pod, "remove")
-                return
-            reached, why = await self._ended(pod)
-            if reached == "freed":
-                reached, why = await self._deleted(pod)
-            self._so(pod, "remove", REMOVED[reached], why)
+        await self._end(id, "remove", REMOVED, self._delete)
 
-    # -- what happens ------------------------------------------------------
+    # -- exits -------------------------------------------------------------
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """The pause process of *pod* has *ended*; raises :class:`OSError` if that cannot be written down, and is to be told again."""
+        """Record that the pause process of *pod* has *ended*.
+
+        Raises :class:`OSError` if it cannot be written; nothing has changed
+        then, and the exit has to be reported again.
+        """
         (way,) = pod.position.ways("exit")
         if way.to != pod.position.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -207,113 +180,130 @@ class Pods:
                 raise
         self._take(pod, "exit")
 
-    async def _retried(self, event: tuple[Pod, Exit]) -> None:
+    async def _retry(self, event: tuple[Pod, Exit]) -> None:
         try:
             self.exited(*event)
         except OSError as error:
             raise HandlerError from error
 
-    async def _watched(self, pod: Pod) -> None:
-        """Begin to wait for the end of *pod*; raises :class:`CallError` if its controller does not let us."""
-        waiting = self._kept(asyncio.create_task(self.controller.wait(pod.id)))
+    async def _start_watch(self, pod: Pod) -> None:
+        """Start waiting for the exit of *pod*; raises :class:`CallError` if its controller refuses."""
+        waiting = self._tasks.start(self.controller.wait(pod.id))
         await asyncio.sleep(0)
         if waiting.done():
             await waiting
-        pod.watch = self._kept(asyncio.create_task(self._watch(pod, waiting)))
+        pod.watch = self._tasks.start(self._watch(pod, waiting))
 
     async def _watch(self, pod: Pod, waiting: asyncio.Task[Exit]) -> None:
         ended = await waiting
         try:
             self.exited(pod, ended)
         except OSError:
-            self.monitor.backoff(pod.id, (pod, ended))
-
-    def _kept(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+            self.retries.backoff(pod.id, (pod, ended))
 
     # -- restart -----------------------------------------------------------
 
     async def recover(self) -> Self:
-        """What a restart finds, written down and in the world."""
+        """Recover all pods from their metadata and pause processes."""
         for id_ in self.metadata.ids():
             try:
                 found = self.metadata.load(id_)
             except MetadataError:
-                await self._passed_over(id_)
+                await self._clear(id_)
                 continue
             if found.state == MAKING:
-                await self._undone(found)
-            elif found.state in driver().machine.states:
-                await self._recovered(found)
+                await self._undo_run(found)
+            elif found.state in driver(MACHINE).machine.states:
+                await self._recover(found)
             else:
-                await self._passed_over(id_)
+                await self._clear(id_)
         return self
 
-    async def _passed_over(self, id_: str) -> None:
-        """Of what cannot be read nothing is to be left; if it is, there is another restart."""
+    async def _clear(self, id_: str) -> None:
+        """Delete everything of a pod whose metadata cannot be read; the next restart tries again if that fails."""
         self.controller.recover(id_)
-        stages = self._stages(Pod(id_, self._at()))
+        stages = self._stages(Pod(id_, self._position()))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
 
-    async def _undone(self, found: Metadata) -> None:
-        """The run of the pod that is *found* was never over: it has failed."""
+    async def _undo_run(self, found: Metadata) -> None:
+        """Let the run of the pod that is *found* fail, since it was not complete."""
         self.controller.recover(found.id)
-        pod = Pod.read(found, self._at())
+        pod = Pod.read(found, self._position())
         self.names.reserve(pod.name, pod.id)
-        kept = await unmake(self._stages(pod))
-        if kept:
+        left = await unmake(self._stages(pod))
+        if left:
             with suppress(CallError):
-                await self._failed(pod, BackwardsError("the run was not over", kept))
+                await self._fail_run(pod, MakeError("the run was not complete", left))
 
-    async def _recovered(self, found: Metadata) -> None:
-        """The pod that is *found* is there again."""
-        asked = self.controller.recover(found.id)
-        pod = Pod.read(found, self._at(found.state))
-        wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(asked.state, ("unknown",))
+    async def _recover(self, found: Metadata) -> None:
+        """Add the pod that is *found* to the store."""
+        record = self.controller.recover(found.id)
+        pod = Pod.read(found, self._position(found.state))
+        wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
         before = pod.position.state
-        self._take(pod, "restart", pod.called("restart", wanted))
+        self._take(pod, "restart", first_offered(pod.position, "restart", wanted))
         if pod.position.state != before:
-            pod.exit = pod.exit or asked.exit
+            pod.exit = pod.exit or record.exit
             with suppress(OSError):
                 self._write(pod)
         self._store[pod.id] = pod
         self.names.reserve(pod.name, pod.id)
-        if asked.state != NOT_READY:
-            await self._watched(pod)
+        if record.state != NOT_READY:
+            await self._start_watch(pod)
 
     # -- effects -----------------------------------------------------------
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """All that a run of *pod* makes; metadata comes first of what a restart would find."""
+        """What a run of *pod* makes; metadata come before everything that a restart has to find."""
         return (
             Stage(lambda: self.names.reserve(pod.name, pod.id), lambda: self.names.release(pod.id)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
             Stage(lambda: self.network.setup(pod.id), lambda: self.network.teardown(pod.id)),
             Stage(lambda: self.controller.create(pod.id), lambda: self.controller.shutdown(pod.id)),
-            Stage(lambda: self._started(pod)),
-            Stage(lambda: self._watched(pod), lambda: self._unwatched(pod)),
+            Stage(lambda: self._start_process(pod)),
+            Stage(lambda: self._start_watch(pod), lambda: self._stop_watch(pod)),
             Stage(lambda: self._write(pod, "ready")),
         )
 
-    def _started(self, pod: Pod) -> None:
-        """Start its pause process."""
+    def _start_process(self, pod: Pod) -> None:
         self.controller.start(pod.id)
         pod.created_at = self.controller.status(pod.id).created_at
 
-    async def _failed(self, pod: Pod, error: BackwardsError) -> None:
-        """Say that the run of *pod* failed; what is left of it is there to be removed."""
-        if error.kept:
+    async def _fail_run(self, pod: Pod, error: MakeError) -> None:
+        """Reply that the run of *pod* failed, and keep the pod if something is left of it."""
+        if error.left:
             self._store[pod.id] = pod
             with suppress(OSError):
                 self._write(pod, "unknown")
             with suppress(CallError):
-                await self._watched(pod)
-        self._take(pod, "run", "left-over" if error.kept else "undone", str(error))
+                await self._start_watch(pod)
+        self._take(pod, "run", "left-over" if error.left else "undone", str(error))
 
-    async def _ended(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*: how far that went, and why not farther."""
+    async def _end(
+        self,
+        id_: str,
+        event: str,
+        outcomes: Mapping[str, tuple[str, ...]],
+        then: Callable[[Pod], Awaitable[tuple[str, str]]],
+    ) -> None:
+        """Let *event* stop a pod, and do *then*; *outcomes* are those of *event* by how far that got."""
+        pod = self._get(id_)
+        async with pod.lock:
+            if is_noop(pod.position, event):
+                self._take(pod, event)
+                return
+            reached, why = await self._tear_down(pod)
+            if reached == "freed":
+                reached, why = await then(pod)
+            outcome = first_offered(pod.position, event, outcomes[reached])
+            to = next(way.to for way in pod.position.ways(event) if way.name == outcome or not outcome)
+            if to not in {ABSENT, "stopped", pod.position.state}:
+                with suppress(OSError):
+                    self._write(pod, to)
+            self._take(pod, event, outcome, why)
+
+    async def _tear_down(self, pod: Pod) -> tuple[str, str]:
+        """Stop *pod*: how far that got, and why not further."""
         reached = "held"
         try:
             self.containers.stop(pod.id)
@@ -325,70 +315,75 @@ class Pods:
             reached = "ended"
             pod.exit = pod.exit or self._exit(pod)
             self.network.teardown(pod.id)
-        except FAULTS as error:
+        except FAILURES as error:
             if reached == "held" and self._exit(pod):
-                reached = "ended"  # what failed came after it
+                reached = "ended"  # the failure came after the exit
             return reached, str(error)
         return "freed", ""
 
-    async def _deleted(self, pod: Pod) -> tuple[str, str]:
-        """Delete what is left of *pod*, which was stopped: how far that went, and why not farther."""
+    async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
+        """Write that *pod* is stopped: how far the stop got, and why not further."""
+        try:
+            self._write(pod, "stopped")
+        except OSError as error:
+            return "ended", str(error)
+        return "freed", ""
+
+    async def _delete(self, pod: Pod) -> tuple[str, str]:
+        """Delete what is left of a stopped *pod*: how far the removal got, and why not further."""
         try:
             self.containers.remove(pod.id)
             await self.controller.shutdown(pod.id)
             self.metadata.delete(pod.id)
-        except FAULTS as error:
+        except FAILURES as error:
             return "freed", str(error)
-        self._unwatched(pod)
+        self._stop_watch(pod)
         self.names.release(pod.id)
         return "gone", ""
 
     def _exit(self, pod: Pod) -> Exit | None:
-        """How the pause process of *pod* has ended, as far as its controller knows."""
+        """The exit of the pause process of *pod*, as far as its controller knows it."""
         with suppress(CallError):
             return self.controller.status(pod.id).exit
         return None
 
-    def _unwatched(self, pod: Pod) -> None:
+    def _stop_watch(self, pod: Pod) -> None:
         if pod.watch:
             pod.watch.cancel()
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        """Write *pod* down, in *state* or in that which it is in."""
+        """Write the metadata of *pod*, with *state* or its own."""
         self.metadata.save(pod.metadata(state or pod.position.state))
 
     # -- the machine -------------------------------------------------------
 
-    def _at(self, state: str = "") -> Position:
-        """Where a pod stands that is in *state*, or not there."""
-        return driver(self.profile).position(state)
+    def _position(self, state: str = "") -> Position:
+        """The position of a pod in *state*, or of an absent one."""
+        return driver(MACHINE, self.profile).position(state)
 
-    def _of(self, id_: str) -> Pod:
-        """The pod with this id; one that is not there, if none is."""
-        return self._store.get(id_) or Pod(id_, self._at())
+    def _get(self, id_: str) -> Pod:
+        """The pod with this id, or an absent one."""
+        return self._store.get(id_) or Pod(id_, self._position())
 
-    def _so(self, pod: Pod, event: str, wanted: tuple[str, ...], why: str) -> None:
-        """Go the first way of *wanted* that there is, and write down where it leads if that is of use after a restart."""
-        outcome = pod.called(event, wanted)
-        to = next(way.to for way in pod.position.ways(event) if way.name == outcome or not outcome)
-        if to not in {ABSENT, "stopped", pod.position.state}:
-            with suppress(OSError):
-                self._write(pod, to)
-        self._take(pod, event, outcome, why)
+    def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
+        """The pod with this id; raises the reply of *event* if that is only an error."""
+        pod = self._get(id_)
+        if is_noop(pod.position, event):
+            self._take(pod, event, why=why)
+        return pod
 
-    def _asked(self, pod: Pod, event: str, well: str, act: Callable[[], object]) -> None:
-        """Have the world do what *event* is for."""
+    def _perform(self, pod: Pod, event: str, success: str, act: Callable[[], object]) -> None:
+        """Do *act*, and take the outcome *success* or ``failed`` of *event*."""
         try:
             act()
-        except FAULTS as error:
+        except FAILURES as error:
             self._take(pod, event, "failed", str(error))
-        self._take(pod, event, well)
+        self._take(pod, event, success)
 
     def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> Outcome:
-        """Go the way that *outcome* names, and raise what it replies if that is an error, *code* if it says no more."""
+        """Take *outcome* of *event*, and raise its reply if that is an error, with *code* if it has none."""
         way = pod.position.take(event, outcome)
         if pod.position.state == ABSENT:
             self._store.pop(pod.id, None)
-        if way.reply and not way.replies("ok"):
-            raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
+        raise_reply(event, way, why, code)
         return way

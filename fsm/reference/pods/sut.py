@@ -1,41 +1,41 @@
-"""The reference pods under test: real processes and files, in a world in which it can be arranged what goes wrong."""
+"""The reference pods under test, with real processes and files that can fail."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from contextlib import suppress
 from itertools import cycle
-from os import W_OK, access
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
-from fsm.reference.fault_injection import MEMORY, DeadError, Death, Faults
-from fsm.reference.pods.faults import DAMAGE, FAULTS, ArrangedNetwork, CountedContainers, PodWorld
-from fsm.reference.pods.service import NOT_READY, READY, Pods
-from fsm.reference.pods.upstream import AsWritten
+from fsm.reference.fault_injection import Crash, CrashedError, Faults, damage, hide, restore
+from fsm.reference.harness import reply, scratch_folder, turns
+from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE, CountedContainers
+from fsm.reference.pods.network import Leases
+from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
+from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
-from fsm.reference.sandbox.upstream import AsWritten as ControllerAsWritten
+from fsm.reference.sandbox.faults import FaultyProcesses
+from fsm.reference.sandbox.upstream import UpstreamController
+from fsm.reference.tasks import perform
 from fsm.sut import BrokenError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
     from fsm.reference.pods.pod import Pod
 
 T = TypeVar("T")
 
 NAME: Final = "pod"
-SIGNALS: Final = ("exit", "restart")
 
 
 class PodsSUT:
-    """:class:`~fsm.reference.pods.service.Pods` under test; of another *kind* for those who try what is noticed.
+    """:class:`~fsm.reference.pods.service.Pods` under test; *kind* may have planted bugs.
 
     >>> sut = PodsSUT()
     >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
@@ -48,54 +48,71 @@ class PodsSUT:
     """
 
     def __init__(self, profile: str = "", *, kind: type[Pods] = Pods) -> None:
-        del profile  # none forbids what is right
+        del profile  # these pods conform under every profile
         self._kind = kind
         self._runner = asyncio.Runner()
-        self._runner.get_loop().set_exception_handler(_heard)
-        self._home = Path(tempfile.mkdtemp(prefix="fsm-", dir=MEMORY if access(MEMORY, W_OK) else None))
-        self._death = Death(self._home)
-        self.faults = Faults(self._death)
-        self._ways: dict[tuple[str, str], Iterator[tuple[str, ...]]] = {
-            key: cycle(each) for key, each in FAULTS.items()
-        }
-        self._damage = cycle(DAMAGE)
-        self._pods: Pods | None = None
-        self.reset()
+        self._runner.get_loop().set_exception_handler(_report)
+        self._home = scratch_folder()
+        self._crash = Crash(self._home)
+        self.faults = Faults(self._crash)
+        self._ways = {key: cycle(each) for key, each in FAULTS.items()}
+        self._damage = cycle(METADATA_DAMAGE)
+        self._begin()
 
     def reset(self) -> None:
-        """A new world, and nothing on the disk."""
-        self._rest()
-        shutil.rmtree(self._home, ignore_errors=True)
+        """A new world, and an empty disk."""
+        self._end()
         self._home.mkdir()
-        self.worlds: dict[str, PodWorld] = {}
-        self.containers = CountedContainers(self.faults)
-        self._time, self._limits, self._last, self._hoped = 1_000, 0, ABSENT, ""
-        self._runner.run(self._made())
+        self._begin()
 
     def close(self) -> None:
-        """Nothing is left of the event loop, of processes and files."""
-        self._rest()
+        """End the event loop and all processes, and delete the files."""
+        self._end()
         self._runner.close()
+
+    def _begin(self) -> None:
+        self.worlds: dict[str, FaultyProcesses] = {}
+        self.containers = CountedContainers(self.faults)
+        self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
+        self._start()
+
+    def _end(self) -> None:
+        self.faults.clear()
+        self._runner.run(self._stop())
+        for world in self.worlds.values():
+            world.end()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    @property
-    def pods(self) -> Pods:
-        """What is tested."""
-        if self._pods is None:
-            raise AssertionError
-        return self._pods
+    def _start(self) -> None:
+        """Start the service."""
+        self.clock = TurnedClock(hurried=True)
+        controller = UpstreamController if issubclass(self._kind, UpstreamPods) else Controller
+        self._controller: Controller = controller(self._world, self.clock)
+        network = Leases(self._home / "network", faults=self.faults)
+        self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
+
+    async def _stop(self) -> None:
+        """Stop the service."""
+        await self.pods.close()
+        await self._controller.close()
 
     def now(self) -> int:
-        """A time that was never before."""
+        """A new time."""
         self._time += 1
         return self._time
 
+    def wait_for(self, act: Coroutine[None, None, T]) -> T:
+        """The result of *act*, for tests that call the pods themselves."""
+        return self._runner.run(act)
+
+    # -- observation -------------------------------------------------------
+
     def shows(self) -> str:
-        """What a list says."""
+        """The state in a list."""
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """What is remembered of it: all but its exit and its addresses, which what is not ready may have, or not."""
+        """The data of the pod; its addresses only while it is ready, and not its exit, since both depend on the outcome."""
         pod = self._pod
         if pod.position.state == ABSENT:
             return {}
@@ -103,64 +120,14 @@ class PodsSUT:
         ready = pod.position.state == "ready"
         return {**record, "addresses": list(self.pods.network.addresses(pod.id)) if ready else []}
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        """What goes wrong."""
-        state = self._pod.position.state
-        never = {
-            ("stop", "unmonitored"): state != "unknown-stopped",
-            ("create-container", "created"): state != "ready",
-        }
-        if (event, outcome) not in FAULTS or never.get((event, outcome)):
-            return False
-        self.faults.update(next(self._ways[event, outcome]))
-        self._hoped = outcome
-        return True
-
-    def do(self, event: str) -> str:
-        """*event*, from beginning to end."""
-        try:
-            self._runner.run(self._happens(event))
-        except CallError as error:
-            return error.code
-        except NoWayError as error:
-            raise UnsupportedError(str(error)) from error
-        finally:
-            self._mend()
-            if wrong := self._wrong():
-                raise BrokenError(wrong)
-        return "" if event in SIGNALS else "ok"
-
-    def awaited(self, act: Coroutine[None, None, T]) -> T:
-        """What *act* comes to, for those who ask for more than a test does."""
-        return self._runner.run(act)
-
-    def crash(self, event: str, point: int) -> bool:
-        """*event* happens as far as its effect number *point*, and then a restart."""
-        later = self.faults & {"dead", "task", "damage"}
-        self.faults -= later
-        try:
-            # Who dies on a thread of control of his own is not heard of here.
-            with self._death.at(point), suppress(CallError, DeadError):
-                self._runner.run(self._happens(event))
-        finally:
-            self._mend()
-        died = self._death.dead
-        self.faults |= later
-        self.do("restart")
-        world = self.worlds.get(self._last)
-        if self._hoped == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
-            message = "its pause process has ended before: it cannot be found ready"
-            raise UnsupportedError(message)
-        return died
-
     def _wrong(self) -> str:
-        """What is wrong with what a pod holds."""
+        """What the pod holds and should not, or should hold and does not."""
         pod = self._pod
-        watched = (pod.watch and not pod.watch.done()) or self.pods.monitor.waits(self._last)
+        watched = (pod.watch and not pod.watch.done()) or self.pods.retries.waits(self._last)
         if pod.position.state == "ready" and not watched:
-            return "it is ready, and nobody waits for its end"
+            return "it is ready, and its exit is not watched"
         if pod.position.state != ABSENT and self.pods.names.holder(NAME) != self._last:
-            return "it is there, and its name is not reserved for it"
+            return "it exists, and its name is not reserved for it"
         if pod.position.state == "stopped" and self.pods.network.addresses(self._last):
             return "it was stopped, and has a network"
         if pod.position.state != ABSENT:
@@ -169,132 +136,142 @@ class PodsSUT:
             "its name": self.pods.names.holder(NAME),
             "its metadata": [*self.pods.metadata.ids()],
             "a network": [*(self._home / "network").glob("*")],
-            "a place with its controller": self._controller._store,  # noqa: SLF001  (which tells nobody whom it knows)
+            "an entry at its controller": self._controller._store,  # noqa: SLF001  (it is not public)
             "a pause process": [world for world in self.worlds.values() if world.runs()],
         }
         found = [name for name, found in left.items() if found]
-        return f"it is gone, but for {', '.join(found)}" if found else ""
+        return f"it is absent, but {', '.join(found)} is left" if found else ""
 
-    # -- what happens ------------------------------------------------------
+    # -- events ------------------------------------------------------------
 
-    async def _happens(self, event: str) -> None:
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Set the faults."""
+        state = self._pod.position.state
+        never = {
+            ("stop", "unmonitored"): state != "unknown-stopped",
+            ("create-container", "created"): state != "ready",
+        }
+        if (event, outcome) not in FAULTS or never.get((event, outcome)):
+            return False
+        self.faults.update(next(self._ways[event, outcome]))
+        self._restart_to = outcome
+        return True
+
+    def do(self, event: str) -> str:
+        """*event*, from beginning to end."""
+        try:
+            return self._reply(event)
+        finally:
+            self._mend()
+            if wrong := self._wrong():
+                raise BrokenError(wrong)
+
+    def crash(self, event: str, point: int) -> bool:
+        """Crash before effect number *point* of *event*, and restart."""
+        later = self.faults & {"dead", "task", "damage"}
+        self.faults -= later
+        try:
+            # A crash of a task of the pods is not raised here.
+            with self._crash.at(point), suppress(CrashedError):
+                self._reply(event)
+        finally:
+            self._mend()
+        crashed = self._crash.crashed
+        self.faults |= later
+        self.do("restart")
+        world = self.worlds.get(self._last)
+        if self._restart_to == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
+            message = "its pause process has ended before: it cannot be found ready"
+            raise UnsupportedError(message)
+        return crashed
+
+    def _reply(self, event: str) -> str:
+        return reply(MACHINE, event, lambda: self._runner.run(self._happen(event)))
+
+    async def _happen(self, event: str) -> None:
         pods, id_ = self.pods, self._last
+        actions: dict[str, Callable[[], object]] = {
+            "run": self._run,
+            "stop": lambda: pods.stop(id_),
+            "remove": lambda: pods.remove(id_),
+            "create-container": lambda: pods.create_container(id_),
+            "status": lambda: pods.status(id_),
+            "port-forward": lambda: pods.port_forward(id_),
+            "update-resources": lambda: pods.update_resources(id_, self._new_limits()),
+            "exit": self._exit,
+            "restart": self._restart,
+        }
         if "disk" in self.faults:
-            self._disk.rename(self._disk.with_name("away"))
-        match event:
-            case "run":
-                await self._run()
-            case "stop":
-                await pods.stop(id_)
-            case "remove":
-                await pods.remove(id_)
-            case "create-container":
-                pods.create_container(id_)
-            case "status":
-                pods.status(id_)
-            case "port-forward":
-                pods.port_forward(id_)
-            case "update-resources":
-                pods.update_resources(id_, self._more())
-            case "exit":
-                await self._exits()
-            case _:
-                await self._restart()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            hide(self._disk)
+        await perform(actions[event])
+        await turns(2)
 
     async def _run(self) -> None:
         try:
-            self._last = await self.pods.run(NAME, self._more())
+            self._last = await self.pods.run(NAME, self._new_limits())
         finally:
             self._last = self.pods.names.holder(NAME) or self._last
 
-    def _more(self) -> dict[str, int]:
-        """Limits that were never before."""
+    def _new_limits(self) -> dict[str, int]:
+        """Limits that differ from all before."""
         self._limits += 1
         return {"cpu_shares": self._limits}
 
-    async def _exits(self) -> None:
-        """The pause process ends, and that is noticed: by who waits for it, or as it is told by somebody."""
+    async def _exit(self) -> None:
+        """End the pause process, and wait until the watch has seen it; report the exit if there is no watch."""
         pod, world = self._pod, self.worlds.get(self._last)
-        told = pod.watch if self._state() == READY else None
+        watch = pod.watch if self._controller_state() == READY else None
         if world is not None:
             world.die()
-        if told is not None and not told.done():
-            # Where the controller dies on the way nobody is told.
-            first = [told, *(each for each in self._watches() if not each.done())]
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            if not self._death.dead:
-                await asyncio.wait([told])
+        if watch is not None and not watch.done():
+            # If the controller's own watch crashes, the other one never ends.
+            own = self._controller._get(self._last).watch  # noqa: SLF001  (it is not public)
+            running = [watch, own] if own and not own.done() else [watch]
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            if not self._crash.crashed:
+                await asyncio.wait([watch])
         else:
             self.pods.exited(pod, Exit(9, self.now()))
 
-    def _watches(self) -> list[asyncio.Task[None]]:
-        """Who sees that the process ends."""
-        return [watch] if (watch := self._controller._of(self._last).watch) else []  # noqa: SLF001
-
-    def _state(self) -> str:
-        """What the controller says."""
+    def _controller_state(self) -> str:
         try:
             return self._controller.status(self._last).state
         except CallError:
             return ""
 
-    # -- restarts ----------------------------------------------------------
-
     async def _restart(self) -> None:
-        await self._closed()
+        await self._stop()
         world, file = self.worlds.get(self._last), self._disk / "metadata.json"
         if "dead" in self.faults and world is not None:
             world.die()
         if "damage" in self.faults and file.exists():
-            damaged = next(self._damage)(file.read_bytes())
-            file.unlink() if damaged is None else file.write_bytes(damaged)
-        await self._made()
+            damage(file, next(self._damage))
+        self._start()
         await self.pods.recover()
         self._last = self.pods.names.holder(NAME) or self._last
-
-    async def _made(self) -> None:
-        self.clock = TurnedClock(hurried=True)
-        controller = ControllerAsWritten if issubclass(self._kind, AsWritten) else Controller
-        self._controller: Controller = controller(self._world, self.clock)
-        network = ArrangedNetwork(self._home / "network", self.faults)
-        self._pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
-
-    async def _closed(self) -> None:
-        await self.pods.close()
-        await self._controller.close()
-
-    def _rest(self) -> None:
-        if self._pods is not None:
-            self.faults.clear()
-            self._runner.run(self._closed())
-            for world in self.worlds.values():
-                world.end()
 
     # -- the world ---------------------------------------------------------
 
     @property
     def _pod(self) -> Pod:
-        return self.pods._of(self._last)  # noqa: SLF001  (a status is an event, too)
+        return self.pods._get(self._last)  # noqa: SLF001  (a status is an event, too)
 
     @property
     def _disk(self) -> Path:
         return self._home / "pods" / self._last
 
-    def _world(self, name: str) -> PodWorld:
+    def _world(self, name: str) -> FaultyProcesses:
         if name not in self.worlds:
-            self.worlds[name] = PodWorld(self._home / f"pause-{name}", self.faults, self.now)
+            self.worlds[name] = FaultyProcesses(self._home / f"pause-{name}", [], faults=self.faults, now=self.now)
+            self.worlds[name].gate.set()
         return self.worlds[name]
 
     def _mend(self) -> None:
         self.faults.clear()
-        away = self._disk.with_name("away")
-        if away.exists():
-            away.rename(self._disk)
+        restore(self._disk)
 
 
-def _heard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What ends a task that nobody waits for is told, but for a death that was arranged."""
-    if not isinstance(context.get("exception"), DeadError):
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error of a task as usual, unless it is an arranged crash."""
+    if not isinstance(context.get("exception"), CrashedError):
         loop.default_exception_handler(context)

@@ -1,8 +1,8 @@
-"""containerd's own sandbox controller: a record of each pod, its pause process, and those who wait for its end.
+"""containerd's own sandbox controller: a record of each pod, its pause process, and waiting for its exit.
 
-:mod:`~fsm.reference.sandbox.controller` is the controller, driven by the
-machine ``sandbox-controller``; :mod:`~fsm.reference.sandbox.world` what it
-asks of those who run pods, :mod:`~fsm.reference.sandbox.processes` such a
-world of processes of this machine, and
-:mod:`~fsm.reference.sandbox.upstream` what containerd does otherwise.
+``controller`` is driven by the machine ``sandbox-controller``, and
+``upstream`` is what containerd does instead where that is wrong.  ``world`` is
+what a sandbox needs from its surroundings, ``processes`` such a world of real
+processes; ``faults`` are the ones that can be arranged there, and ``sut``
+tests the controller.
 """

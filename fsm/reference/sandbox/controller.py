@@ -1,8 +1,8 @@
-"""The sandbox controller: its life is the machine ``sandbox-controller``, its data a record of each sandbox.
+"""The sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox.
 
-Whether a call may happen, what follows it, and whether those who wait are
-told is the machine's.  What is done in the world, and which of the machine's
-outcomes that was, is what the methods here add.
+The machine decides whether a call is possible, what follows, and whether
+waiting callers are notified.  The methods here add what is done in the world,
+and which of the machine's outcomes that was.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.library import load as machine
-from fsm.machine import ANY_ERROR
-from fsm.machine.driver import Driver
+from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
-from fsm.reference.driven import UNKNOWN, CallError
+from fsm.reference.driven import ABSENT, CallError, driver, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import EventMonitor, HandlerError
 from fsm.reference.sandbox.world import WatchError
+from fsm.reference.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,14 +29,12 @@ if TYPE_CHECKING:
     from fsm.reference.clock import Clock
     from fsm.reference.sandbox.world import World
 
-ABSENT: Final = "absent"
-LOST_CODE: Final = 255
-"""Stands for the code of an exit that nobody knows."""
+MACHINE: Final = "sandbox-controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is known of a sandbox; times are nanoseconds since 1970, and 0 where there is none."""
+    """The record of a sandbox; times are nanoseconds since 1970, or 0."""
 
     pid: int = 0
     created_at: int = 0
@@ -46,40 +42,45 @@ class Record:
 
     @property
     def state(self) -> str:
-        """What a client is told."""
+        """The state that a client reads."""
         if self.exit is not None:
             return "SANDBOX_NOTREADY"
         return "SANDBOX_READY" if self.pid else "SANDBOX_UNKNOWN"
 
 
 class Sandbox:
-    """A sandbox in the store of the controller, or one that was there."""
+    """A sandbox in the controller's store, or one that is not in it.
+
+    ``exited`` is set to its exit once that is recorded; ``watch`` is the task
+    that waits for its process; ``noticed`` is whether the machine has seen the exit.
+    """
 
     def __init__(self, name: str, world: World, position: Position) -> None:
         self.id = name
         self.world = world
         self.position = position
         self.record = Record()
-        self.over: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self.watch: asyncio.Task[None] | None = None
         self.noticed = False
 
-    def lost(self) -> Exit:
-        """How its process ended, as far as anybody knows."""
+    def last_exit(self) -> Exit:
+        """How its process ended, with code 255 if that is not known."""
         return self.world.ended() or Exit(LOST_CODE, self.world.now())
 
 
 class Controller:
-    """All sandboxes, each in a world that *worlds* makes for its id; what goes wrong is tried again by *clock*.
+    """All sandboxes, each in a world that *worlds* makes for its id; *clock* says when failures are retried.
 
     Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply, and :class:`~fsm.machine.driver.NoWayError` for what nobody says.
+    error reply, and :class:`~fsm.machine.driver.NoWayError` where the machine
+    has no answer.  *on_exit* is called with the id when an exit is recorded.
     For one event loop.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from fsm.reference.sandbox.processes import Processes
-    >>> async def life(folder: str) -> None:
+    >>> async def example(folder: str) -> None:
     ...     async with Controller(lambda name: Processes(Path(folder, name))) as controller:
     ...         controller.create("pod")
     ...         controller.start("pod")
@@ -89,7 +90,7 @@ class Controller:
     ...         print(controller.status("pod").state, (await waiting).code)
     ...         await controller.shutdown("pod")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     asyncio.run(life(folder))
+    ...     asyncio.run(example(folder))
     SANDBOX_READY
     SANDBOX_NOTREADY 137
     """
@@ -99,16 +100,16 @@ class Controller:
         worlds: Callable[[str], World],
         clock: Clock | None = None,
         *,
-        told: Callable[[str], None] = lambda _: None,
+        on_exit: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.monitor: EventMonitor[tuple[Sandbox, Exit]] = EventMonitor(self._retried, clock)
+        self.retries: EventMonitor[tuple[Sandbox, Exit]] = EventMonitor(self._retry, clock)
         self._worlds = worlds
-        self._told = told
+        self._on_exit = on_exit
         self._store: dict[str, Sandbox] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
-        self._kept(asyncio.create_task(self.monitor.run()))
+        self._tasks.start(self.retries.run())
         return self
 
     async def __aexit__(
@@ -117,35 +118,33 @@ class Controller:
         await self.close()
 
     async def close(self) -> None:
-        """Nothing is watched or tried again any more; what runs goes on."""
-        self.monitor.stop()
-        for each in self._tasks:
-            each.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Stop watching and retrying; processes go on."""
+        self.retries.stop()
+        await self._tasks.cancel()
 
     # -- calls that change nothing -----------------------------------------
 
     def status(self, name: str) -> Record:
         """The record of a sandbox."""
-        sandbox = self._of(name)
+        sandbox = self._get(name)
         self._take(sandbox, "status")
         return sandbox.record
 
     def platform(self, name: str) -> str:
-        """For which system the containers of a sandbox are to be."""
-        self._take(self._of(name), "platform")
+        """The operating system of the containers of a sandbox."""
+        self._take(self._get(name), "platform")
         return "linux"
 
     def update(self, name: str) -> None:
-        """Nothing is to be done for it."""
-        self._take(self._of(name), "update")
+        """Update a sandbox, which has no effect."""
+        self._take(self._get(name), "update")
 
-    async def wait(self, name: str, patience: float | None = None) -> Exit:
-        """How a sandbox ended, once it has; after *patience* seconds the caller gives up."""
-        sandbox = self._of(name)
+    async def wait(self, name: str, within: float | None = None) -> Exit:
+        """Wait for the exit of a sandbox, for at most *within* seconds."""
+        sandbox = self._get(name)
         self._take(sandbox, "wait")
         try:
-            return await asyncio.wait_for(asyncio.shield(sandbox.over), patience)
+            return await asyncio.wait_for(asyncio.shield(sandbox.exited), within)
         except TimeoutError:
             event = "wait"
             raise CallError(event, "DEADLINE_EXCEEDED", "it has not exited") from None
@@ -153,9 +152,9 @@ class Controller:
     # -- calls that change something ---------------------------------------
 
     def create(self, name: str) -> None:
-        """Take a sandbox into the store."""
-        sandbox = self._of(name)
-        if self._idle(sandbox, "create"):
+        """Add a sandbox to the store."""
+        sandbox = self._get(name)
+        if is_noop(sandbox.position, "create"):
             self._take(sandbox, "create")
         self._store[name] = sandbox
         try:
@@ -165,75 +164,78 @@ class Controller:
         self._take(sandbox, "create", "created")
 
     def start(self, name: str) -> None:
-        """Make its container, and start its pause process."""
-        sandbox = self._of(name)
-        if self._idle(sandbox, "start"):
+        """Create the container of a sandbox, and start its pause process."""
+        sandbox = self._get(name)
+        if is_noop(sandbox.position, "start"):
             self._take(sandbox, "start")
         try:
             pid = sandbox.world.run()
             self._describe(sandbox, pid)
         except WorldError as error:
-            self._failed(sandbox, str(error))
+            self._fail_start(sandbox, str(error))
             return
         self._take(sandbox, "start", "started")
-        sandbox.watch = self._kept(asyncio.create_task(self._watch(sandbox)))
+        self._start_watch(sandbox)
 
-    async def stop(self, name: str, patience: float | None = None) -> None:
-        """Kill the pause process, and clean up; after *patience* seconds the caller gives up."""
-        sandbox = self._of(name)
-        self._notice(sandbox)
-        if self._idle(sandbox, "stop"):
+    async def stop(self, name: str, within: float | None = None) -> None:
+        """Kill the pause process of a sandbox, which may take *within* seconds, and clean up."""
+        sandbox = self._get(name)
+        self._notice_exit(sandbox)
+        if is_noop(sandbox.position, "stop"):
             self._take(sandbox, "stop")
             return
-        ended, exit_, why = "cleaned", None, ""
-        if "cleaned" not in self._names(sandbox, "stop"):
-            ended, exit_, why = await self._end(sandbox, patience)
-        names = self._names(sandbox, "stop")  # it may have been handled meanwhile
-        if ended not in names:
-            ended = "cleaned" if "cleaned" in names else "failed"
-        if ended != "failed":
+        outcome, ended, why = "cleaned", None, ""
+        if "cleaned" not in offered(sandbox.position, "stop"):
+            outcome, ended, why = await self._kill(sandbox, within)
+        names = offered(sandbox.position, "stop")  # the exit may have been handled in the meantime
+        if outcome not in names:
+            outcome = "cleaned" if "cleaned" in names else "failed"
+        if outcome != "failed":
             try:
                 sandbox.world.clean()
             except WorldError as error:
                 why = str(error)
-                ended = _uncleaned(ended)
+                outcome = {"cleaned": "failed", "stopped": "uncleaned"}.get(outcome, f"{outcome}-uncleaned")
         try:
-            self._take(sandbox, "stop", ended, exit_, why)
+            self._take(sandbox, "stop", outcome, ended, why)
         finally:
-            if ended.startswith("kept"):
-                self.monitor.backoff(name, (sandbox, exit_ or sandbox.lost()))
+            if outcome.startswith("kept"):
+                self.retries.backoff(name, (sandbox, ended or sandbox.last_exit()))
 
     async def shutdown(self, name: str) -> None:
-        """Delete all of it: directories, task, container and record."""
-        sandbox = self._of(name)
-        self._notice(sandbox)
-        if self._idle(sandbox, "shutdown"):
+        """Delete directories, task, container and record of a sandbox."""
+        sandbox = self._get(name)
+        self._notice_exit(sandbox)
+        if is_noop(sandbox.position, "shutdown"):
             self._take(sandbox, "shutdown")
             return
-        removed, why = "failed", ""
+        outcome, why = "failed", ""
         try:
             sandbox.world.clear()
             with suppress(NoTaskError):
                 sandbox.world.delete()
-            removed = "half" if "half" in self._names(sandbox, "shutdown") else "failed"
+            outcome = "half" if "half" in offered(sandbox.position, "shutdown") else "failed"
             sandbox.world.forget()
-            removed = "removed"
+            outcome = "removed"
         except WorldError as error:
             why = str(error)
-        self._take(sandbox, "shutdown", removed, sandbox.lost(), why)
+        self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> Record:
-        """Take a sandbox into the store as a restart finds it, and watch what runs; its record."""
-        sandbox = Sandbox(name, self._worlds(name), driver().position(_found(self._worlds(name))))
+        """Add a sandbox to the store as a restart finds it, and watch its process; its record."""
+        sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
         self._store[name] = sandbox
         if sandbox.position.state == "ready":
             sandbox.record = replace(sandbox.record, pid=sandbox.world.pid(), created_at=sandbox.world.now())
-            sandbox.watch = self._kept(asyncio.create_task(self._watch(sandbox)))
+            self._start_watch(sandbox)
         elif sandbox.position.state == "notready":
-            self._tell(sandbox, sandbox.lost())
+            self._record_exit(sandbox, sandbox.last_exit())
         return sandbox.record
 
-    # -- what happens ------------------------------------------------------
+    # -- exits -------------------------------------------------------------
+
+    def _start_watch(self, sandbox: Sandbox) -> None:
+        sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def _watch(self, sandbox: Sandbox) -> None:
         """Wait for the exit of *sandbox*, and handle it."""
@@ -241,75 +243,70 @@ class Controller:
             try:
                 ended = await sandbox.world.exited()
             except WatchError:
-                self._unwatched(sandbox)
+                self._lose_watch(sandbox)
                 continue
             break
         if not self.handle(sandbox, ended):
-            self.monitor.backoff(sandbox.id, (sandbox, ended))
+            self.retries.backoff(sandbox.id, (sandbox, ended))
 
-    def _unwatched(self, sandbox: Sandbox) -> None:
-        """The watch broke: that says nothing of the process, which is watched anew."""
-        self._notice(sandbox)
+    def _lose_watch(self, sandbox: Sandbox) -> None:
+        """The watch broke, which says nothing about the process: it is watched again."""
+        self._notice_exit(sandbox)
         self._take(sandbox, "unwatched")
 
-    async def _retried(self, event: tuple[Sandbox, Exit]) -> None:
+    async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
         if not self.handle(*event):
             raise HandlerError
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """The process of *sandbox* has *ended*; false if its task could not be deleted, and that is to be tried again."""
-        self._notice(sandbox)
-        handled = ""
-        if not self._idle(sandbox, "handle"):
-            handled, _ = self._deleted(sandbox, "deleted")
-        self._take(sandbox, "handle", handled, ended)
-        return handled != "kept"
+        """The process of *sandbox* has *ended*; false if its task could not be deleted, which has to be retried."""
+        self._notice_exit(sandbox)
+        outcome = ""
+        if not is_noop(sandbox.position, "handle"):
+            outcome, _ = self._delete_task(sandbox, "deleted")
+        self._take(sandbox, "handle", outcome, ended)
+        return outcome != "kept"
 
-    def _notice(self, sandbox: Sandbox) -> None:
-        """That the process has ended, if it has: nobody need have been told."""
+    def _notice_exit(self, sandbox: Sandbox) -> None:
+        """Let the machine know that the process has ended, if it has; the watch may not have seen it yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
 
-    def _kept(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     # -- effects -----------------------------------------------------------
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record that process *pid* runs, once nothing can fail any more."""
+        """Record that process *pid* runs, after the last step that can fail."""
         sandbox.world.describe()
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
-    def _failed(self, sandbox: Sandbox, why: str) -> None:
-        """Undo the start of *sandbox*, as far as that can be."""
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
+        """Undo the start of *sandbox* as far as possible."""
         try:
             sandbox.world.undo()
         except WorldError:
             self._take(sandbox, "start", "left-over", why=why)
-        self._take(sandbox, "start", "undone", sandbox.lost(), why)
+        self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
-    async def _end(self, sandbox: Sandbox, patience: float | None) -> tuple[str, Exit | None, str]:
-        """Kill the process of *sandbox* and delete its task; what came of it, and why not all."""
+    async def _kill(self, sandbox: Sandbox, within: float | None) -> tuple[str, Exit | None, str]:
+        """Kill the process of *sandbox* and delete its task: the outcome, the exit, and why it failed."""
         world = sandbox.world
         try:
             if not world.task():
-                return "gone", sandbox.lost(), ""
+                return "gone", sandbox.last_exit(), ""
             world.kill()
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(within):
                 ended = await world.dead()
         except (WorldError, TimeoutError) as error:
-            self._notice(sandbox)  # it may have ended all the same
+            self._notice_exit(sandbox)  # it may have ended all the same
             return "failed", None, str(error)
-        if sandbox.over.done():  # somebody else has handled it
+        if sandbox.exited.done():  # the exit was handled in the meantime
             return "cleaned", ended, ""
-        came, why = self._deleted(sandbox, "stopped")
-        return came, ended, why
+        outcome, why = self._delete_task(sandbox, "stopped")
+        return outcome, ended, why
 
-    def _deleted(self, sandbox: Sandbox, well: str) -> tuple[str, str]:
-        """Delete the task of *sandbox*: *well*, gone already, or kept for now, and why."""
+    def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
+        """Delete the task of *sandbox*: the outcome, *success* if there was a task, and why it failed."""
         try:
             if not sandbox.world.task():
                 return "gone", ""
@@ -318,49 +315,40 @@ class Controller:
             return "gone", ""
         except WorldError as error:
             return "kept", str(error)
-        return well, ""
+        return success, ""
 
     # -- the machine -------------------------------------------------------
 
-    def _of(self, name: str) -> Sandbox:
-        """The sandbox with this id; one that is not in the store, if none is."""
-        return self._store.get(name) or Sandbox(name, self._worlds(name), driver().position())
-
-    def _names(self, sandbox: Sandbox, event: str) -> set[str]:
-        return {way.name for way in sandbox.position.ways(event)}
-
-    def _idle(self, sandbox: Sandbox, event: str) -> bool:
-        """Whether *event* can only leave *sandbox* as it is, so that nothing need be done for it."""
-        ways = sandbox.position.ways(event)
-        return len(ways) == 1 and ways[0].to == sandbox.position.state
+    def _get(self, name: str) -> Sandbox:
+        """The sandbox with the id *name*, or an absent one."""
+        return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
     ) -> Outcome:
-        """Go the way that *outcome* names: do what it puts out, and raise what it replies if that is an error."""
+        """Take *outcome* of *event*: perform its outputs, and raise its reply if that is an error."""
         way = sandbox.position.take(event, outcome)
         for output in way.emits:
-            if output == "told":
-                self._tell(sandbox, ended or sandbox.lost())
-            else:
+            if output == "hook":
                 sandbox.world.hook()
+            else:
+                self._record_exit(sandbox, ended or sandbox.last_exit())
         if way.to == ABSENT and self._store.get(sandbox.id) is sandbox:
             del self._store[sandbox.id]
             if sandbox.watch:
                 sandbox.watch.cancel()
-        if not way.begins and way.reply and not way.replies("ok"):
-            raise CallError(event, UNKNOWN if way.reply[0] == ANY_ERROR else way.reply[0], why)
+        raise_reply(event, way, why)
         return way
 
-    def _tell(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record how *sandbox* ended, and tell those who wait."""
+    def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
+        """Record how *sandbox* ended, and notify the callers that wait."""
         sandbox.record = replace(sandbox.record, pid=0, exit=ended)
-        sandbox.over.set_result(ended)
-        self._told(sandbox.id)
+        sandbox.exited.set_result(ended)
+        self._on_exit(sandbox.id)
 
 
 def _found(world: World) -> str:
-    """The state in which a restart finds the sandbox of *world*; what is left of a task that has ended goes."""
+    """The state in which a restart finds the sandbox of *world*; the remains of a task that has ended are deleted."""
     try:
         if not world.task():
             return "notready"
@@ -372,14 +360,3 @@ def _found(world: World) -> str:
     except WorldError:
         return "unknown"
     return "notready"
-
-
-def _uncleaned(ended: str) -> str:
-    """What *ended* is called where files are left."""
-    return {"cleaned": "failed", "stopped": "uncleaned"}.get(ended, f"{ended}-uncleaned")
-
-
-@cache
-def driver() -> Driver:
-    """The machine as it is executed."""
-    return Driver(machine("sandbox-controller"))

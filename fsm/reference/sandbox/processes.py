@@ -1,4 +1,4 @@
-"""A world for sandboxes in which pause processes are processes of this machine, so that exits are real exits."""
+"""A world for sandboxes whose pause processes are real processes of this machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
+from fsm.reference.fault_injection import Faults
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PAUSE: Final = ("cat",)
-"""What does nothing, as a pause process does: it reads what nobody writes, and ends with whoever started it."""
+"""A command that does nothing, as a pause process does: its input stays empty, and closes when its parent ends."""
 
 SIGNALLED: Final = 128
 """Added to the number of the signal that ended a process, its exit code."""
 
 
 class Processes:
-    """The world of one sandbox, whose directory is *root*, on Linux.
+    """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
 
-    ``hooks`` counts how often the hook ran.
+    *faults* has a point before or after each step, by its name.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -43,63 +45,66 @@ class Processes:
     False
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, faults: Faults | None = None, now: Callable[[], int] = time.time_ns) -> None:
         self.root = root
-        self.hooks = 0
+        self.faults = Faults() if faults is None else faults
+        self._now = now
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched = -1
+        self._pidfd = -1
         self._exit: Exit | None = None
 
     def now(self) -> int:
         """The time."""
-        return time.time_ns()
+        return self._now()
 
     def read(self) -> None:
-        """There is nothing to be read."""
+        """Do nothing: there is no configuration."""
+        self.faults.point("read", effect=False)
 
     def run(self) -> int:
-        """Its directory, a file in it, and a process."""
+        """Create the directory with a file, and start the process."""
+        self.faults.point("begin")
         try:
             self.root.mkdir()
             (self.root / "hosts").touch()
-            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE)  # noqa: S603  (nobody else says what)
-            self._watched = os.pidfd_open(self._process.pid)
+            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE)  # noqa: S603  (a constant)
+            self._pidfd = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise WorldError(str(error)) from error
+        self.faults.point("run", effect=False)
         return self._process.pid
 
     def describe(self) -> None:
-        """There is nothing to be read."""
+        """Do nothing: there is nothing to read back."""
+        self.faults.point("describe", effect=False)
 
     def undo(self) -> None:
-        """Nothing is left."""
+        """Delete process and directory."""
+        self.faults.point("undo", effect=False)
         with suppress(NoTaskError):
             self.delete()
         self.clear()
 
     def pid(self) -> int:
-        """Its id."""
-        if self._process is None:
-            message = "no task"
-            raise NoTaskError(message)
-        return self._process.pid
+        """The id of the process."""
+        return self._running().pid
 
     def task(self) -> bool:
-        """Whether there is a process that runs, or one whose end was not asked for."""
+        """Whether there is a process that runs, or was not deleted."""
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """How it has ended."""
+        """How the process ended."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait for it, and for nothing else."""
+        """Wait for the end of the process."""
         while (ended := self.ended()) is None:
             loop = asyncio.get_running_loop()
             seen = asyncio.Event()
-            descriptor = os.dup(self._watched)
+            descriptor = os.dup(self._pidfd)
             loop.add_reader(descriptor, seen.set)
             try:
                 await seen.wait()
@@ -109,38 +114,46 @@ class Processes:
         return ended
 
     def kill(self) -> None:
-        """Its end is near."""
+        """Kill the process, and do not wait."""
+        self.faults.point("kill")
         if self._process is not None:
             self._process.kill()
 
     async def dead(self) -> Exit:
-        """Wait for it."""
+        """Wait for the end of the process."""
         return await Processes.exited(self)
 
     def delete(self) -> None:
-        """Nothing is left of the process, and how it ended is known."""
-        if self._process is None:
-            message = "no task"
-            raise NoTaskError(message)
-        self._process.kill()
-        select.select([self._watched], [], [])
+        """Kill the process, wait for it, and keep its exit."""
+        self.faults.point("delete")
+        process = self._running()
+        process.kill()
+        select.select([self._pidfd], [], [])
         self.ended()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if process.stdin is not None:
+            process.stdin.close()
         self._process = None
-        os.close(self._watched)
+        os.close(self._pidfd)
 
     def hook(self) -> None:
-        """Count."""
-        self.hooks += 1
+        """Do nothing: there are no plugins."""
 
     def clean(self) -> None:
         """Remove the file."""
+        self.faults.point("clean", effect=False)
         (self.root / "hosts").unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Remove the directory."""
+        self.faults.point("clear", effect=False)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def forget(self) -> None:
-        """The container was no more than its process."""
+        """Do nothing: the container is only its process."""
+        self.faults.point("forget", effect=False)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            message = "no task"
+            raise NoTaskError(message)
+        return self._process

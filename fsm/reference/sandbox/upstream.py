@@ -1,4 +1,4 @@
-"""The sandbox controller as containerd 2.2 has it, where that is not what it is meant to do.
+"""The sandbox controller of containerd 2.2, where that is not what the machine means.
 
 The profile ``as-written`` of the machine allows all of it.
 """
@@ -9,29 +9,31 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
-from fsm.reference.driven import UNKNOWN, CallError
-from fsm.reference.sandbox.controller import LOST_CODE, Controller, Sandbox, driver
+from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
+from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.world import WatchError
 
 if TYPE_CHECKING:
     from fsm.machine import Outcome
 
 
-class AsWritten(Controller):
-    """A controller whose records say ready until the task is deleted, and which forgets who waits."""
+class UpstreamController(Controller):
+    """A controller whose records stay ready until the task is deleted, and which can forget callers that wait."""
 
-    _forgets = False
+    _silent = False
+    """Whether the exit that is being recorded is not reported: waiting callers are forgotten."""
 
-    async def wait(self, name: str, patience: float | None = None) -> Exit:
-        """As the other, but the error for what is not there has no code of its own."""
+    async def wait(self, name: str, within: float | None = None) -> Exit:
+        """Wait; the error for an absent sandbox has no code."""
         if name not in self._store:
             event = "wait"
             raise CallError(event, UNKNOWN, f'failed to get exit channel. "{name}"')
-        return await super().wait(name, patience)
+        return await super().wait(name, within)
 
     def create(self, name: str) -> None:
-        """Replace what is there without a word."""
+        """Create, and replace a sandbox of the same id."""
         known = self._store.pop(name, None)
         try:
             super().create(name)
@@ -41,69 +43,69 @@ class AsWritten(Controller):
             raise
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record it before."""
+        """Record the process before the last step that can fail."""
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
         super()._describe(sandbox, pid)
 
-    def _failed(self, sandbox: Sandbox, why: str) -> None:
-        """Leave the record in the store, whatever it says."""
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
+        """Leave the record in the store."""
         with suppress(WorldError):
             sandbox.world.undo()
         if sandbox.record.pid:
-            sandbox.position, sandbox.noticed = driver().position("ended"), True
+            sandbox.position, sandbox.noticed = driver(MACHINE).position("ended"), True
         event = "start"
         raise CallError(event, UNKNOWN, why)
 
-    async def stop(self, name: str, patience: float | None = None) -> None:
-        """As the other; but where there is no task, what is ready stays so."""
+    async def stop(self, name: str, within: float | None = None) -> None:
+        """Stop; a ready sandbox without a task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
-            self._notice(known)
+            self._notice_exit(known)
             if not known.world.task():
                 return
-        await super().stop(name, patience)
+        await super().stop(name, within)
 
-    def _deleted(self, sandbox: Sandbox, well: str) -> tuple[str, str]:
-        """As the other; the hook runs before each attempt, not after the one that succeeds."""
-        came, why = super()._deleted(sandbox, well)
-        if came != "kept":
-            return came, why
-        self._notice(sandbox)
+    def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
+        """Delete the task; the hook runs after each attempt that fails, too."""
+        outcome, why = super()._delete_task(sandbox, success)
+        if outcome != "kept":
+            return outcome, why
+        self._notice_exit(sandbox)
         sandbox.world.hook()
         return "failed", why
 
-    async def _retried(self, event: tuple[Sandbox, Exit]) -> None:
-        """Discard what is told of a sandbox that is not in the store any more."""
+    async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
+        """Retry; drop the event if its sandbox is no longer in the store."""
         if self._store.get(event[0].id) is event[0]:
-            await super()._retried(event)
+            await super()._retry(event)
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Record the exit once the task is deleted, over what is recorded."""
-        self._notice(sandbox)
-        if sandbox.record.exit is not None and not self._forgotten(sandbox):
-            self._tell(sandbox, ended)
+        """Record the exit when the task is deleted, over one that is recorded."""
+        self._notice_exit(sandbox)
+        if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
+            self._record_exit(sandbox, ended)
             return True
-        if self._idle(sandbox, "handle"):
+        if is_noop(sandbox.position, "handle"):
             return super().handle(sandbox, ended)
-        handled = self._attempted(sandbox)
-        if handled:
-            self._take(sandbox, "handle", handled, ended)
-        return bool(handled)
+        outcome = self._try_to_delete(sandbox)
+        if outcome:
+            self._take(sandbox, "handle", outcome, ended)
+        return bool(outcome)
 
     async def _watch(self, sandbox: Sandbox) -> None:
-        """Take a watch that breaks for an exit, and kill what runs."""
+        """Treat a watch that breaks as an exit, which kills a process that runs."""
         try:
             ended = await sandbox.world.exited()
         except WatchError:
             ended = Exit(LOST_CODE, sandbox.world.now())
             if not sandbox.noticed and not sandbox.world.ended():
                 sandbox.noticed = True
-                sandbox.position.take("exit")  # as it thinks
+                sandbox.position.take("exit")
         if not self.handle(sandbox, ended):
-            self.monitor.backoff(sandbox.id, (sandbox, ended))
+            self.retries.backoff(sandbox.id, (sandbox, ended))
 
-    def _attempted(self, sandbox: Sandbox) -> str:
-        """Try to delete the task: what came of it; nothing, if it failed."""
+    def _try_to_delete(self, sandbox: Sandbox) -> str:
+        """Delete the task: the outcome, or the empty string if it failed."""
         try:
             if not sandbox.world.task():
                 return "gone"
@@ -115,21 +117,18 @@ class AsWritten(Controller):
             return ""
         return "deleted"
 
-    def _forgotten(self, sandbox: Sandbox) -> bool:
-        return self._store.get(sandbox.id) is not sandbox
-
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
     ) -> Outcome:
-        self._forgets = event == "shutdown" and outcome == "removed" and (sandbox.noticed or not sandbox.record.pid)
+        self._silent = event == "shutdown" and outcome == "removed" and (sandbox.noticed or not sandbox.record.pid)
         return super()._take(sandbox, event, outcome, ended, why)
 
-    def _tell(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Write over what is recorded; and nobody is told of what is shut down."""
-        if self._forgets:
+    def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
+        """Overwrite an exit that is recorded; forget callers that wait for what is shut down."""
+        if self._silent:
             return
-        if sandbox.over.done():
+        if sandbox.exited.done():
             sandbox.record = replace(sandbox.record, exit=ended)
-            self._told(sandbox.id)
+            self._on_exit(sandbox.id)
         else:
-            super()._tell(sandbox, ended)
+            super()._record_exit(sandbox, ended)

@@ -1,4 +1,4 @@
-"""What a sandbox asks of the world: its pause process, which is its task, and its container, files and hook."""
+"""What a sandbox needs from its surroundings: its pause process (the task), its container, files and the hook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WatchError(WorldError):
-    """The stream on which an exit was awaited broke, or ended without a word."""
+    """The stream that was to report an exit broke, or ended without one."""
 
 
 class World(Protocol):
@@ -21,46 +21,46 @@ class World(Protocol):
         """The time, in nanoseconds since 1970; never 0."""
 
     def read(self) -> None:
-        """Read what the sandbox is to be."""
+        """Read the configuration of the sandbox."""
 
     def run(self) -> int:
-        """Make directories, container and task, and start the pause process; its id."""
+        """Create directories, container and task, and start the pause process; its id."""
 
     def describe(self) -> None:
         """Read back what was started, for the caller of the start."""
 
     def undo(self) -> None:
-        """Clear away all that a start has made that failed."""
+        """Delete everything that a failed start has made."""
 
     def pid(self) -> int:
-        """The id of the process that runs."""
+        """The id of the running process."""
 
     def task(self) -> bool:
-        """Whether there is a task: a process, or what is left of one."""
+        """Whether there is a task: a process, or the remains of one."""
 
     def ended(self) -> Exit | None:
-        """How the process has ended, as far as that is known; ``None`` while it runs."""
+        """How the process ended, as far as is known; ``None`` while it runs."""
 
     async def exited(self) -> Exit:
         """Wait until the process has ended; raises :class:`WatchError` too."""
 
     def kill(self) -> None:
-        """End the process by force; that it has is told by :meth:`dead`."""
+        """Start killing the process; :meth:`dead` waits for its end."""
 
     async def dead(self) -> Exit:
-        """Wait until what was killed has ended; raises :class:`~fsm.reference.container.world.LateError` if nobody waits so long."""
+        """Wait for the end of a killed process; raises :class:`~fsm.reference.container.world.LateError` if that takes too long."""
 
     def delete(self) -> None:
-        """Delete the task, and kill it before if need be; raises :class:`~fsm.reference.container.world.NoTaskError` if there is none."""
+        """Delete the task, and kill it first if it runs; raises :class:`~fsm.reference.container.world.NoTaskError`."""
 
     def hook(self) -> None:
-        """Let plugins of NRI 0.1 know that the task was deleted."""
+        """Notify plugins of NRI 0.1 that the task was deleted."""
 
     def clean(self) -> None:
-        """Clean up the files of a sandbox that has stopped; again, if need be."""
+        """Clean up the files of a stopped sandbox; can be repeated."""
 
     def clear(self) -> None:
-        """Remove its directories, if they are there."""
+        """Remove its directories, if they exist."""
 
     def forget(self) -> None:
         """Delete its container, if there is one."""

@@ -1,23 +1,23 @@
-"""Which names are reserved, and for whom."""
+"""The names of pods, each reserved for one id at a time."""
 
 from __future__ import annotations
 
 from fsm.reference.container.world import WorldError
 
 
-class TakenError(WorldError):
-    """A name is reserved for another."""
+class ReservedError(WorldError):
+    """A name is reserved for another id."""
 
 
-class Names:
-    """Names, each reserved for one id at a time; in memory.
+class Registrar:
+    """Names and the ids they are reserved for, in memory.
 
-    >>> names = Names()
+    >>> names = Registrar()
     >>> names.reserve("web", "1")
     >>> names.reserve("web", "1")
     >>> names.reserve("web", "2")
     Traceback (most recent call last):
-    fsm.reference.pods.names.TakenError: name "web" is reserved for "1"
+    fsm.reference.pods.registrar.ReservedError: name "web" is reserved for "1"
     >>> names.release("1")
     >>> names.holder("web")
     ''
@@ -27,16 +27,16 @@ class Names:
         self._holders: dict[str, str] = {}
 
     def reserve(self, name: str, holder: str) -> None:
-        """Reserve *name* for *holder*, who may have it already; raises :class:`TakenError`."""
+        """Reserve *name* for *holder*, which may have it already; raises :class:`ReservedError`."""
         other = self._holders.setdefault(name, holder)
         if other != holder:
             message = f'name "{name}" is reserved for "{other}"'
-            raise TakenError(message)
+            raise ReservedError(message)
 
     def release(self, holder: str) -> None:
-        """Whatever *holder* has is free."""
+        """Release all names of *holder*."""
         self._holders = {name: other for name, other in self._holders.items() if other != holder}
 
     def holder(self, name: str) -> str:
-        """For whom *name* is reserved; the empty text if it is free."""
+        """The id that *name* is reserved for; the empty string if it is free."""
         return self._holders.get(name, "")

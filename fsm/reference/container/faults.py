@@ -1,0 +1,128 @@
+"""A simulated world for one container in which everything can fail, and the faults that lead to each outcome."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
+from fsm.reference.fault_injection import DAMAGE, Crash, Faults, hide, restore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fsm.reference.container.record import Resources
+    from fsm.reference.fault_injection import Damage
+
+KILLED: Final = 137
+
+FAULTS: Final[Mapping[tuple[str, str], str]] = {
+    ("create", "failed"): "make",
+    ("start", "no-info"): "look",
+    ("start", "failed"): "run",
+    ("start", "not-recorded"): "disk",
+    ("stop", "gone-already"): "no task",
+    ("stop", "cut-short"): "kill",
+    ("stop", "failed"): "kill",
+    ("stop", "stopped-late"): "late",
+    ("stop", "no-record"): "no record",
+    ("remove", "no-info"): "look",
+    ("remove", "no-record"): "gone",
+    ("remove", "not-killed"): "kill",
+    ("remove", "killed-only"): "late",
+    ("remove", "failed"): "forget",
+    **{(event, "failed"): "use" for event in ("status", "exec", "exec-sync", "attach", "reopen-log")},
+    **{(event, "failed"): "use" for event in ("stats", "checkpoint", "update-resources")},
+}
+"""The fault that makes an event end in an outcome; the other outcomes need none."""
+
+CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
+    *DAMAGE,
+    lambda data: data.replace(b'"v1"', b'"v2"'),
+    lambda data: b"\0" * len(data),
+)
+
+
+class SimulatedWorld:
+    """The world of one container, on a disk at *root*.
+
+    ``faults`` stay until :meth:`mend`.  ``known`` is whether containerd has a
+    record, ``ended`` whether the process was killed by the current event.
+    """
+
+    def __init__(self, root: Path, crash: Crash | None = None) -> None:
+        self.root = root
+        self.crash = crash or Crash(root.parent)
+        self.faults = Faults(self.crash)
+        self.known = False
+        self.process: Task | None = None
+        self.ended = False
+        self._time = 1_000
+        self._pid = 100
+
+    def now(self) -> int:
+        """A new time."""
+        self._time += 1
+        return self._time
+
+    def make(self) -> None:
+        """Create containerd's record."""
+        self.faults.point("make")
+        self.known = True
+
+    def look(self) -> None:
+        """Look up containerd's record."""
+        self.faults.point("look", effect=False)
+        if "gone" in self.faults:
+            self.known = False
+        if not self.known or "no record" in self.faults:
+            message = "no such container"
+            raise NoRecordError(message)
+
+    def forget(self) -> None:
+        """Delete containerd's record."""
+        self.faults.point("forget")
+        self.known = False
+
+    def run(self) -> int:
+        """Start a process with a new id."""
+        self.faults.point("run")
+        self._pid += 1
+        self.process = Task(self._pid)
+        if "disk" in self.faults:
+            hide(self.root)
+        return self._pid
+
+    def kill(self) -> Exit:
+        """End the process."""
+        self.faults.point("kill", effect=False)
+        if "no task" in self.faults or (self.process is None and "late" not in self.faults):
+            message = "no such process"
+            raise NoTaskError(message)
+        self.crash.effect()
+        self.process, self.ended = None, True
+        ended = Exit(KILLED, self.now())
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
+
+    def task(self) -> Task | None:
+        """The process."""
+        self.faults.point("task", effect=False)
+        return self.process
+
+    def drop(self) -> None:
+        """Delete the remains of the process."""
+        self.faults.point("drop")
+        self.process = None
+
+    def use(self, event: str, resources: Resources | None = None) -> None:
+        """Do nothing, or fail."""
+        del event, resources
+        self.faults.point("use")
+
+    def mend(self) -> None:
+        """End the current event, and all faults with it."""
+        self.faults.clear()
+        self.ended = False
+        restore(self.root)

@@ -1,0 +1,53 @@
+"""What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from os import W_OK, access
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine.driver import NoWayError
+from fsm.reference.driven import ReplyError, driver
+from fsm.sut import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
+"""A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
+
+
+def reply(machine: str, event: str, act: Callable[[], object]) -> str:
+    """The reply of *event* of the machine called *machine*, which *act* makes happen.
+
+    It is ``ok``, the code of an error, or the empty string if *event* is not
+    a call.  Raises :class:`~fsm.sut.UnsupportedError` for an event that the
+    machine has not, or that is not possible now.
+
+    >>> reply("event-monitor", "start", lambda: None), reply("cri-pod", "stop", lambda: None)
+    ('', 'ok')
+    """
+    known = driver(machine).machine.events.get(event)
+    if known is None:
+        message = f"the reference of {machine} has no event {event!r}"
+        raise UnsupportedError(message)
+    try:
+        act()
+    except ReplyError as error:
+        return error.code
+    except NoWayError as error:
+        raise UnsupportedError(str(error)) from error
+    return "ok" if known.kind == "call" else ""
+
+
+def scratch_folder() -> Path:
+    """A new folder for the files of a SUT, in memory if possible; the SUT deletes it."""
+    return Path(tempfile.mkdtemp(prefix="fsm-", dir=MEMORY if access(MEMORY, W_OK) else None))
+
+
+async def turns(count: int) -> None:
+    """Let the other tasks of the event loop run *count* times."""
+    for _ in range(count):
+        await asyncio.sleep(0)

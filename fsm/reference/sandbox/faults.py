@@ -1,0 +1,101 @@
+"""Pause processes with faults, and the faults that lead to each outcome of the sandbox controller."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+from fsm.reference.container.world import LateError
+from fsm.reference.sandbox.processes import Processes
+from fsm.reference.sandbox.world import WatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fsm.reference.container.world import Exit
+    from fsm.reference.fault_injection import Faults
+
+FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("create", "created"): (),
+    ("create", "failed"): ("read",),
+    ("start", "started"): (),
+    ("start", "undone"): ("run",),
+    ("start", "left-over"): ("run", "undo"),
+    ("stop", "stopped"): (),
+    ("stop", "cleaned"): (),
+    ("stop", "gone"): ("no task",),
+    ("stop", "kept"): ("delete",),
+    ("stop", "uncleaned"): ("clean",),
+    ("stop", "gone-uncleaned"): ("no task", "clean"),
+    ("stop", "kept-uncleaned"): ("delete", "clean"),
+    ("stop", "cut-short"): ("late",),
+    ("stop", "failed"): ("kill", "clean"),
+    ("shutdown", "removed"): (),
+    ("shutdown", "half"): ("forget",),
+    ("shutdown", "failed"): ("clear",),
+    ("handle", "deleted"): (),
+    ("handle", "gone"): ("no task",),
+    ("handle", "kept"): ("delete",),
+}
+"""The faults that make an event end in an outcome."""
+
+
+class FaultyProcesses(Processes):
+    """Processes that fail at *faults*, and whose exits are seen while the ``gate`` is open.
+
+    With ``breaks`` the watch breaks once.  The hook adds to *outputs*.
+    """
+
+    def __init__(
+        self, root: Path, outputs: list[str], *, faults: Faults | None = None, now: Callable[[], int] = time.time_ns
+    ) -> None:
+        super().__init__(root, faults=faults, now=now)
+        self.gate = asyncio.Event()
+        self.breaks = False
+        self._outputs = outputs
+
+    def task(self) -> bool:
+        """Whether there is a task; the fault ``no task`` deletes it first."""
+        self.faults.point("task", effect=False)
+        if "no task" in self.faults and super().task():
+            self.delete()
+        return super().task()
+
+    async def exited(self) -> Exit:
+        """Wait for the gate, and for the end of the process."""
+        await self.gate.wait()
+        if self.breaks:
+            self.breaks = False
+            self.gate.clear()
+            message = "the stream has ended"
+            raise WatchError(message)
+        return await super().exited()
+
+    async def dead(self) -> Exit:
+        """Wait for the end of the process."""
+        ended = await super().dead()
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
+
+    def hook(self) -> None:
+        """Add an output."""
+        self._outputs.append("hook")
+
+    def die(self) -> None:
+        """End the process with a signal, as if by itself."""
+        if self._process is not None and self.ended() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+
+    def runs(self) -> bool:
+        """Whether the process runs."""
+        return super().task() and self.ended() is None
+
+    def end(self) -> None:
+        """Delete process and directory, without faults."""
+        self.faults.clear()
+        self.undo()

@@ -1,0 +1,49 @@
+"""Tasks of an event loop that end with the object that started them, and calls that may be coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
+
+
+class Tasks(set[asyncio.Task[Any]]):
+    """The tasks that are running.
+
+    >>> async def example() -> int:
+    ...     tasks = Tasks()
+    ...     first, second = tasks.start(asyncio.sleep(0, 7)), tasks.start(asyncio.sleep(3600))
+    ...     result = await first
+    ...     await tasks.cancel()
+    ...     return result if second.cancelled() else 0
+    >>> asyncio.run(example()), len(Tasks())
+    (7, 0)
+    """
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task that runs *coroutine*."""
+        task = asyncio.create_task(coroutine)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
+
+    async def cancel(self) -> None:
+        """Cancel all of them, and wait for their end."""
+        for each in self:
+            each.cancel()
+        await asyncio.gather(*self, return_exceptions=True)
+
+
+async def perform(act: Callable[[], object]) -> None:
+    """Call *act*, and await what it returns if that is awaitable.
+
+    >>> asyncio.run(perform(lambda: asyncio.sleep(0)))
+    """
+    result = act()
+    if isawaitable(result):
+        await result
