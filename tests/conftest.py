@@ -1,9 +1,46 @@
-"""What every test relies on: the same examples on every run."""
+"""What every test relies on: the same examples on every run, and no skip where skips are forbidden."""
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile("thorough", max_examples=2_000, deadline=None)
 settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With ``FSM_FORBID_SKIPS=1`` a skip is a failure, in doctests too."""
+    if os.environ.get("FSM_FORBID_SKIPS") == "1":
+        config.pluginmanager.register(NoSkips())
+
+
+class NoSkips:
+    """Turns every skip into a failure with the reason of the skip."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Of a test."""
+        report = yield
+        if call.excinfo and isinstance(call.excinfo.value, pytest.skip.Exception):
+            report.outcome = "failed"
+            report.longrepr = f"skips are forbidden: {call.excinfo.value}"
+        return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Of a module."""
+        report = yield
+        if report.outcome == "skipped":
+            report.outcome = "failed"
+            report.longrepr = f"skips are forbidden: {report.longrepr}"
+        return report

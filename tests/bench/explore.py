@@ -22,6 +22,7 @@ import gc
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,6 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from machines import counter
-from spin import GCC, SPIN
 
 from fsm.checker.breadth_first import SearchEdge, search
 from fsm.checker.instants import Successors
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 DIGITS = 9
 """What a counter counts to."""
+SPIN = shutil.which("spin") or ""
+GCC = shutil.which("gcc") or ""
 SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 

@@ -44,12 +44,12 @@ def test_a_chart_shows_who_tells_whom(stopped: KnownDefect) -> None:
     assert ChartRow(kind="note", text="created → stopped", source="nri-container.1.1") in shown.rows
 
 
-def test_mermaid_reads_the_chart(stopped: KnownDefect, pytestconfig: pytest.Config) -> None:
+def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
     """With every participant."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
-    assert participants_by_mermaid(pytestconfig.rootpath, mermaid(shown)) == list(shown.participants)
+    assert participants_by_mermaid(mermaid(shown)) == list(shown.participants)
 
 
 def test_the_picture_has_every_row(stopped: KnownDefect) -> None:

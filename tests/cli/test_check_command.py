@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from commands import Terminal, fsm
-from machines import edited
-from test_property_files import CLAIM, TEXT, repository
+from door_project import CLAIM, door
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PLAIN = TEXT.split("\n[under]")[0] + "\n[property.gone-for-good]" + TEXT.split("[property.gone-for-good]")[1]
-PLAIN = PLAIN.replace("expect  = { states = 4, transitions = 17, depth = 1 }\n", "")
 
 STATED = [
     # What is claimed, the exit code, and what is said of it.
@@ -33,12 +29,6 @@ STATED = [
         "3 steps, as is known: It may go.",
     ),
 ]
-
-
-def door(at: Path, claim: str, head: str = "") -> str:
-    """The path of a property file about a door with this *claim*."""
-    text = head + edited(PLAIN, CLAIM, claim).replace('fails = { under = "old", about = "Ghosts.", length = 2 }\n', "")
-    return str(repository(at, properties=text) / "properties" / "door.toml")
 
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from drawn import CONTAINER, POD
 from machines import DOOR, edited
+from real_parts import program
 
 from fsm.cli.diff_command import command
 from fsm.errors import InputError
@@ -102,10 +102,11 @@ def test_as_a_picture(source: Path, tmp_path: Path) -> None:
     assert '"=CREATED" -> "=RUNNING" [label=start color="#cf222e"' in text
     assert '"=CREATED" -> "=DELETED" [label=remove' in text
     assert "style=dotted" in text
-    if shutil.which("dot"):
-        ran = run("container-status", source, "-o", tmp_path / "difference.svg")
-        assert 1 == ran.return_value
-        assert 'fill="#1a7f37"' in (tmp_path / "difference.svg").read_text(encoding="utf-8")
+
+    program("dot")
+    ran = run("container-status", source, "-o", tmp_path / "difference.svg")
+    assert 1 == ran.return_value
+    assert 'fill="#1a7f37"' in (tmp_path / "difference.svg").read_text(encoding="utf-8")
 
 
 def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from commands import Terminal, fsm
+from door_project import CLAIM, door
 from machines import DOOR, edited
-from test_check_command import door
-from test_property_files import CLAIM
 
 if TYPE_CHECKING:
     from pathlib import Path

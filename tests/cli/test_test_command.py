@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from commands import Terminal, fsm
+from door_project import IMPLEMENTATION
 from jsonschema import validate
 from machines import DOOR
 
@@ -18,90 +19,6 @@ from fsm.library import is_system, load, load_system
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-IMPLEMENTATION = '''\
-"""A door, and some that are not."""
-
-import time
-
-
-class Door:
-    def reset(self):
-        self.at, self.out, self.stuck = "shut", [], False
-
-    def arrange(self, event, outcome):
-        self.stuck = outcome == "stuck"
-        return True
-
-    def do(self, event):
-        gone = self.at == "gone"
-        if event == "push":
-            if gone:
-                return "NOT_FOUND"
-            if self.at == "shut":
-                if self.stuck:
-                    self.stuck = False
-                    return "STUCK"
-                self.at = "open"
-                self.out.append("Creak")
-        if event == "remove":
-            self.at = "gone"
-        if event == "slam" and self.at == "open":
-            self.at = "shut"
-            self.out.append("Bang")
-        return "ok"
-
-    def outputs(self):
-        out, self.out = self.out, []
-        return out
-
-    def shows(self):
-        return {"shut": "CLOSED", "open": "OPEN", "gone": "gone"}[self.at]
-
-    def close(self):
-        pass
-
-
-class Silent(Door):
-    """Does not say that it bangs."""
-
-    def outputs(self):
-        return [each for each in super().outputs() if each != "Bang"]
-
-
-class Nothing(Door):
-    def do(self, event):
-        from fsm.sut import UnsupportedError
-
-        raise UnsupportedError(event)
-
-
-class Slow(Door):
-    """Looks, and leaps later."""
-
-    def do(self, event):
-        if event == "push" and self.at == "shut":
-            time.sleep(0.001)
-            self.at = "open"
-            self.out.append("Creak")
-            return "ok"
-        return super().do(event)
-
-    def arrange(self, event, outcome):
-        return False
-
-
-class Half:
-    def reset(self):
-        pass
-
-
-def broken():
-    raise RuntimeError("no door today")
-
-
-number = 3
-'''
 
 
 @pytest.fixture

@@ -100,12 +100,10 @@ def race(machine: Machine, sut: object) -> Race:
 # -- what passes -----------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_system_with_a_lock_passes() -> None:
     assert concurrently(counter(), Tally) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container", "cri-pod"])
 @pytest.mark.parametrize("kind", [Locked, Staged])
 def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Staged]) -> None:
@@ -114,7 +112,6 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
     assert concurrently(machine, lambda: kind(machine), examples=30) is None
 
 
-@pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
     """A call that is displaced or interrupted on its way is too."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from real_parts import headers_of_c, program
 
 from fsm.conformance.exec.adapter import child
 from fsm.conformance.exec.transport import LONGEST, Process, TalkError
@@ -34,10 +34,10 @@ RUDE: Final = str(SUTS / "rude.py")
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The container in C."""
-    program = tmp_path_factory.mktemp("suts") / "container"
-    gcc = shutil.which("gcc") or "gcc"
-    subprocess.run([gcc, "-Wall", "-Wextra", "-Werror", "-o", program, SUTS / "container.c"], check=True)
-    return str(program)
+    made = tmp_path_factory.mktemp("suts") / "container"
+    headers_of_c()
+    subprocess.run([program("gcc"), "-Wall", "-Wextra", "-Werror", "-o", made, SUTS / "container.c"], check=True)
+    return str(made)
 
 
 def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2) -> Child:

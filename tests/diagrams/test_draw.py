@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from hypothesis import given
 from machines import DOOR, JOB, edited, machine_of
 from random_machines import machines
 from readers import read_by_mermaid, read_by_plantuml
-from test_report import missing
+from real_parts import program
 
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import digest, png, svg
@@ -41,8 +40,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture(scope="session", autouse=True)
 def _dot() -> None:
     """Pictures are made by the real program."""
-    if shutil.which("dot") is None:
-        missing("Graphviz's dot", "apt-get install graphviz")
+    program("dot")
 
 
 def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
@@ -294,11 +292,11 @@ def test_odd_words_stay_words_to_dot() -> None:
     assert ODD in words
 
 
-def test_mermaid_takes_it(pytestconfig: pytest.Config) -> None:
+def test_mermaid_takes_it() -> None:
     """Its own parser reads back every state and arrow, of every model and of odd ones."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
     drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
-    found_by_mermaid = read_by_mermaid(pytestconfig.rootpath, list(map(mermaid, drawings)))
+    found_by_mermaid = read_by_mermaid(list(map(mermaid, drawings)))
     for drawing, found in zip(drawings, found_by_mermaid, strict=True):
         pseudo = sum(edge.source in {ANY, ELSEWHERE} for edge in drawing.edges)
         assert len(drawing.nodes) + pseudo == len(found["states"]) - 1  # the beginning
@@ -309,14 +307,12 @@ def test_mermaid_takes_it(pytestconfig: pytest.Config) -> None:
         assert sum(ended) + len(ended) == sum(len(edge.labels) for edge in drawing.edges if edge.source != ELSEWHERE)
 
 
-def test_words_of_mermaid_can_be_states(pytestconfig: pytest.Config) -> None:
+def test_words_of_mermaid_can_be_states() -> None:
     """Its own are not used as names."""
     words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
     drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
 
-    for drawing, found in zip(
-        drawings, read_by_mermaid(pytestconfig.rootpath, list(map(mermaid, drawings))), strict=True
-    ):
+    for drawing, found in zip(drawings, read_by_mermaid(list(map(mermaid, drawings))), strict=True):
         assert len(drawing.edges) + 1 == len(found["arrows"])
 
 

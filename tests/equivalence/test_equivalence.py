@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from naive_equivalence import Watched, follows, shortest, shows
+from nearly_alike import EARLY, LATE, NO_WARP, TOSS, undecided
 from random_machines import random_machine
 
 from fsm.equivalence import bisimilar, compare
@@ -257,7 +258,6 @@ def _either(cell: Kind, state: str, double: str) -> Kind:
 
 # -- one at a time -------------------------------------------------------------
 
-NO_WARP = edited(DOOR, 'moves  = { shut = "ajar" }\ncannot = ["*"]', 'cannot = ["*"]')
 PAIRS = [
     # What is changed in a door: what, into what, and what tells the two apart.
     ('name = "opened"', 'name = "gives-way"', None),
@@ -333,37 +333,6 @@ def word(seen: Observable) -> str:
     """*seen* in a few words."""
     words = [f"{'…' if seen.ends else ''}{seen.event or 'look'}", seen.reply, *seen.emits, seen.shows]
     return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
-
-
-TOSS = """\
-[machine]
-name = "coin"
-title = "A coin"
-about = "Falls."
-source = "a purse"
-initial = "held"
-[states]
-held = { about = "In the hand.", shows = "-" }
-one = { about = "Fell.", shows = "-" }
-two = { about = "Fell.", shows = "-" }
-[event.toss]
-kind = "signal"
-about = "It is tossed."
-moves = { held = EARLY }
-cannot = ["*"]
-[event.head]
-kind = "signal"
-about = "Head."
-moves = { one = "held" }
-cannot = ["*"]
-[event.tail]
-kind = "signal"
-about = "Tail."
-moves = { two = "held"LATE }
-cannot = ["*"]
-"""
-EARLY = TOSS.replace("EARLY", '[{ name = "a", to = "one" }, { name = "b", to = "two" }]').replace("LATE", "")
-LATE = TOSS.replace("EARLY", '"one"').replace("LATE", ', one = "held"')
 
 
 def test_a_choice_that_is_made_earlier_and_seen() -> None:
@@ -501,32 +470,6 @@ def test_stops_at_the_limit_and_says_so() -> None:
     table = tabulate(counter(to=30))
 
     assert Unknown(why="the machines have more than 40 situations") == compare(table, table, limit=40)
-
-
-def undecided(size: int) -> str:
-    """A machine that guesses, at some *a*, that *size* calls are left: subsets of its states are many."""
-    states = "\n".join(f'n{n} = {{ about = "{n}.", shows = "-" }}' for n in range(size + 1))
-    ways = [f'n{n} = "n{n + 1}"' for n in range(1, size)]
-    return f"""\
-[machine]
-name = "undecided"
-title = "Undecided"
-about = "Guesses."
-source = "automata theory"
-initial = "n0"
-[states]
-{states}
-[event.a]
-kind = "call"
-about = "This or that."
-moves = {{ n0 = [{{ name = "on", to = "n0" }}, {{ name = "off", to = "n1" }}], {", ".join(ways)} }}
-refuses = {{ n{size} = "FULL" }}
-[event.b]
-kind = "call"
-about = "The other."
-moves = {{ n0 = "n0", {", ".join(ways)} }}
-refuses = {{ n{size} = "FULL" }}
-"""
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:

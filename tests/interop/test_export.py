@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -21,6 +19,7 @@ from exported import SCXML, bare, from_json, from_scxml
 from machines import DOOR, counter, door, edited, job, machine_of
 from random_claims import stated
 from random_machines import random_machine
+from real_parts import program
 from statemachine.io import load as chart_of
 
 from fsm.interop.dot import dot
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
 
-DOT = shutil.which("dot") or ""
 SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name).profiles)]
 
 
@@ -137,11 +135,9 @@ def _ids(path: Path) -> list[str]:
 
 def test_graphviz_reads_every_edge() -> None:
     """What Graphviz has of the graph is every outcome of every cell."""
-    if not DOT:
-        message = "Graphviz is missing: apt-get install graphviz"
-        pytest.fail(message) if os.environ.get("FSM_FORBID_SKIPS") == "1" else pytest.skip(message)
+    graphviz = program("dot")
     for machine in [*toys(), *(load(name) for name in names())]:
-        ran = subprocess.run([DOT, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
+        ran = subprocess.run([graphviz, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
         read = json.loads(ran.stdout)
         nodes = [each["name"] for each in read["objects"]]
         edges = Counter(

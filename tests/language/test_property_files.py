@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from door_project import CLAIM, PROPERTIES, repository
 from machines import DOOR, edited, line_of, machine_of
 
 from fsm.errors import InputError
@@ -22,27 +23,8 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.property.claims import Specification
 
-CLAIM = 'never = "gone then open"'
-TEXT = f"""\
-machine = "door"
-expect  = {{ states = 4, transitions = 17, depth = 1 }}
-
-[under]
-old = {{ states = 4, transitions = 17, depth = 1 }}
-
-[property.gone-for-good]
-says   = "A door that was taken away does not come back."
-level  = "SHOULD"
-source = "handbook, section 5"
-link   = "https://example.org/doors#gone"
-{CLAIM}
-catches = ["push in gone: to open"]
-fails = {{ under = "old", about = "Ghosts.", length = 2 }}
-"""
-
-
 EVERYWHERE = '{ under = "*", about = "So it is.", length = 1 }'
-TWICE = TEXT.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("length = 2 }", "length = 2 }]")
+TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("length = 2 }", "length = 2 }]")
 
 
 def found(name: str) -> Machine:
@@ -68,7 +50,7 @@ def problems(text: str) -> tuple[Problem, ...]:
 
 def test_all_that_is_written_is_there() -> None:
     """A property with its words, and where it is known to fail."""
-    whole = specified(TEXT)
+    whole = specified(PROPERTIES)
     (stated,) = whole.properties
 
     assert (whole.machine.name, whole.expect["none"].states, whole.expect["old"].transitions) == ("door", 4, 17)
@@ -133,7 +115,7 @@ CASES = [
 @pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
     """Each mistake by itself, in its line."""
-    text = edited(TEXT.split("fails = ", maxsplit=1)[0], CLAIM, claim)
+    text = edited(PROPERTIES.split("fails = ", maxsplit=1)[0], CLAIM, claim)
     (problem,) = problems(text)
 
     mark = "# here" if "# here" in text else "[property.gone-for-good]"
@@ -144,8 +126,8 @@ def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: s
 
 def test_one_failure_under_several_profiles_is_written_once() -> None:
     """And stands for each of them; without a profile where none is named."""
-    several = edited(TEXT, 'under = "old"', 'under = ["none", "old"]')
-    plain = edited(TEXT, 'under = "old", ', "")
+    several = edited(PROPERTIES, 'under = "old"', 'under = ["none", "old"]')
+    plain = edited(PROPERTIES, 'under = "old", ', "")
     ghosts = KnownFailure(about="Ghosts.", length=2)
 
     assert [{"none": ghosts, "old": ghosts}, {"none": ghosts}] == [
@@ -155,11 +137,11 @@ def test_one_failure_under_several_profiles_is_written_once() -> None:
 
 def test_level_and_source_of_the_file_are_those_of_properties_that_name_none() -> None:
     """Those that name their own keep them; without either it is a mistake."""
-    bare = edited(edited(TEXT, 'level  = "SHOULD"\n', ""), 'source = "handbook, section 5"\n', "")
+    bare = edited(edited(PROPERTIES, 'level  = "SHOULD"\n', ""), 'source = "handbook, section 5"\n', "")
     head = 'level = "MAY"\nsource = "handbook"\n'
 
     assert [("MAY", "handbook"), ("SHOULD", "handbook, section 5")] == [
-        (each.level, each.source) for text in (bare, TEXT) for each in specified(head + text).properties
+        (each.level, each.source) for text in (bare, PROPERTIES) for each in specified(head + text).properties
     ]
     assert [
         ("FSM011", "'level' is missing from [property.gone-for-good]"),
@@ -169,7 +151,7 @@ def test_level_and_source_of_the_file_are_those_of_properties_that_name_none() -
 
 def test_a_profile_that_is_not_there() -> None:
     """Neither for the size."""
-    text = edited(TEXT, "\nold = ", "\nodl = ")
+    text = edited(PROPERTIES, "\nold = ", "\nodl = ")
     (problem,) = problems(text)
 
     assert (problem.code, problem.line, problem.hint) == ("FSM305", 5, "did you mean 'old'? profiles: old")
@@ -184,7 +166,7 @@ def test_no_property_is_a_mistake() -> None:
 
 def test_every_mistake_is_said_at_once() -> None:
     """With those of the file as a whole."""
-    text = edited(TEXT, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nlevel = "MUST"\nsource = ""\n'
+    text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nlevel = "MUST"\nsource = ""\n'
 
     assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
 
@@ -195,14 +177,6 @@ def test_every_rule_is_broken_here() -> None:
 
 
 # -- files ----------------------------------------------------------------------
-
-
-def repository(at: Path, *, properties: str = TEXT) -> Path:
-    """A stranger's repository with a model and its properties."""
-    for folder, text in (("models", DOOR), ("properties", properties)):
-        (at / folder).mkdir()
-        (at / folder / "door.toml").write_text(text, encoding="utf-8")
-    return at
 
 
 @pytest.mark.parametrize("path", ["models/door.toml", "properties/door.toml"])
@@ -216,7 +190,7 @@ def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -
 
 def test_a_machine_may_be_named_by_its_path(tmp_path: Path) -> None:
     """Beside the property file."""
-    text = edited(TEXT, 'machine = "door"', 'machine = "../models/door.toml"')
+    text = edited(PROPERTIES, 'machine = "door"', 'machine = "../models/door.toml"')
 
     assert specification(str(repository(tmp_path, properties=text) / "properties" / "door.toml")).machine.name == "door"
 
@@ -247,7 +221,7 @@ def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
 
 def test_refines_finds_what_is_beside_the_file(tmp_path: Path) -> None:
     """A model next door goes before one that is shipped."""
-    text = edited(TEXT, CLAIM, 'refines = "cri-pod"')
+    text = edited(PROPERTIES, CLAIM, 'refines = "cri-pod"')
     repository(tmp_path, properties=text)
     (tmp_path / "models" / "cri-pod.toml").write_text(
         edited(DOOR, 'name    = "door"', 'name = "mine"'), encoding="utf-8"

@@ -242,7 +242,6 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.slow
 @given(document=st.dictionaries(KEYS, VALUES, max_size=4))
 def test_every_key_and_entry_has_a_line(document: dict[str, Any]) -> None:
     """What TOML reads, the locator finds: each top-level key in a line of its own."""
@@ -306,7 +305,6 @@ def damaged_lines(draw: st.DrawFn) -> bytes:
     return "\n".join(lines).encode()
 
 
-@pytest.mark.slow
 @given(data=damaged_bytes() | damaged_lines())
 @example(data=b"")
 @example(data=b"\xef\xbb\xbf")
@@ -323,7 +321,6 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
         assert 0 <= problem.line <= last
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=["door", "job", "counter", *(path.stem for path in SHIPPED)])
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
     """Cut after any line, a file is a machine or a list of problems."""

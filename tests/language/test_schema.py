@@ -139,7 +139,6 @@ def _tables(node: object) -> Iterator[Any]:
             yield from _tables(below)
 
 
-@pytest.mark.slow
 @given(document=mutated())
 def test_a_document_is_valid_exactly_when_the_parser_takes_its_form(document: dict[str, Any]) -> None:
     """An editor complains where the parser does, and nowhere else."""

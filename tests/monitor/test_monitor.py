@@ -139,7 +139,6 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
     return True
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "given-up"])
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
@@ -205,7 +204,6 @@ class Unpruned:
         return frozenset(self._all)
 
 
-@pytest.mark.slow
 def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every possibility kept the verdicts are the same."""
     for number in range(5_000, 5_300):
@@ -865,7 +863,6 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 # -- what is remembered, what is noted ---------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred thousand short lives leave nothing but the last names."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)

@@ -13,7 +13,7 @@ from machines import door, job
 from naive_equivalence import Watched
 from naive_equivalence import bisimilar as alike
 from random_systems import random_text, system_of
-from test_systems import OFFICE, stated_of
+from toy_systems import OFFICE, stated_of
 
 from fsm.checker import check
 from fsm.checker.cones import Cones

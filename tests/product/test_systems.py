@@ -11,14 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from machines import door, job
 from random_systems import random_system, system_of
+from toy_systems import OFFICE, stated_of
 
 from fsm.checker import check
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError
-from fsm.language.build.machine_claims import specify
 from fsm.language.codes import RULES
-from fsm.language.read import parse_properties, parse_system
+from fsm.language.read import parse_system
 from fsm.library import claims, load_system
 from fsm.machine import Moves, outcomes
 from fsm.machine.graph import explore
@@ -35,29 +35,6 @@ if TYPE_CHECKING:
 
 LARGEST = 400
 """States of a random system that is looked at."""
-
-OFFICE = """\
-[system]
-name   = "office"
-title  = "Jobs and a door"
-about  = "Jobs are heard of while the door is open."
-source = "nobody"
-[part.door]
-machine = "door"
-[part.job]
-machine = "job"
-count   = 2
-heard   = "door is open"
-[event.make]
-kind  = "call"
-of    = "job"
-about = "Make it."
-steps = ["job.make"]
-[event.open]
-kind  = "call"
-about = "Open the door."
-steps = ["door.push/opened"]
-"""
 
 
 def systems() -> st.SearchStrategy[System]:
@@ -157,16 +134,6 @@ def _at(system: System, chance: random.Random) -> str:
     part = chance.choice(list(system.parts.values()))
     word = chance.choice(("every", "some", "no"))
     return f"{word} {part.name} is {chance.choice(list(part.machine.states))}"
-
-
-def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """The property of *system* that makes the *claim*, some lines of TOML; of this *copy* of the part that it is for."""
-    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
-
-    def find(_: str) -> System:
-        return system
-
-    return specify(parse_properties((head + claim).encode(), path="it.toml"), find, copy=copy).properties[0]
 
 
 # -- a toy -------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from door_project import IMPLEMENTATION
 from machines import DOOR
-from test_test_command import IMPLEMENTATION
 
 if TYPE_CHECKING:
     from pathlib import Path

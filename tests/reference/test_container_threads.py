@@ -27,13 +27,11 @@ class Unlocked(Container):
         self._lock = nullcontext()  # type: ignore[assignment]  # the planted bug
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(2))
 def test_the_reference_passes(chance: int) -> None:
     assert concurrently(load("container-status"), ContainerSUT, examples=40, chance=chance) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_it_fails(chance: int) -> None:
     """Two concurrent calls of two threads are enough."""

@@ -36,7 +36,6 @@ class Overheard(NriContainerSUT):
         return sent
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     machine = kind().machine

@@ -614,7 +614,6 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
     assert [BUGS[kind]] == ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", DEADLY, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_dying(kind: type[Pods]) -> None:
     found = run(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)

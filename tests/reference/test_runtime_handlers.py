@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from real_parts import program
 
 from fsm.conformance.suite import run
 from fsm.library import load
@@ -186,8 +186,8 @@ def test_nothing_follows_a_crash() -> None:
         it.stage("list")
 
 
-@pytest.mark.skipif(not shutil.which("runc"), reason="runc is not installed")
 def test_a_runtime_of_this_machine_is_asked() -> None:
+    program("runc")
     listed = introspect_runtime_handlers({"runc": Runtime()}, "runc", Commands(), kernel_has_rro=True)
 
     assert ["runc", ""] == [each.name for each in listed]

@@ -352,7 +352,6 @@ def test_no_process_outlives_who_started_it(tmp_path: Path) -> None:
 # -- the kit -------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
     tested = run(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)

@@ -16,6 +16,7 @@ import crashing
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_parts import program
 
 from fsm.reference.container import durable_files
 from fsm.reference.container.checkpoint import CheckpointError, DamagedError, decode
@@ -488,12 +489,7 @@ def take(root: Path, steps: list[str]) -> None:
 
 @pytest.fixture
 def _strace() -> None:
-    if crashing.STRACE:
-        return
-    message = "strace is missing: apt-get install strace"
-    if os.environ.get("FSM_FORBID_SKIPS") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
+    program("strace")
 
 
 def crashed(what: str) -> tuple[int, int]:
@@ -505,7 +501,6 @@ def crashed(what: str) -> tuple[int, int]:
     return system_calls, times
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
 def test_a_crash_leaves_the_old_or_the_new(what: str, least: int) -> None:
@@ -516,7 +511,6 @@ def test_a_crash_leaves_the_old_or_the_new(what: str, least: int) -> None:
     assert times > 0.9 * system_calls * ROUNDS
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_strace")
 def test_a_crash_finds_what_is_not_written_in_one_step() -> None:
     """So that the test above can fail: a file that is opened and then written is torn."""

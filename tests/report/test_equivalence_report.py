@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
-from test_equivalence import EARLY, LATE, NO_WARP, undecided
+from nearly_alike import EARLY, LATE, NO_WARP, undecided
 
 from fsm.equivalence import compare
 from fsm.machine.table import tabulate

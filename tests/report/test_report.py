@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
+from real_parts import missing, package
 
 from fsm.errors import Problem
 from fsm.judgement import Judged, judge
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 HOSTILE = "a\x00b\x1b[31m\x07\r\n::error::x\u202e]]>&<\"'\ufffe,:% \U0001f600"
-SARIF_PACKAGE = "@microsoft/jest-sarif@1.0.0-beta.0"
 
 MACHINE = load("container-status")
 CLAUSE = Clause(
@@ -187,20 +186,10 @@ SITUATIONS: dict[str, Report] = {
 }
 
 
-def missing(what: str, install: str) -> str:
-    """Skip, and say how to have it next time; where skipping is forbidden, fail."""
-    message = f"{what} is missing; install it: {install}"
-    if os.environ.get("FSM_FORBID_SKIPS") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-def program(name: str) -> str:
+def installed(name: str) -> str:
     """The path of a program that was installed beside this Python."""
     path = Path(sys.executable).with_name(name)
-    return (
-        str(path) if path.exists() else shutil.which(name) or missing(name, f"{sys.executable} -m pip install {name}")
-    )
+    return str(path) if path.exists() else missing(name, f"{sys.executable} -m pip install {name}")
 
 
 def ran(*command: str) -> str:
@@ -209,21 +198,9 @@ def ran(*command: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def sarif_schema(pytestconfig: pytest.Config) -> Draft4Validator:
-    """A validator of the official schema, from the package that its authors publish; kept between runs."""
-    folder = pytestconfig.rootpath / ".pytest_cache" / "sarif-schema"
-    folder.mkdir(parents=True, exist_ok=True)
-    schema = folder / "package" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
-    if not schema.exists():
-        if not list(folder.glob("*.tgz")):
-            npm = shutil.which("npm") or missing("npm", "apt-get install npm")
-            pack = [npm, "pack", SARIF_PACKAGE, "--fetch-retries=1", "--fetch-timeout=30000"]
-            try:
-                subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=120)
-            except (subprocess.SubprocessError, OSError):
-                missing("the SARIF schema", f"cd {folder} && npm pack {SARIF_PACKAGE}")
-        (archive,) = folder.glob("*.tgz")
-        shutil.unpack_archive(archive, folder, filter="data")
+def sarif_schema() -> Draft4Validator:
+    """A validator of the official schema, from the package that its authors publish."""
+    schema = package("jest-sarif") / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
     return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))
 
 
@@ -337,7 +314,7 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
     """``sarif summary`` sees violations as errors and surprises as warnings."""
     (tmp_path / "report.sarif").write_text(sarif(SITUATIONS["many found"]), encoding="utf-8")
 
-    told = ran(program("sarif"), "summary", str(tmp_path / "report.sarif"))
+    told = ran(installed("sarif"), "summary", str(tmp_path / "report.sarif"))
 
     assert ["error: 100", "warning: 100", "note: 0"] == re.findall(r"^\w+: \d+", told, re.MULTILINE)
 
@@ -348,8 +325,8 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
         (tmp_path / f"{name}.xml").write_text(junit(situation), encoding="utf-8")
 
-    broken = ran(program("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
-    unjudged = ran(program("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
+    broken = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
+    unjudged = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
 
     # The clause of the made-up violation is none of the machine's own: it is one more.
     assert [("Failed", "1"), ("Passed", str(len(clauses)))] == re.findall(r"^ +(\w+) +: +(\d+)$", broken, re.MULTILINE)
@@ -361,7 +338,7 @@ def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
     """Control characters and markup in a recording do not break a page made of the report."""
     (tmp_path / "report.xml").write_text(junit(SITUATIONS[situation]), encoding="utf-8")
 
-    ran(program("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
+    ran(installed("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
 
     assert "stop-is-idempotent" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from test_report import missing
+from real_parts import package, program
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-MERMAID = "mermaid@11"
-"""The package in which Mermaid's authors publish it, bundled with all it needs."""
 
 _READ = """\
 // It cleans texts with the means of a browser, which are not here; what is tested is the grammar.
@@ -35,14 +31,11 @@ console.log(JSON.stringify(found));
 """
 
 
-def read_by_mermaid(root: Path, texts: list[str]) -> list[Any]:
-    """The states and arrows of each of *texts*; fails if one is no Mermaid.
-
-    The package is kept below *root* between runs.
-    """
-    node = shutil.which("node") or missing("node", "apt-get install nodejs")
+def read_by_mermaid(texts: list[str]) -> list[Any]:
+    """The states and arrows of each of *texts*; fails if one is no Mermaid."""
+    module = package("mermaid") / "dist" / "mermaid.esm.min.mjs"
     ran = subprocess.run(
-        [node, "--input-type=module", "--eval", _READ, "-", str(_mermaid(root))],
+        [program("node"), "--input-type=module", "--eval", _READ, "-", str(module)],
         input="".join(f"{json.dumps(text)}\n" for text in texts),
         capture_output=True,
         text=True,
@@ -54,36 +47,18 @@ def read_by_mermaid(root: Path, texts: list[str]) -> list[Any]:
     return found
 
 
-def participants_by_mermaid(root: Path, text: str) -> list[str]:
+def participants_by_mermaid(text: str) -> list[str]:
     """The participants of a sequence diagram; fails if it is none."""
-    return [str(each) for each in read_by_mermaid(root, [text])[0]["participants"]]
-
-
-def _mermaid(root: Path) -> Path:
-    folder = root / ".pytest_cache" / "mermaid"
-    folder.mkdir(parents=True, exist_ok=True)
-    module = folder / "package" / "dist" / "mermaid.esm.min.mjs"
-    if not module.exists():
-        npm = shutil.which("npm") or missing("npm", "apt-get install npm")
-        pack = [npm, "pack", MERMAID, "--fetch-retries=1", "--fetch-timeout=60000"]
-        try:
-            subprocess.run(pack, cwd=folder, check=True, capture_output=True, timeout=300)
-        except (subprocess.SubprocessError, OSError):
-            missing("Mermaid", f"cd {folder} && npm pack {MERMAID}")
-    for archive in folder.glob("*.tgz"):
-        shutil.unpack_archive(archive, folder, filter="data")
-        archive.unlink()
-    return module
+    return [str(each) for each in read_by_mermaid([text])[0]["participants"]]
 
 
 def read_by_plantuml(folder: Path, texts: list[str]) -> None:
     """Fails if one of *texts* is no PlantUML."""
-    program = shutil.which("plantuml") or missing("PlantUML", "apt-get install plantuml")
     paths = [folder / f"{number}.puml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")
     ran = subprocess.run(
-        [program, "-charset", "UTF-8", "-checkonly", *map(str, paths)],
+        [program("plantuml"), "-charset", "UTF-8", "-checkonly", *map(str, paths)],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr

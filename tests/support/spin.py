@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import pytest
+from real_parts import headers_of_c, program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-SPIN = shutil.which("spin") or ""
-GCC = shutil.which("gcc") or ""
 STEPS = 1_500
 """In one verifier: with twice as many, compiling takes thrice the time."""
 MOST = 100
@@ -34,13 +31,10 @@ UNSET = 1
 
 
 def needed() -> None:
-    """Skips the test that asks where SPIN or a compiler is missing."""
-    if SPIN and GCC and Path("/usr/include/stdlib.h").exists():
-        return
-    message = "SPIN, or what compiles its verifiers, is missing: apt-get install spin gcc libc6-dev"
-    if os.environ.get("FSM_FORBID_SKIPS") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
+    """Skip the test that asks where SPIN, or what compiles its verifiers, is missing."""
+    program("spin")
+    program("gcc")
+    headers_of_c()
 
 
 class Part(NamedTuple):
@@ -165,7 +159,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
     """The verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
-    made = subprocess.run([SPIN, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
+    made = subprocess.run([program("spin"), "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     code = (folder / "pan.c").read_text(encoding="utf-8")
     # What no process mentions is an ordinary variable of C there, and none of the state.
@@ -178,7 +172,9 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
         code = code.replace(f"now.{name} = {UNSET};", f"now.{name} = {value};")
     (folder / "pan.c").write_text(code, encoding="utf-8")
     how = ["-DNOREDUCE", "-DVECTORSZ=8192", *(["-DSAFETY", "-DBFS"] if safety else [])]
-    subprocess.run([GCC, "-w", "-O0", *how, "-o", "pan", "pan.c"], cwd=folder, capture_output=True, check=True)
+    subprocess.run(
+        [program("gcc"), "-w", "-O0", *how, "-o", "pan", "pan.c"], cwd=folder, capture_output=True, check=True
+    )
     return folder / "pan"
 
 

@@ -1,0 +1,81 @@
+"""The scripts in ``.ci``: what tests need is installed, and a skip is a failure."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real_parts import PACKAGES, PROGRAMS, ROOT
+
+TESTS = Path(__file__).resolve().parent.parent
+
+SETUP = (ROOT / ".ci" / "setup").read_text(encoding="utf-8")
+
+SKIPS = {
+    "test_mark.py": "import pytest\n@pytest.mark.skipif(True, reason='no such thing')\ndef test_it(): pass\n",
+    "test_call.py": "import pytest\ndef test_it(): pytest.skip('no such thing')\n",
+    "test_fixture.py": (
+        "import pytest\n@pytest.fixture\ndef it(): pytest.skip('no such thing')\ndef test_it(it): pass\n"
+    ),
+    "test_module.py": "import pytest\npytest.skip('no such thing', allow_module_level=True)\n",
+    "test_import.py": "import pytest\npytest.importorskip('no_such_thing', reason='no such thing')\n",
+    "doctests.py": '"""\n>>> 1  # doctest: +SKIP\n2\n"""\n',
+}
+
+
+@pytest.mark.parametrize(("program", "package"), PROGRAMS.items(), ids=PROGRAMS)
+def test_programs_are_installed(program: str, package: str) -> None:
+    """What a test needs of this machine, the set-up looks for and installs."""
+    assert re.search(rf"\b{program}\b", SETUP)
+    assert re.search(rf"missing\+=\(([\w -]* )?{package}( [\w -]*)?\)", SETUP)
+
+
+@pytest.mark.parametrize(("folder", "package"), PACKAGES.items(), ids=PACKAGES)
+def test_packages_of_npm_are_installed(folder: str, package: str) -> None:
+    """In the version that tests mean, where they look for it."""
+    assert re.search(rf"^    for package in .*{re.escape(package)}", SETUP, re.MULTILINE)
+    assert folder == package.rpartition("/")[2].split("@")[0]
+
+
+@pytest.mark.parametrize("forbidden", ["0", "1"])
+def test_a_skip_is_a_failure_where_skips_are_forbidden(forbidden: str, tmp_path: Path) -> None:
+    """Whatever skips, wherever; it fails with the reason.  Elsewhere it is a skip."""
+    for name, text in SKIPS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--doctest-modules"]
+    ran = subprocess.run(
+        [*command, "--continue-on-collection-errors", "-rfEs", *SKIPS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(TESTS), "FSM_FORBID_SKIPS": forbidden, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    failed = set(re.findall(r"^(?:FAILED|ERROR) (\w+\.py).* skips are forbidden", ran.stdout, re.MULTILINE))
+    skipped = re.search(r" \d+ skipped in ", ran.stdout)
+
+    assert ((set(SKIPS), False) if forbidden == "1" else (set(), True)) == (failed, bool(skipped)), ran.stdout
+
+
+def test_ci_forbids_skips() -> None:
+    """In everything that it runs after."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+    (forbidden,) = (number for number, line in enumerate(lines) if line.startswith("export FSM_FORBID_SKIPS=1"))
+    assert forbidden < lines.index("bash .ci/test")
+
+
+def test_no_test_asks_for_a_program_by_itself() -> None:
+    """``real_parts`` finds programs, so that what is missing is said with the command that installs it."""
+    asking = [
+        path.name
+        for path in TESTS.rglob("*.py")
+        if "bench" not in path.parts and "shutil.which(" in path.read_text(encoding="utf-8")
+    ]
+
+    assert sorted(["real_parts.py", "crashing.py", "test_ci.py"]) == sorted(asking)

@@ -1,0 +1,52 @@
+"""What tests need beside Python: programs of this machine, and packages of npm.
+
+Without one of them the test is skipped with the command that installs it.
+``.ci/setup test`` installs them all, and ``.ci/run`` allows no skip.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pytest
+
+PROGRAMS: Final = {
+    "dot": "graphviz",
+    "gcc": "gcc",
+    "node": "npm",
+    "plantuml": "plantuml",
+    "runc": "runc",
+    "setpriv": "util-linux",
+    "spin": "spin",
+    "strace": "strace",
+}
+"""Each program, and the package of Debian that brings it."""
+
+PACKAGES: Final = {"mermaid": "mermaid@11", "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0"}
+"""Each package of npm by its folder in ``.venv/npm``."""
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+
+def program(name: str) -> str:
+    """The path of one of :data:`PROGRAMS`."""
+    return shutil.which(name) or missing(name, f"apt-get install {PROGRAMS[name]}")
+
+
+def package(name: str) -> Path:
+    """The folder of one of :data:`PACKAGES`, unpacked."""
+    folder = ROOT / ".venv" / "npm" / name
+    return folder if folder.is_dir() else missing(PACKAGES[name], "bash .ci/setup test")
+
+
+def headers_of_c() -> None:
+    """What a C program includes is there."""
+    if not Path("/usr/include/stdlib.h").exists():
+        missing("stdlib.h", "apt-get install libc6-dev")
+
+
+def missing(what: str, install: str) -> NoReturn:
+    """Skip the test; *install* is the command after which it runs."""
+    pytest.skip(f"{what} is missing; install it: {install}")

@@ -1,0 +1,45 @@
+"""A system that every test may use: an office, of jobs and a door."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.language.build.machine_claims import specify
+from fsm.language.read import parse_properties
+
+if TYPE_CHECKING:
+    from fsm.product.system import System
+    from fsm.property.claims import Property
+
+OFFICE = """\
+[system]
+name   = "office"
+title  = "Jobs and a door"
+about  = "Jobs are heard of while the door is open."
+source = "nobody"
+[part.door]
+machine = "door"
+[part.job]
+machine = "job"
+count   = 2
+heard   = "door is open"
+[event.make]
+kind  = "call"
+of    = "job"
+about = "Make it."
+steps = ["job.make"]
+[event.open]
+kind  = "call"
+about = "Open the door."
+steps = ["door.push/opened"]
+"""
+
+
+def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
+    """The property of *system* that makes the *claim*, some lines of TOML; of this *copy* of the part that it is for."""
+    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+
+    def find(_: str) -> System:
+        return system
+
+    return specify(parse_properties((head + claim).encode(), path="it.toml"), find, copy=copy).properties[0]
