@@ -29,7 +29,7 @@ fails = {{ under = "old", about = "Ghosts.", length = 2 }}
 
 
 _HEAD, _, _REST = PROPERTIES.partition("expect ")
-PLAIN = _HEAD + _REST[_REST.index("[property.") :]
+PLAIN = _HEAD + "\n" + _REST[_REST.index("[property.") :]
 """The same without sizes."""
 
 IMPLEMENTATION = '''\
