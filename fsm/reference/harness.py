@@ -13,7 +13,7 @@ from fsm.reference.driven import ReplyError, driver
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
@@ -40,6 +40,15 @@ def reply(machine: str, event: str, act: Callable[[], object]) -> str:
     except NoWayError as error:
         raise UnsupportedError(str(error)) from error
     return "ok" if known.kind == "call" else ""
+
+
+def dispatch(machine: str, event: str, actions: Mapping[str, Callable[[], object]]) -> str:
+    """The reply of *event* as :func:`reply` has it; *actions* has the function for each event."""
+
+    def act() -> None:
+        actions[event]()
+
+    return reply(machine, event, act)
 
 
 def scratch_folder() -> Path:

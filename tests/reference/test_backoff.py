@@ -14,8 +14,9 @@ from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import Clock, TurnedClock
-from fsm.reference.events.backoff import FIRST, AsWritten, Backlog, EventMonitor, HandlerError
+from fsm.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError
 from fsm.reference.events.backoff_sut import BackoffSUT
+from fsm.reference.events.upstream import UpstreamBackoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -24,29 +25,29 @@ if TYPE_CHECKING:
 class Handler:
     """Fails for the events *bad*, as often as that is left to it; ``tried`` is what it was given, and when.
 
-    ``meanwhile`` is done while it is at work.
+    ``while_busy`` is done while it is at work.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
         self.clock = TurnedClock(hurried=True)
         self.tried: list[tuple[float, str]] = []
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.while_busy: Callable[[], None] = lambda: None
         self._bad, self._left = bad, times
 
     async def __call__(self, event: str) -> None:
         self.tried.append((self.clock.time, event))
-        self.meanwhile()
+        self.while_busy()
         await asyncio.sleep(0)
         if event in self._bad and self._left:
             self._left -= 1
             raise HandlerError
 
 
-async def pass_by(monitor: EventMonitor[str], handler: Handler, seconds: int) -> None:
-    """So many seconds pass, and the monitor looks at the clock in each."""
+async def pass_by(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
+    """So many seconds pass, and the backoff looks at the clock in each."""
     for _ in range(seconds):
         handler.clock.time += 1
-        await monitor.tick()
+        await backoff.tick()
 
 
 def test_waits_double_up_to_five_minutes() -> None:
@@ -54,11 +55,11 @@ def test_waits_double_up_to_five_minutes() -> None:
     waits = []
 
     async def fail() -> None:
-        monitor = EventMonitor(handler, handler.clock)
-        await monitor.happened("c", "x")
+        backoff = Backoff(handler, handler.clock)
+        await backoff.handle("c", "x")
         for _ in range(12):
-            waits.append(monitor.waits("c"))
-            await pass_by(monitor, handler, int(waits[-1]))
+            waits.append(backoff.delay("c"))
+            await pass_by(backoff, handler, int(waits[-1]))
 
     asyncio.run(fail())
     times = [at for at, _ in handler.tried]
@@ -72,14 +73,14 @@ def test_those_of_a_key_keep_their_order() -> None:
     handler = Handler(bad="a", times=2)
 
     async def fail() -> None:
-        monitor = EventMonitor(handler, handler.clock)
-        await monitor.happened("c", "a")
-        await monitor.happened("c", "b")
-        await monitor.happened("d", "e")
-        monitor.backoff("c", "c")
-        assert ["a", "b", "c"] == monitor.queue("c")
-        await pass_by(monitor, handler, 3)
-        assert ("idle", []) == (monitor.shows("c"), monitor.queue("c"))
+        backoff = Backoff(handler, handler.clock)
+        await backoff.handle("c", "a")
+        await backoff.handle("c", "b")
+        await backoff.handle("d", "e")
+        backoff.defer("c", "c")
+        assert ["a", "b", "c"] == backoff.pending("c")
+        await pass_by(backoff, handler, 3)
+        assert ("idle", []) == (backoff.shows("c"), backoff.pending("c"))
 
     asyncio.run(fail())
     assert [(0, "a"), (0, "e"), (1, "a"), (3, "a"), (3, "b"), (3, "c")] == handler.tried
@@ -90,43 +91,43 @@ def test_what_was_handled_is_not_tried_again() -> None:
     handler = Handler(bad="b", times=1)
 
     async def fail() -> None:
-        monitor = EventMonitor(handler, handler.clock)
+        backoff = Backoff(handler, handler.clock)
         for event in "abc":
-            monitor.backoff("c", event)
-        await pass_by(monitor, handler, 3)
+            backoff.defer("c", event)
+        await pass_by(backoff, handler, 3)
 
     asyncio.run(fail())
     assert [(1, "a"), (1, "b"), (3, "b"), (3, "c")] == handler.tried
 
 
-@pytest.mark.parametrize(("kind", "lost"), [(EventMonitor, []), (AsWritten, [("c", "new")])])
-def test_what_others_put_there_meanwhile(kind: type[EventMonitor[str]], lost: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
+def test_what_others_put_there_while_busy(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
     """It is tried after what failed; as containerd has it, it is lost."""
     handler = Handler(bad=["old"], times=1)
 
     async def race() -> None:
-        monitor = kind(handler, handler.clock)
-        monitor.backoff("c", "old")
-        handler.meanwhile = lambda: monitor.backoff("c", "new")
-        await pass_by(monitor, handler, 1)
-        handler.meanwhile = lambda: None
-        assert ((["old"] if lost else ["old", "new"]), lost) == (monitor.queue("c"), monitor.dropped)
-        await pass_by(monitor, handler, 2)
-        assert [] == monitor.queue("c")
+        backoff = kind(handler, handler.clock)
+        backoff.defer("c", "old")
+        handler.while_busy = lambda: backoff.defer("c", "new")
+        await pass_by(backoff, handler, 1)
+        handler.while_busy = lambda: None
+        assert ((["old"] if lost else ["old", "new"]), lost) == (backoff.pending("c"), backoff.dropped)
+        await pass_by(backoff, handler, 2)
+        assert [] == backoff.pending("c")
 
     asyncio.run(race())
     assert ["old", "old"] + ["new"] * (not lost) == [event for _, event in handler.tried]
 
 
-@pytest.mark.parametrize(("kind", "order"), [(EventMonitor, ["old", "new"]), (AsWritten, ["new", "old"])])
-def test_what_fails_first_is_first(kind: type[EventMonitor[str]], order: list[str]) -> None:
+@pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
+def test_what_fails_first_is_first(kind: type[Backoff[str]], order: list[str]) -> None:
     handler = Handler(bad=["old"], times=1)
 
     async def race() -> None:
-        monitor = kind(handler, handler.clock)
-        handler.meanwhile = lambda: monitor.backoff("c", "new")
-        await monitor.happened("c", "old")
-        assert (order, 1) == (monitor.queue("c"), monitor.waits("c"))
+        backoff = kind(handler, handler.clock)
+        handler.while_busy = lambda: backoff.defer("c", "new")
+        await backoff.handle("c", "old")
+        assert (order, 1) == (backoff.pending("c"), backoff.delay("c"))
 
     asyncio.run(race())
 
@@ -136,10 +137,10 @@ def test_one_thing_at_a_time() -> None:
     handler = Handler()
 
     async def both() -> None:
-        monitor = EventMonitor(handler, handler.clock)
+        backoff = Backoff(handler, handler.clock)
         busy = []
-        handler.meanwhile = lambda: busy.append([monitor.shows(key) for key in "cd"])
-        await asyncio.gather(monitor.happened("c", "a"), monitor.happened("d", "b"), monitor.tick())
+        handler.while_busy = lambda: busy.append([backoff.shows(key) for key in "cd"])
+        await asyncio.gather(backoff.handle("c", "a"), backoff.handle("d", "b"), backoff.tick())
         assert [["handling", "idle"], ["idle", "handling"]] == busy
 
     asyncio.run(both())
@@ -149,18 +150,18 @@ def test_a_stop_drops_what_waits_and_lets_the_handler_finish() -> None:
     handler = Handler(bad="a")
 
     async def stop() -> None:
-        monitor = EventMonitor(handler, handler.clock)
-        monitor.backoff("c", "a")
-        monitor.backoff("c", "b")
-        monitor.backoff("d", "e")
-        handler.meanwhile = monitor.stop
-        await pass_by(monitor, handler, 1)
-        assert sorted(monitor.dropped) == [("c", "a"), ("c", "b"), ("d", "e")]
-        monitor.stop()
-        monitor.backoff("c", "late")
-        assert ("c", "late") == monitor.dropped[-1]
+        backoff = Backoff(handler, handler.clock)
+        backoff.defer("c", "a")
+        backoff.defer("c", "b")
+        backoff.defer("d", "e")
+        handler.while_busy = backoff.stop
+        await pass_by(backoff, handler, 1)
+        assert sorted(backoff.dropped) == [("c", "a"), ("c", "b"), ("d", "e")]
+        backoff.stop()
+        backoff.defer("c", "late")
+        assert ("c", "late") == backoff.dropped[-1]
         with pytest.raises(NoWayError):
-            await monitor.happened("c", "later")
+            await backoff.handle("c", "later")
 
     asyncio.run(stop())
     assert [(1, "a")] == handler.tried
@@ -170,10 +171,10 @@ def test_the_loop_looks_every_second() -> None:
     handler = Handler(bad="a")
 
     async def loop() -> None:
-        monitor = EventMonitor(handler, handler.clock)
-        await monitor.happened("c", "a")
-        handler.meanwhile = lambda: monitor.stop() if handler.clock.time >= 7 else None
-        await monitor.run()
+        backoff = Backoff(handler, handler.clock)
+        await backoff.handle("c", "a")
+        handler.while_busy = lambda: backoff.stop() if handler.clock.time >= 7 else None
+        await backoff.run()
 
     asyncio.run(loop())
     assert [0, 1, 3, 7] == [at for at, _ in handler.tried]
@@ -217,70 +218,70 @@ def test_as_written_does_not_conform() -> None:
 # -- bugs ----------------------------------------------------------------------
 
 
-class Overtakes(EventMonitor[int]):
+class Overtakes(Backoff[int]):
     """A new event is handled at once, whoever waits."""
 
-    async def happened(self, key: str, event: int) -> None:
+    async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
             self._keys.pop(key)
-        await super().happened(key, event)
+        await super().handle(key, event)
 
 
-class Hurries(EventMonitor[int]):
+class Hurries(Backoff[int]):
     """What is put into the queue ends the wait of what is there."""
 
-    def backoff(self, key: str, event: int) -> None:
-        super().backoff(key, event)
-        kept = self._keys.get(key)
-        if kept and not kept.at_handler:
-            kept.wait(FIRST, self._clock.now())
+    def defer(self, key: str, event: int) -> None:
+        super().defer(key, event)
+        backlog = self._keys.get(key)
+        if backlog and not backlog.at_handler:
+            backlog.wait(FIRST, self._clock.now())
 
 
-class NeverDoubles(EventMonitor[int]):
+class NeverDoubles(Backoff[int]):
     """Each wait is a second."""
 
-    def _failed(self, key: str, kept: Backlog[int]) -> None:
-        super()._failed(key, kept)
-        kept.wait(FIRST, self._clock.now())
+    def _fail(self, key: str, backlog: Backlog[int]) -> None:
+        super()._fail(key, backlog)
+        backlog.wait(FIRST, self._clock.now())
 
 
-class DoublesForEver(EventMonitor[int]):
+class DoublesForEver(Backoff[int]):
     """The longest wait is not the longest."""
 
-    def _failed(self, key: str, kept: Backlog[int]) -> None:
-        before = kept.duration
-        super()._failed(key, kept)
-        kept.wait(2 * before or FIRST, self._clock.now())
+    def _fail(self, key: str, backlog: Backlog[int]) -> None:
+        before = backlog.delay
+        super()._fail(key, backlog)
+        backlog.wait(2 * before or FIRST, self._clock.now())
 
 
-class ForgetsTheQueue(EventMonitor[int]):
-    """What came meanwhile is forgotten when the rest is handled."""
+class ForgetsTheQueue(Backoff[int]):
+    """What came while_busy is forgotten when the rest is handled."""
 
-    def _handled(self, key: str, kept: Backlog[int]) -> None:
-        super()._handled(key, kept)
-        if not kept.at_handler:
+    def _succeed(self, key: str, backlog: Backlog[int]) -> None:
+        super()._succeed(key, backlog)
+        if not backlog.at_handler:
             self._keys.pop(key, None)
 
 
-class GivesUp(EventMonitor[int]):
+class GivesUp(Backoff[int]):
     """What fails is dropped."""
 
-    def _failed(self, key: str, kept: Backlog[int]) -> None:
-        super()._failed(key, kept)
+    def _fail(self, key: str, backlog: Backlog[int]) -> None:
+        super()._fail(key, backlog)
         del self._keys[key]
 
 
-class StopsAtTheFirst(EventMonitor[int]):
+class StopsAtTheFirst(Backoff[int]):
     """The rest of a queue is forgotten when its first event is handled."""
 
-    def _handled(self, key: str, kept: Backlog[int]) -> None:
-        super()._handled(key, kept)
-        if kept.at_handler:
-            kept.at_handler = False
+    def _succeed(self, key: str, backlog: Backlog[int]) -> None:
+        super()._succeed(key, backlog)
+        if backlog.at_handler:
+            backlog.at_handler = False
             del self._keys[key]
 
 
-class GoesOn(EventMonitor[int]):
+class GoesOn(Backoff[int]):
     """A stop is forgotten."""
 
     def stop(self) -> None:
@@ -288,7 +289,7 @@ class GoesOn(EventMonitor[int]):
         self._stopped = False
 
 
-BUGS: dict[type[EventMonitor[int]], str] = {
+BUGS: dict[type[Backoff[int]], str] = {
     Overtakes: "backoff; event",
     Hurries: "backoff; tick; failed; backoff",
     NeverDoubles: "backoff; tick; failed",
@@ -301,7 +302,7 @@ BUGS: dict[type[EventMonitor[int]], str] = {
 
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
-def test_a_bug_is_found_by_the_shortest_test(kind: type[EventMonitor[int]]) -> None:
+def test_a_bug_is_found_by_the_shortest_test(kind: type[Backoff[int]]) -> None:
     found = run(load("event-backoff"), lambda: BackoffSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]]

@@ -423,7 +423,7 @@ def test_a_monitor_without_a_subscription_tries_again_what_others_could_not_hand
     async def test(place: Place) -> None:
         monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock(hurried=True))
         monitor.start()
-        monitor.backoff.backoff("container", "exit")
+        monitor.backoff.defer("container", "exit")
         await soon(lambda: place.handled)
         monitor.stop()
         assert ("ended", ["exit"]) == (monitor.state, place.handled)

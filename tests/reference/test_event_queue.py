@@ -15,8 +15,9 @@ from fsm.conformance.suite import run
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.events.queue import CAPACITY, DISCARD_AFTER, AsWritten, EventQueue, QueueShutError, Subscription
+from fsm.reference.events.queue import CAPACITY, DISCARD_AFTER, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.queue_sut import EventsSUT
+from fsm.reference.events.upstream import UpstreamEventQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -88,10 +89,10 @@ async def test_what_was_kept_too_long_is_discarded() -> None:
 
     clock.time = DISCARD_AFTER - 0.001
     queue.expire()
-    assert ([], EXPECTED[:3]) == (discarded, queue.kept)
+    assert ([], EXPECTED[:3]) == (discarded, queue.retained)
     clock.time = DISCARD_AFTER
     queue.expire()
-    assert (EXPECTED[:2], EXPECTED[2:3]) == (discarded, queue.kept)
+    assert (EXPECTED[:2], EXPECTED[2:3]) == (discarded, queue.retained)
 
     subscription = queue.subscribe()
     clock.time = 10 * DISCARD_AFTER
@@ -132,7 +133,7 @@ async def test_what_is_kept_is_discarded_at_the_end() -> None:
     queue.shutdown()
     await sent(queue, [10])
 
-    assert (EXPECTED, []) == (discarded, queue.kept)
+    assert (EXPECTED, []) == (discarded, queue.retained)
     with pytest.raises(QueueShutError, match="subscription closed by server"):
         queue.subscribe()
 
@@ -215,7 +216,7 @@ async def test_more_may_be_kept_than_a_buffer_holds() -> None:
 @in_a_loop
 async def test_as_written_who_does_not_read_stops_all() -> None:
     """The 101st event stops who sends it, and all who send after; they go on when it is read, or hung up."""
-    queue = AsWritten[int](lost)
+    queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
     await sent(queue, range(CAPACITY))
     tasks = [asyncio.create_task(queue.send(CAPACITY + each)) for each in range(3)]
@@ -236,7 +237,7 @@ async def test_as_written_who_does_not_read_stops_all() -> None:
 
 @in_a_loop
 async def test_as_written_what_was_kept_may_stop_all() -> None:
-    queue = AsWritten[int](lost)
+    queue = UpstreamEventQueue[int](lost)
     await sent(queue, range(CAPACITY + 2))
     subscription = queue.subscribe()
     task = asyncio.create_task(queue.send(CAPACITY + 2))
@@ -249,12 +250,12 @@ async def test_as_written_what_was_kept_may_stop_all() -> None:
 
     queue.chance = lambda: False
     await sent(queue, [7])
-    assert [7] == queue.kept
+    assert [7] == queue.retained
 
 
 @in_a_loop
 async def test_as_written_who_hangs_up_while_all_wait_leaves_what_waits() -> None:
-    queue = AsWritten[int](lost)
+    queue = UpstreamEventQueue[int](lost)
     subscription = queue.subscribe()
     await sent(queue, range(CAPACITY))
     task = asyncio.create_task(queue.send(CAPACITY))
@@ -262,19 +263,19 @@ async def test_as_written_who_hangs_up_while_all_wait_leaves_what_waits() -> Non
     subscription.close()
     await task
 
-    assert ([CAPACITY], 0) == (queue.kept, queue.subscribed)
+    assert ([CAPACITY], 0) == (queue.retained, queue.subscribed)
 
 
 @in_a_loop
 async def test_as_written_events_are_lost_to_who_has_gone() -> None:
-    queue = AsWritten[int](lost)
+    queue = UpstreamEventQueue[int](lost)
     queue.subscribe().close()
     queue.chance = lambda: True
     await sent(queue, [1])
     queue.chance = lambda: False
     await sent(queue, [2])
 
-    assert [2] == queue.kept
+    assert [2] == queue.retained
 
 
 # -- the kit -----------------------------------------------------------------------
@@ -291,7 +292,7 @@ def test_passes_the_kit(profile: str | None) -> None:
 class Forgets(EventQueue[int]):
     """What is sent while nobody listens is lost."""
 
-    def _keep(self, events: Iterable[int]) -> None:
+    def _retain(self, events: Iterable[int]) -> None:
         del events
 
 
@@ -306,7 +307,7 @@ class DiscardsTheNewest(EventQueue[int]):
     """What was kept last is discarded first."""
 
     def expire(self) -> None:
-        self._kept = deque((event, self.due) for event, _ in reversed(self._kept))
+        self._retained = deque((event, self.due) for event, _ in reversed(self._retained))
         super().expire()
 
 
@@ -314,7 +315,7 @@ class DiscardsAll(EventQueue[int]):
     """When one event is too old all are."""
 
     def expire(self) -> None:
-        self._kept = deque((event, self.due) for event, _ in self._kept)
+        self._retained = deque((event, self.due) for event, _ in self._retained)
         super().expire()
 
 
@@ -333,38 +334,38 @@ class GivesNothing(EventQueue[int]):
     def subscribe(self) -> Subscription[int]:
         if self._subscriptions or self.is_shut:
             return super().subscribe()
-        for each in self.kept:
+        for each in self.retained:
             self._discard(each)
-        self._kept.clear()
-        self._to_come = self._position()
+        self._retained.clear()
+        self._next = self._position()
         return super().subscribe()
 
 
 class DropsTheOldest(EventQueue[int]):
     """Where an event does not fit, another goes."""
 
-    async def _give(self, subscription: Subscription[int], event: int) -> None:
+    async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state == "full":
             self._discard(subscription.unread.popleft())
             subscription.unread.append(event)
         else:
-            await super()._give(subscription, event)
+            await super()._deliver(subscription, event)
 
 
 class DropsSilently(EventQueue[int]):
     """Nobody is told of what does not fit."""
 
-    async def _give(self, subscription: Subscription[int], event: int) -> None:
+    async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
-            await super()._give(subscription, event)
+            await super()._deliver(subscription, event)
 
 
 class Repeats(EventQueue[int]):
     """What comes to a reader that waits comes twice."""
 
-    async def _give(self, subscription: Subscription[int], event: int) -> None:
+    async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         waits = subscription.state == "caught-up"
-        await super()._give(subscription, event)
+        await super()._deliver(subscription, event)
         if waits:
             subscription.unread.append(event)
 
@@ -401,7 +402,7 @@ class KeepsAtTheEnd(EventQueue[int]):
     """What is kept is neither discarded nor read."""
 
     def shutdown(self) -> None:
-        self._kept.clear()
+        self._retained.clear()
         super().shutdown()
 
 
@@ -410,27 +411,27 @@ class KeepsListening(EventQueue[int]):
 
     ghosts = 0
 
-    def _left(self, subscription: Subscription[int], before: str) -> None:
-        super()._left(subscription, before)
+    def _unsubscribe(self, subscription: Subscription[int], before: str) -> None:
+        super()._unsubscribe(subscription, before)
         self.ghosts = 1
 
-    def _unheard(self, event: int) -> None:
+    def _send_to_none(self, event: int) -> None:
         if self.ghosts:
             self.ghosts = 0
         else:
-            super()._unheard(event)
+            super()._send_to_none(event)
 
 
 class OpensAgain(EventQueue[int]):
     """An event opens a queue that was shut."""
 
-    def _unheard(self, event: int) -> None:
-        if self._to_come.state == "shut":
-            self._to_come = self._position()
-        super()._unheard(event)
+    def _send_to_none(self, event: int) -> None:
+        if self._next.state == "shut":
+            self._next = self._position()
+        super()._send_to_none(event)
 
 
-class StopsAll(AsWritten[int]):
+class StopsAll(UpstreamEventQueue[int]):
     """As containerd has it, but nobody is lost events to."""
 
     chance = staticmethod(lambda: False)

@@ -128,7 +128,7 @@ def test_an_exit_that_cannot_be_written_down(
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "save", refuses)
         sut.do("exit")
-    assert ("SANDBOX_READY", 1.0) == (sut.shows(), sut.pods.retries.waits(sut._last))
+    assert ("SANDBOX_READY", 1.0) == (sut.shows(), sut.pods.retries.delay(sut._last))
 
     async def later() -> None:
         sut.clock.time += 1

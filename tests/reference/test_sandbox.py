@@ -173,7 +173,7 @@ def test_a_shutdown_while_it_is_tried_again(tmp_path: Path, kind: type[Controlle
         await place.controller.shutdown("pod")
         await place.later(400)
         await asyncio.sleep(0)
-        assert ([], told) == (place.controller.retries.queue("pod"), waiting.done())
+        assert ([], told) == (place.controller.retries.pending("pod"), waiting.done())
         waiting.cancel()
 
     at(tmp_path, test, kind)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NoReturn
 
 from fsm.reference.criservice.components import Component
-from fsm.reference.events.backoff import EventMonitor as Backoff
+from fsm.reference.events.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -72,7 +72,7 @@ class EventMonitor(Component):
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 await self._idle.wait()  # what is tried again is handled in its turn, too
                 if coming.done():
-                    await self.backoff.happened(*coming.result())
+                    await self.backoff.handle(*coming.result())
         except StopAsyncIteration:
             message = "the subscription has ended"
             raise SubscriptionError(message) from None

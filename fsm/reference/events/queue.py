@@ -1,21 +1,19 @@
-"""Container events, on their way from who sends them to who listens: containerd's queue behind GetContainerEvents.
+"""The queue of container events behind GetContainerEvents.
 
-The life of each subscriber is the machine ``container-events``, as is that of
-the one who is yet to come: for that one events are kept while nobody listens,
-for five minutes.  Nobody who sends waits for a subscriber.
+The machine ``container-events`` drives each subscriber, and the next one that
+does not exist yet: without a subscriber, events are retained for it for five
+minutes.  Sending never waits for a subscriber.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
-from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from fsm.library import load
-from fsm.machine.driver import Driver, NoWayError
+from fsm.machine.driver import NoWayError
 from fsm.reference.clock import Clock
+from fsm.reference.driven import driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,21 +23,21 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
-"""How long events are kept while nobody listens, in seconds."""
+"""Seconds for which events are retained without a subscriber."""
 
 CAPACITY: Final = 100
-"""How many events a subscriber may leave unread."""
+"""Number of events that a subscriber may leave unread."""
 
 
 class QueueShutError(Exception):
-    """The queue was shut, and nobody is sent anything any more."""
+    """The queue was shut down."""
 
 
 class Subscription(Generic[E]):
     """A stream of events, for one reader: ``async for event in subscription``.
 
-    ``ended`` says that it came to its end, since the queue was shut and all
-    was read.
+    ``ended`` is whether everything was read after the queue was shut down;
+    ``waiting`` are events for which ``unread`` has no room, in containerd's queue only.
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -47,13 +45,12 @@ class Subscription(Generic[E]):
         self.position = position
         self.unread: deque[E] = deque()
         self.waiting: deque[E] = deque()
-        """What the queue waits with, as written, until there is room."""
         self.ended = False
-        self._moved = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def state(self) -> str:
-        """The machine's name for where it is."""
+        """The machine's name for its state."""
         return self.position.state
 
     def __aiter__(self) -> Subscription[E]:
@@ -61,8 +58,8 @@ class Subscription(Generic[E]):
 
     async def __anext__(self) -> E:
         while self.state == "caught-up":
-            self._moved.clear()
-            await self._moved.wait()
+            self._changed.clear()
+            await self._changed.wait()
         if self.state in {"left", "shut"}:
             raise StopAsyncIteration
         return self.read()
@@ -70,25 +67,24 @@ class Subscription(Generic[E]):
     def read(self) -> E:
         """The next event; raises :class:`~fsm.machine.driver.NoWayError` if there is none."""
         self.position.ways("read")
-        way = self.position.take("read", self._reading())
+        way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
         if self.waiting:
             self.unread.append(self.waiting.popleft())
-        self.moved(*way.emits)
+        self.notify(*way.emits)
         return event
 
     def close(self) -> None:
-        """Hang up, whatever is unread; also again."""
+        """Unsubscribe; has no effect the second time."""
         self.queue.leave(self)
 
-    def moved(self, *emits: str) -> None:
-        """Something has happened to it, and was told in these words."""
-        self.ended |= "closed" in emits
-        self._moved.set()
+    def notify(self, *outputs: str) -> None:
+        """Wake whatever waits for it to change; *outputs* are those of the machine."""
+        self.ended |= "closed" in outputs
+        self._changed.set()
         self.queue.freed.set()
 
-    def _reading(self) -> str:
-        """What reading comes to, in the words of the machine."""
+    def _read_outcome(self) -> str:
         match self.state:
             case "full":
                 return "still-full" if len(self.unread) > self.queue.capacity else "room"
@@ -99,25 +95,25 @@ class Subscription(Generic[E]):
 
 
 class EventQueue(Generic[E]):
-    """Events for whoever subscribes; *discard* is called with each that nobody will read.
+    """Events for all subscribers; *discard* is called with each event that is dropped unread.
 
     For one event loop; :meth:`run` is its task there, which discards what was
-    kept too long.
+    retained too long.
 
     >>> import asyncio
-    >>> async def listens() -> list[str]:
+    >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
     ...     await queue.send("created")
     ...     subscription = queue.subscribe()
     ...     await queue.send("started")
     ...     queue.shutdown()
     ...     return [event async for event in subscription]
-    >>> asyncio.run(listens())
+    >>> asyncio.run(example())
     ['created', 'started']
     """
 
     profile = ""
-    """That of the machine."""
+    """The profile of the machine."""
 
     def __init__(
         self,
@@ -132,208 +128,135 @@ class EventQueue(Generic[E]):
         self._discard = discard
         self._discard_after = discard_after
         self._clock = clock or Clock()
-        self._kept: deque[tuple[E, float]] = deque()
-        self._keeps = asyncio.Event()
+        self._retained: deque[tuple[E, float]] = deque()
+        self._retaining = asyncio.Event()
         self._subscriptions: list[Subscription[E]] = []
-        self._to_come = self._position()
-        self._turn = asyncio.Lock()
+        self._next = self._position()
+        self._sending = asyncio.Lock()
         self._shut = False
 
-    # -- what is seen ------------------------------------------------------
+    # -- observation -------------------------------------------------------
 
     @property
     def is_shut(self) -> bool:
-        """Whether it was shut."""
+        """Whether it was shut down."""
         return self._shut
 
     @property
     def subscribed(self) -> int:
-        """How many are."""
+        """Number of subscribers."""
         return 0 if self._shut else len(self._subscriptions)
 
     @property
-    def kept(self) -> list[E]:
-        """What is kept for who comes."""
-        return [event for event, _ in self._kept]
+    def retained(self) -> list[E]:
+        """The events that are retained for the next subscriber."""
+        return [event for event, _ in self._retained]
 
     @property
     def due(self) -> float:
-        """When the oldest that is kept is to be discarded; infinite if there is none."""
-        return self._kept[0][1] if self._kept else float("inf")
+        """When the oldest retained event is to be discarded; infinite if there is none."""
+        return self._retained[0][1] if self._retained else float("inf")
 
-    # -- who sends ---------------------------------------------------------
+    # -- sending -----------------------------------------------------------
 
     async def send(self, event: E) -> None:
-        """*event* is for all who listen now, or for the first who will; a queue that was shut drops it."""
-        async with self._turn:
-            if not self._subscriptions:
-                self._unheard(event)
-            for each in tuple(self._subscriptions):
-                await self._give(each, event)
+        """Send *event* to all subscribers, or retain it for the next one; after the shutdown it is dropped."""
+        async with self._sending:
+            await self._send(event)
 
     def shutdown(self) -> None:
-        """The end: what is kept is discarded, and who listens may read the rest; again it does nothing."""
+        """Discard what is retained, and end each subscription when it is read; has no effect the second time."""
         if self._shut:
             return
         if not self._subscriptions:
-            self._to_come.take("shutdown")
+            self._next.take("shutdown")
         for each in self._subscriptions:
-            each.moved(*each.position.take("shutdown").emits)
-        self._to_come, self._shut = self._position("shut"), True
-        while self._kept:
-            self._discard(self._kept.popleft()[0])
-        self._keeps.set()
+            each.notify(*each.position.take("shutdown").emits)
+        self._next, self._shut = self._position("shut"), True
+        while self._retained:
+            self._discard(self._retained.popleft()[0])
+        self._retaining.set()
 
     async def run(self) -> None:
-        """Discard what was kept too long, until the queue is shut."""
+        """Discard what was retained too long, until the queue is shut down."""
         while not self._shut:
-            if self._kept:
+            if self._retained:
                 await self._clock.sleep(max(self.due - self._clock.now(), 0))
                 self.expire()
             else:
-                self._keeps.clear()
-                await self._keeps.wait()
+                self._retaining.clear()
+                await self._retaining.wait()
 
     def expire(self) -> None:
-        """Discard what was kept too long."""
+        """Discard the events that are due."""
         while self._clock.now() >= self.due:
-            self._to_come.take("expire", "more" if len(self._kept) > 1 else "last")
-            self._discard(self._kept.popleft()[0])
+            self._next.take("expire", "more" if len(self._retained) > 1 else "last")
+            self._discard(self._retained.popleft()[0])
 
-    # -- who listens -------------------------------------------------------
+    # -- subscribing -------------------------------------------------------
 
     def subscribe(self) -> Subscription[E]:
-        """Listen; the first to do so finds what was kept.  Raises :class:`QueueShutError`."""
-        position = self._position() if self.subscribed else self._to_come
+        """A new subscription; the first one gets what was retained.  Raises :class:`QueueShutError`."""
+        position = self._position() if self.subscribed else self._next
         try:
-            position.take("subscribe", self._found(len(self._kept)))
+            position.take("subscribe", self._subscribe_outcome())
         except NoWayError:
             message = "container events subscription closed by server"
             raise QueueShutError(message) from None
         subscription = Subscription(self, position)
-        subscription.unread.extend(self.kept)
-        self._kept.clear()
+        subscription.unread.extend(self.retained)
+        self._retained.clear()
         self._subscriptions.append(subscription)
         return subscription
 
     def leave(self, subscription: Subscription[E]) -> None:
-        """*subscription* has ended, at its reader's wish."""
+        """End *subscription*, as its reader wants."""
         if not subscription.position.ways("unsubscribe"):
             return
         before = subscription.state
         subscription.position.take("unsubscribe")
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
-            self._left(subscription, before)
-        subscription.moved()
+            self._unsubscribe(subscription, before)
+        subscription.notify()
 
     # -- steps -------------------------------------------------------------
 
-    def _position(self, at: str = "") -> Position:
-        return _driver(self.profile).position(at)
+    def _position(self, state: str = "") -> Position:
+        return driver("container-events", self.profile).position(state)
 
-    def _keep(self, events: Iterable[E]) -> None:
+    def _retain(self, events: Iterable[E]) -> None:
         now = self._clock.now()
-        self._kept.extend((event, now + self._discard_after) for event in events)
-        self._keeps.set()
+        self._retained.extend((event, now + self._discard_after) for event in events)
+        self._retaining.set()
 
-    def _unheard(self, event: E) -> None:
-        """Nobody listens to *event*."""
-        if self._to_come.take("send", "done").to == "keeping":
-            self._keep([event])
+    async def _send(self, event: E) -> None:
+        if not self._subscriptions:
+            self._send_to_none(event)
+        for each in tuple(self._subscriptions):
+            await self._deliver(each, event)
 
-    async def _give(self, subscription: Subscription[E], event: E) -> None:
-        """*event* is for *subscription*, or too much for it."""
-        left = self.capacity - len(subscription.unread)
-        way = subscription.position.take("send", "too-many" if left <= 0 else "fills" if left == 1 else "fits")
+    def _send_to_none(self, event: E) -> None:
+        """Send *event* while there is no subscriber."""
+        if self._next.take("send", "done").to == "keeping":
+            self._retain([event])
+
+    async def _deliver(self, subscription: Subscription[E], event: E) -> None:
+        """Add *event* to *subscription*, or discard it if there is no room."""
+        room = self.capacity - len(subscription.unread)
+        way = subscription.position.take("send", "too-many" if room <= 0 else "fills" if room == 1 else "fits")
         if "discarded" in way.emits:
             self._discard(event)
         elif way.to in {"behind", "full"}:
             subscription.unread.append(event)
-            subscription.moved()
+            subscription.notify()
 
-    def _found(self, kept: int) -> str:
-        """What who comes finds, in the words of the machine."""
-        return "many" if kept >= self.capacity else "some"
+    def _subscribe_outcome(self) -> str:
+        return "many" if len(self._retained) >= self.capacity else "some"
 
-    def _left(self, subscription: Subscription[E], before: str) -> None:
-        """*subscription* is not one any more; it was in the state *before*."""
+    def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
+        """Clean up after *subscription*, which was in the state *before*."""
         del before
         subscription.unread.clear()
         if not self._subscriptions:
-            self._to_come = self._position(subscription.state)
-
-
-class AsWritten(EventQueue[E]):
-    """The queue as containerd has it: one loop for all, which waits where a subscriber's buffer is full.
-
-    And it notices that a subscriber has gone when it has something for it;
-    if there is room in its buffer, by *chance* only.
-    """
-
-    profile = "as-written"
-
-    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (as Go chooses)
-
-    def __init__(
-        self,
-        discard: Callable[[E], object],
-        *,
-        discard_after: float = DISCARD_AFTER,
-        capacity: int = CAPACITY,
-        clock: Clock | None = None,
-    ) -> None:
-        super().__init__(discard, discard_after=discard_after, capacity=capacity, clock=clock)
-        self._loop = asyncio.Lock()
-        self._gone: list[Subscription[E]] = []
-
-    async def send(self, event: E) -> None:
-        """As it is, but whoever sends waits until the loop takes *event*, and has given it to all."""
-        async with self._loop:
-            for each in tuple(self._subscriptions):
-                await self._unblocked(each)
-            self._gone = [each for each in self._gone if len(each.unread) < self.capacity and self.chance()]
-            for each in self._gone:
-                each.unread.append(event)
-            await super().send(event)
-
-    def subscribe(self) -> Subscription[E]:
-        """As it is, but what does not fit into the buffer waits, and all others with it."""
-        subscription = super().subscribe()
-        while len(subscription.unread) > self.capacity:
-            subscription.waiting.appendleft(subscription.unread.pop())
-        return subscription
-
-    def _unheard(self, event: E) -> None:
-        if self._to_come.take("send", "sent-to-who-has-gone" if self._gone else "done").to == "keeping":
-            self._keep([event])
-
-    async def _give(self, subscription: Subscription[E], event: E) -> None:
-        if subscription.state != "full":
-            await super()._give(subscription, event)
-            return
-        subscription.position.take("send", "the-slow-stop-all")
-        subscription.waiting.append(event)
-        await self._unblocked(subscription)
-
-    async def _unblocked(self, subscription: Subscription[E]) -> None:
-        while subscription.state == "blocked":
-            self.freed.clear()
-            await self.freed.wait()
-
-    def _found(self, kept: int) -> str:
-        return "kept-more-than-fits" if kept > self.capacity else super()._found(kept)
-
-    def _left(self, subscription: Subscription[E], before: str) -> None:
-        if before in {"caught-up", "behind", "full"}:
-            self._gone.append(subscription)
-        if before == "blocked" and not self._subscriptions:
-            self._keep(subscription.waiting)
-        if not self._subscriptions:
-            self._to_come = self._position(subscription.state)
-
-
-@cache
-def _driver(profile: str) -> Driver:
-    machine = load("container-events")
-    return Driver(machine.under(profile))
+            self._next = self._position(subscription.state)

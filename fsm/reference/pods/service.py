@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
-from fsm.reference.events.backoff import EventMonitor, HandlerError
+from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status
@@ -83,7 +83,7 @@ class Pods:
         self.controller = controller
         self.network = network
         self.containers = containers or NoContainers()
-        self.retries: EventMonitor[tuple[Pod, Exit]] = EventMonitor(self._retry, clock)
+        self.retries: Backoff[tuple[Pod, Exit]] = Backoff(self._retry, clock)
         self._store: dict[str, Pod] = {}
         self._tasks = Tasks()
 
@@ -199,7 +199,7 @@ class Pods:
         try:
             self.exited(pod, ended)
         except OSError:
-            self.retries.backoff(pod.id, (pod, ended))
+            self.retries.defer(pod.id, (pod, ended))
 
     # -- restart -----------------------------------------------------------
 

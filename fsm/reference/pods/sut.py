@@ -123,7 +123,7 @@ class PodsSUT:
     def _wrong(self) -> str:
         """What the pod holds and should not, or should hold and does not."""
         pod = self._pod
-        watched = (pod.watch and not pod.watch.done()) or self.pods.retries.waits(self._last)
+        watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.position.state == "ready" and not watched:
             return "it is ready, and its exit is not watched"
         if pod.position.state != ABSENT and self.pods.names.holder(NAME) != self._last:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.driven import ABSENT, CallError, driver, is_noop, offered, raise_reply
-from fsm.reference.events.backoff import EventMonitor, HandlerError
+from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.sandbox.world import WatchError
 from fsm.reference.tasks import Tasks
 
@@ -102,7 +102,7 @@ class Controller:
         *,
         on_exit: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.retries: EventMonitor[tuple[Sandbox, Exit]] = EventMonitor(self._retry, clock)
+        self.retries: Backoff[tuple[Sandbox, Exit]] = Backoff(self._retry, clock)
         self._worlds = worlds
         self._on_exit = on_exit
         self._store: dict[str, Sandbox] = {}
@@ -200,7 +200,7 @@ class Controller:
             self._take(sandbox, "stop", outcome, ended, why)
         finally:
             if outcome.startswith("kept"):
-                self.retries.backoff(name, (sandbox, ended or sandbox.last_exit()))
+                self.retries.defer(name, (sandbox, ended or sandbox.last_exit()))
 
     async def shutdown(self, name: str) -> None:
         """Delete directories, task, container and record of a sandbox."""
@@ -247,7 +247,7 @@ class Controller:
                 continue
             break
         if not self.handle(sandbox, ended):
-            self.retries.backoff(sandbox.id, (sandbox, ended))
+            self.retries.defer(sandbox.id, (sandbox, ended))
 
     def _lose_watch(self, sandbox: Sandbox) -> None:
         """The watch broke, which says nothing about the process: it is watched again."""

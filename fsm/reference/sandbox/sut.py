@@ -154,7 +154,7 @@ class PodSandboxSUT:
         if watch is not None and not watch.done():
             self._last_world().gate.set()
             await asyncio.wait([watch])
-        elif due := self.controller.retries.waits(POD):
+        elif due := self.controller.retries.delay(POD):
             self.clock.turn(due)
             await self.controller.retries.tick()
         else:

@@ -102,7 +102,7 @@ class UpstreamController(Controller):
                 sandbox.noticed = True
                 sandbox.position.take("exit")
         if not self.handle(sandbox, ended):
-            self.retries.backoff(sandbox.id, (sandbox, ended))
+            self.retries.defer(sandbox.id, (sandbox, ended))
 
     def _try_to_delete(self, sandbox: Sandbox) -> str:
         """Delete the task: the outcome, or the empty string if it failed."""
