@@ -1,9 +1,9 @@
 """Mistakes in an input: what was found, where, and the way out.
 
-A *problem* is one mistake with a place and a stable code.  Problems of one
-input are collected and raised together as :class:`InputError`, so that an
-author sees all of them in one run.  Findings about a behaviour are not
-errors; they are verdicts (:mod:`fsm.verdict`).
+A *problem* is one mistake with a place and a stable code.  All problems of an input are
+collected and raised together as :class:`InputError`, so that its author sees them in
+one run.  Findings about a behaviour are not errors; they are verdicts
+(:mod:`fsm.verdict`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WRONG_INPUT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One well-formedness rule: what it finds, why that is wrong, an example."""
+    """One well-formedness rule: what it finds, why that is wrong, and an example."""
 
     finds: str
     why: str
@@ -49,7 +49,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """An input that cannot be used; carries every problem found in it."""
+    """An input that cannot be used; ``problems`` are all that was found in it."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)

@@ -1,9 +1,9 @@
-"""What happened: observations of many entities, in order.
+"""A trace: observations of many entities, in order.
 
-An *observation* is one thing that somebody saw: a request, a reply, a signal,
-a state that was shown, an output.  Sources turn logs and recordings into
-observations; :mod:`fsm.monitor` judges them.  The JSON form of an
-observation, field by field, is the trace format of ``docs/trace-format.md``.
+An *observation* is a single thing that was observed: a request, a reply, a signal, a
+state that was shown, an output. :mod:`fsm.recordings` turns logs and other recordings
+into observations; :mod:`fsm.monitor` judges them.  The JSON form of an observation,
+field by field, is the trace format of ``docs/trace-format.md``.
 """
 
 from __future__ import annotations
@@ -21,38 +21,39 @@ class Line(NamedTuple):
 
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "gap"]
-"""Which part of an event was seen.
+"""The part of an event that was observed.
 
 empty
     All of it: a call with its reply, a signal, or a state or an output alone.
 request, reply
     The two ends of a call; it acts at some instant between them.
 lost
-    The caller gave up: no reply will be seen, and the call may act yet.
+    The caller gave up: no reply will be observed, and the call may still act.
 answered
-    A reply to a call whose request nobody recorded; it acted at some instant before.
+    A reply to a call whose request was not recorded; it acted at some instant before.
 noticed
-    A signal that can happen now, with or without its effect; where it may act
-    later, the trace does not show it.
+    A signal that may happen now, with or without its effect; the trace does not show
+    whether it acts later.
 maybe
     A signal that may have happened, or a call that may have been made.
 gap
-    Observations are missing: nothing is known from here on of the entity, or of anybody if none is named.
+    Observations are missing: from here on nothing is known of the entity, or of any
+    entity if none is named.
 """
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One thing that was seen.
+    """A single thing that was observed.
 
-    A struct of ``msgspec`` and not a dataclass: a trace has millions of
-    them, and the decoder makes them straight from bytes.
+    A struct of ``msgspec`` and not a dataclass: a trace has millions of them, and the
+    decoder makes them straight from bytes.
 
-    ``of`` is the kind of entity (``container``); ``event`` the model's name
-    for it or the name on the wire; ``shows`` what an observer read just after;
-    ``met`` what the reply says of the state that the call met; ``emits`` the
-    outputs that came with it; ``output`` an output seen alone.  An empty
-    ``entity`` stands for every entity.  Times are nanoseconds since the epoch
-    or RFC 3339; ``start`` and ``end`` give a whole call its interval.
+    ``of`` is the kind of entity (``container``).  ``event`` is the model's name for the
+    event or its name on the wire.  ``shows`` is the state that was shown just after;
+    ``met`` the state in which the call was executed, if the reply reports it; ``emits``
+    the outputs that came with the event; ``output`` an output observed alone.  An empty
+    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC
+    3339; ``start`` and ``end`` give a whole call its interval.
     """
 
     entity: str = ""
@@ -72,11 +73,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 
 
 Key: TypeAlias = tuple[str, Phase, str, str, str, str, tuple[str, ...] | None]
-"""All of an observation that bears on legality: neither who, nor when, nor where."""
+"""The fields of an observation that bear on legality: not the entity, the time or the line."""
 
 
 def key(observation: Observation) -> Key:
-    """What *observation* says, whoever it is about.
+    """The part of *observation* that bears on legality.
 
     >>> key(Observation(entity="c1", event="stop", reply="ok"))
     ('stop', '', 'ok', '', '', '', None)

@@ -1,7 +1,4 @@
-"""The answer to a question, with its evidence: data, never sentences.
-
-:mod:`fsm.report` finds the words.
-"""
+"""The answer to a question, with its evidence, as data; :mod:`fsm.report` puts it into words."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Cause(Enum):
-    """In which respect a trace and its specification part."""
+    """The respect in which a trace departs from its specification."""
 
     REPLY = "reply"
     STATE = "state"
@@ -26,7 +23,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """The single edit that makes a trace legal again, smallest first."""
+    """The kinds of single edit that make a trace legal again, smallest first."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -37,7 +34,7 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """``repair`` applied: ``text`` is the reply or the event it puts there."""
+    """``repair`` applied; ``instead`` is the reply or the event that it puts there."""
 
     repair: Repair
     instead: str = ""
@@ -45,7 +42,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permitted:
-    """What would have been legal in ``state``: a reply, a sight or an output."""
+    """What would have been legal in ``state``: replies, shown states or outputs."""
 
     state: str
     what: tuple[str, ...]
@@ -55,11 +52,11 @@ class Permitted:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``illegal`` is what of it is not legal: the reply, the event, the state that
-    was shown or met, the outputs joined by blanks.
-    ``before`` are the states possible just before it, ``permitted`` what each
-    would have allowed, ``clause`` the weakest clause among those that it
-    breaks: the strongest that certainly is broken.
+    ``illegal`` is the part of it that is not legal: the reply, the event, the state
+    that was shown or met, or the outputs joined by blanks.  ``before`` are the states
+    possible just before it, ``permitted`` what each would have allowed.  ``clause`` is
+    the weakest of the clauses that may have been broken, hence the strongest that
+    certainly is.  ``resembles`` are known deviations of other profiles that allow it.
     """
 
     machine: str
@@ -77,10 +74,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """A declared deviation of the chosen profile, met in the trace.
+    """A declared deviation of the chosen profile that occurred in the trace.
 
-    Where ``others`` would explain the observation as well, it was one of them
-    all, and nobody can tell which.
+    Where ``others`` would explain the observation as well, it was one of them or this
+    one; the trace does not show which.
     """
 
     machine: str
@@ -93,12 +90,12 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """It does.  Where there is something to show for it, a subclass has it."""
+    """It holds; where there is a witness, a subclass has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """It does not.  Each kind of question has a subclass with the evidence."""
+    """It does not hold; each kind of question has a subclass with the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +106,15 @@ class Unknown:
 
 
 Verdict: TypeAlias = Holds | Fails | Unknown
-"""The answer to every question; the kinds of questions narrow it."""
+"""The answer to every question; each kind of question narrows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """Something in a trace is no behaviour of the machine; ``findings`` is never empty.
+    """An observation is no behaviour of the machine; ``findings`` is never empty.
 
-    ``incomplete`` says why there may be more, where a part of the trace could not be judged.
+    ``incomplete`` says why there may be more, if a part of the trace could not be
+    judged.
     """
 
     findings: tuple[Finding, ...]
@@ -128,10 +126,10 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with one cause, folded: the first few, and how many there are.
+    """Violations with one cause, grouped: the first few, their number, and that of the entities.
 
-    ``others`` says that it is not one cause: of causes beyond those that are
-    told apart, all whose clauses have one level are counted together.
+    With ``others`` it is not one cause: beyond the causes that are listed separately,
+    all violations of clauses of one level are counted together.
     """
 
     first: tuple[Violation, ...]
@@ -142,7 +140,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations of one name, or of the same few, folded."""
+    """Tolerated deviations of the same name, or of the same few names, grouped."""
 
     first: Tolerated
     count: int
@@ -150,7 +148,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """How often each cell of a machine was met, by (event, state); 0 where never."""
+    """Number of times that each cell of a machine was used, by (event, state); 0 for cells that were not."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -158,10 +156,10 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What is to be said of one machine and one trace.
+    """The verdict on one trace by one machine, with what was tolerated and covered.
 
-    ``notes`` count what the trace lacked: replies without a request, events
-    that the machine does not know.
+    ``notes`` count what the trace lacked: replies without a request, events that the
+    machine does not know.
     """
 
     machine: Machine

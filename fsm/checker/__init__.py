@@ -1,10 +1,10 @@
-"""Whether a property holds of a machine: proved, refuted by a shortest counterexample, or not decided.
+"""Whether a property holds of a machine: proved, refuted by a shortest counterexample, or undecided.
 
-Every claim is decided by exhausting what the machine can reach, and each kind
-by a module of its own: :mod:`~fsm.checker.safety`,
-:mod:`~fsm.checker.idempotence`, :mod:`~fsm.checker.liveness`,
-:mod:`~fsm.checker.refinement`, :mod:`~fsm.checker.matches_drawing`.  A search that
-would go beyond its limit says so and decides nothing.
+Every claim is decided by exhaustive search of what the machine can reach, and each kind
+by a module of its own: :mod:`~fsm.checker.safety`, :mod:`~fsm.checker.idempotence`,
+:mod:`~fsm.checker.liveness`, :mod:`~fsm.checker.refinement`,
+:mod:`~fsm.checker.matches_drawing`.  A search that would exceed its limit decides
+nothing, and the conclusion says so.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def check(
 ) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
-    Who checks many properties of one machine passes its steps, which are
-    made once. *limit* bounds the states of each search.  Expected linear in the states
-    and transitions of the machine, times those of the claim.
+    To check many properties of one machine, pass one :class:`StepCache` or
+    :class:`Cones` instead of a table: it makes each step once.  *limit* bounds the
+    states of each search.  Linear in the states and transitions of the machine, times
+    those of the claim.
 
     >>> from fsm.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -84,11 +85,11 @@ def examine(
     limit: int = LIMIT,
     advanced: Callable[[], None] = lambda: None,
 ) -> Examined:
-    """The conclusion on everything in *specification*, of the machine as *profile* has it.
+    """The conclusions on all of *specification*, of the machine as *profile* has it.
 
-    *only* names the properties that are asked for; *advanced* is called after
-    each.  The size that is expected of a system is that of the largest cone
-    that all of its properties need, so with *only* none is.
+    *only* names the properties to check; *advanced* is called after each.  The size
+    expected of a system is that of the largest cone of any of its properties, so it is
+    not compared if *only* is given.
     """
     described = specification.machine
     machine = _under(described, profile)
@@ -115,7 +116,7 @@ def _under(described: Machine | System, profile: str | None) -> Machine | System
 
 
 def reachable_size(table: TransitionSystem) -> Counts:
-    """The size of all that *table* can reach."""
+    """The number of states and transitions that *table* can reach, and their depth."""
     graph = explore(table)
     return Counts(
         states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
@@ -144,7 +145,7 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
 def _compare(
     claim: Follows | Refines | MatchesDiagram, table: Table, profile: str | None, limit: int
 ) -> tuple[Conclusion, Counts]:
-    """The conclusion on a claim that speaks of something else beside the machine."""
+    """The conclusion on a claim that compares the machine with something else."""
     match claim:
         case Follows(other=other):
             return check_follows(table, tabulate(with_same_profile(other, profile)), limit)
@@ -157,5 +158,5 @@ def _compare(
 
 
 def with_same_profile(other: Machine, profile: str | None) -> Machine:
-    """*other* as *profile* has it, if it has such a profile."""
+    """*other* as *profile* has it, if it has a profile of that name."""
     return other.under(profile) if profile in other.profiles and profile else other

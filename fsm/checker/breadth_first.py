@@ -1,4 +1,4 @@
-"""Breadth-first search: the shortest way to what is looked for, within a limit."""
+"""Breadth-first search for a shortest path, within a limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from fsm.property.evidence import RunStep
 
 LIMIT = 2_000_000
-"""Nodes of one search; beyond it the answer is unknown."""
+"""Largest number of nodes of one search; beyond it the answer is unknown."""
 
 N = TypeVar("N")
 
 
 class LimitError(Exception):
-    """The search would go beyond its limit."""
+    """The search would exceed its limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -28,7 +28,7 @@ class LimitError(Exception):
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """One step of a search; ``found`` says that it is what is looked for."""
+    """One step of a search; ``found`` if it is what is searched for."""
 
     taken: RunStep
     to: N
@@ -37,7 +37,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """What a search found: the ``path`` to it, or ``None`` if it is nowhere; and every node it met."""
+    """The ``path`` that was searched for, or ``None`` if there is none; and every node that was met, with its depth."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -45,7 +45,7 @@ class SearchResult(Generic[N]):
 
 
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: int = LIMIT) -> SearchResult[N]:
-    """A shortest path from *start* to an edge that is ``found``, in the order in which *following* gives edges.
+    """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*.
 
     Raises :class:`LimitError` if there are more nodes than *limit*.
     """
@@ -71,7 +71,7 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def way(before: dict[N, tuple[N, RunStep]], node: N) -> tuple[RunStep, ...]:
-    """The steps that lead to *node*, each node's last step being in *before*."""
+    """The steps that lead to *node*, where *before* has the last step to each node."""
     steps: list[RunStep] = []
     while node in before:
         node, taken = before[node]

@@ -1,4 +1,4 @@
-"""What of a system a claim is decided on: its cone, as :mod:`fsm.product` has it, and the outputs of parts."""
+"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product.influence`)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from fsm.checker.instants import StepCache
 from fsm.checker.refinement import Listener, believing
-from fsm.machine.conditions import All, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
+from fsm.machine.conditions import Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable, cone, read
-from fsm.property.claims import Always, Counts, Follows, Idempotent, LeadsTo, Never, Reachable
+from fsm.property.claims import Counts, Follows, Idempotent, LeadsTo, conditions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cones:
-    """The cones of *system* that were looked at, each with its steps, which are made once."""
+    """The cones of *system* on which claims were decided, each with its steps, which are made once."""
 
     system: System
     _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
 
     def stepping(self, claim: Claim) -> StepCache:
-        """The steps of what *claim* is about, and of all that has a say in it."""
+        """The steps of the cone of *claim*."""
         found, aside = self._cone(claim)
         if (found, aside) not in self._known:
             self._known[found, aside] = StepCache(SystemTable(self.system, cone=found, asked=aside))
         return self._known[found, aside]
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
-        """The largest of the cones that *claims* are decided on, the first of several; all if there is no claim."""
+        """The largest of the cones of *claims*, the first of several; all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim) -> tuple[frozenset[int], frozenset[str]]:
-        """The copies that have a say in *claim*, and the events that it asks for though they touch none of them."""
+        """The copies that affect *claim*, and the events that it mentions though they touch none of them."""
         conditions = list(_conditions(claim))
         asked = {each for condition in conditions for each in _events(condition)}
         digits = {digit for condition in conditions for digit in read(condition)}
@@ -58,14 +58,14 @@ class Cones:
         if isinstance(claim, Follows):
             outputs |= set(self._heard(claim))
         found = cone(self.system, digits, asked=asked, outputs=outputs)
-        # Events that touch nothing in the cone are there for those only who ask for them.
+        # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in asked if not self._touches(name, found))
 
     def _touches(self, event: str, digits: frozenset[int]) -> bool:
         return any(step.copy.digit in digits for way in self.system.events[event].ways for step in way.steps)
 
     def counts(self) -> Counts:
-        """The size of the largest cone that was looked at."""
+        """The size of the largest cone on which a claim was decided."""
         if not self._known:
             return Counts(states=0, transitions=0, depth=0)
         largest = max(self._known, key=lambda each: len(each[0]))
@@ -73,7 +73,7 @@ class Cones:
         return Counts(states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values()))
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
-        """The copies that may emit what *condition* speaks of."""
+        """The copies that may emit an output that *condition* mentions."""
         for output in _outputs(condition):
             for copy in self.system.copies:
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
@@ -81,7 +81,7 @@ class Cones:
                     yield copy.digit
 
     def _heard(self, claim: Follows) -> Iterator[int]:
-        """Of the copies that *claim* is about, those that tell the other machine something."""
+        """Of the copies in *claim*, those with outputs or signals that the other machine has."""
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
@@ -91,7 +91,7 @@ class Cones:
 
 
 def families(system: System, claim: Claim) -> frozenset[str]:
-    """The families of joint events of *system* that *claim* speaks of."""
+    """The families of joint events of *system* that *claim* mentions."""
     names = {each for condition in _conditions(claim) for each in _events(condition)}
     return frozenset(system.events[name].family for name in names)
 
@@ -107,41 +107,17 @@ def _emitted(machine: Machine) -> frozenset[str]:
     )
 
 
-def _conditions(claim: Claim) -> Iterator[Condition]:
-    match claim:
-        case Idempotent(once=once):
-            said = [once]
-        case Always(conditions=conditions, when=when):
-            said = [*conditions, when]
-        case Never(sequences=sequences, until=until):
-            said = [*(each for sequence in sequences for each in sequence), until]
-        case Reachable(sequences=sequences):
-            said = [each for sequence in sequences for each in sequence]
-        case LeadsTo(source=source, target=target):
-            said = [source, target]
-        case _:
-            said = []
-    yield from (each.means for each in said if each is not None)
-
-
-def _parts(condition: Condition) -> Iterator[Condition]:
-    match condition:
-        case Not(of=inner):
-            yield from _parts(inner)
-        case All(of=parts) | Some(of=parts):
-            for part in parts:
-                yield from _parts(part)
-        case _:
-            yield condition
+def _conditions(claim: Claim) -> list[Condition]:
+    return [each.means for each in conditions_of(claim)]
 
 
 def _events(condition: Condition) -> set[str]:
-    return {part.event for part in _parts(condition) if isinstance(part, Happens | Replies)}
+    return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
 def _outputs(condition: Condition) -> set[str]:
     found: set[str] = set()
-    for part in _parts(condition):
+    for part in atoms(condition):
         match part:
             case Emits(output=output) | StepEmits(output=output):
                 found.add(output)
@@ -152,14 +128,14 @@ def _outputs(condition: Condition) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointListener(Listener):
-    """The other machine, which hears the signals and the outputs of some copies, as they do them."""
+    """The other machine, which takes the signals and outputs of some copies as its events."""
 
     of: frozenset[int]
     known: frozenset[str]
     suffixes: dict[int, str]
 
     def heard(self, step: InstantStep) -> tuple[str, ...]:
-        """What the copies tell the other machine in *step*, in order; it may not know all of it."""
+        """The signals and outputs of the copies in *step*, in order, known to the other machine or not."""
         found: list[str] = []
         for done in step.way.done:
             if done.digit in self.of:
@@ -170,7 +146,7 @@ class JointListener(Listener):
 
 
 def joint_listener(system: System, claim: Follows, other: Machine) -> JointListener:
-    """What *other* makes of what the copies do that *claim* is about."""
+    """The states in which *other* may be, given what the copies of *claim* do."""
     table = tabulate(other)
     return JointListener(
         believing=believing(table, table, whole=True),

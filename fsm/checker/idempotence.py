@@ -1,4 +1,4 @@
-"""Whether a call that follows itself at once does nothing more."""
+"""Whether a second call, right after one that succeeded, has no effect."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.property.evidence import Conclusion
 
 UNSPECIFIED = "unspecified"
-"""The outcome of a call of which the specification says nothing."""
+"""The outcome of a call where the specification is silent."""
 
 
 class CallPair(NamedTuple):
-    """The state, how many of the two calls have replied, whether one is in progress, the state between them."""
+    """The state, number of the two calls that have replied, whether one is in progress, and the state between them."""
 
     state: int
     calls: int = 0
@@ -33,7 +33,7 @@ class CallPair(NamedTuple):
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether a second call of the event, right after one that replied ok, replies ok and changes nothing.
 
-    From every state that can be reached in which no call is in progress.
+    From every reachable state in which no call is in progress.
     """
     table = stepping.table
     automaton = idempotence_automaton(claim, stepping)
@@ -59,7 +59,7 @@ def idempotence_automaton(claim: Idempotent, stepping: StepCache) -> Idempotence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotenceAutomaton:
-    """The machine, and at some moment two calls of ``row`` in a row with nothing in between."""
+    """The machine, and at some instant two calls of ``row`` with no other step in between."""
 
     steps: Successors
     row: int
@@ -67,7 +67,7 @@ class IdempotenceAutomaton:
     busy: frozenset[int]
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Every step from *node*, the second call where nothing is said of it included."""
+        """Every step from *node*, a second call where the specification is silent included."""
         table = self.steps.table
         if node.going or node.calls:
             row = self.due(node)
@@ -79,7 +79,7 @@ class IdempotenceAutomaton:
             yield from self.taken(node, step)
 
     def taken(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
-        """What *step* from *node* leads to: nothing, if it comes between the two calls."""
+        """The edges of *step* from *node*; none if it would come between the two calls."""
         if node.going or node.calls:
             if step.row == self.due(node):
                 yield from self._called(node, step)
@@ -89,11 +89,11 @@ class IdempotenceAutomaton:
             yield from self._called(node, step)
 
     def due(self, node: CallPair) -> int:
-        """The row of what must come next: the call in progress goes on, or the second one is made."""
+        """The row that must come next: the end of the call in progress, or the second call."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _called(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
-        """What *step*, of one of the two calls, leads to."""
+        """The edges of *step*, which is of one of the two calls."""
         way, reply = step.way, step.taken.reply
         second = node.calls > 0
         bad = second and bool(way.emits)

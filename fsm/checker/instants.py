@@ -1,9 +1,9 @@
-"""Steps of a machine as the instants that properties speak of, and whether a condition holds of one."""
+"""Steps of a machine as the instants that properties are about, and tests of conditions on them."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from fsm.machine.conditions import (
     Some,
     StateChanges,
     StepEmits,
+    atoms,
 )
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after it, and the step it belongs to; the first of a run belongs to none."""
+    """The state after a step, and the step; the first instant of a run has no step."""
 
     state: int
     source: int = -1
@@ -45,15 +46,12 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
     @property
     def first(self) -> bool:
-        """Whether it is the first of a run."""
+        """Whether it is the first instant of a run."""
         return self.source < 0
 
 
-Holds: TypeAlias = "Callable[[Instant], bool]"
-
-
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome with one of its replies, as seen by properties."""
+    """One outcome with one of its replies, and the instants of that step."""
 
     row: int
     way: Way
@@ -62,10 +60,10 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*, by the codes that a property tells apart.
+    """The steps of *table*, made once for each set of error codes that a property distinguishes.
 
-    A machine that is *like* another but for one *state* has the other's
-    steps everywhere else: mutants come by the thousand.
+    A machine that is *like* another *but* for one state shares the other's steps from
+    all other states; mutants are many, and each differs in one state.
     """
 
     def __init__(self, table: TransitionSystem, *, like: StepCache | None = None, but: int = -1) -> None:
@@ -76,24 +74,24 @@ class StepCache:
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
-        """Every state that can be reached."""
+        """Every reachable state."""
         return tuple(explore(self.table).depth)
 
     def steps(self, conditions: Iterable[Condition] = ()) -> Successors:
-        """The steps as *conditions* see them."""
-        told = tuple(sorted(codes(conditions)))
-        found = self._by_codes.get(told)
+        """The steps as *conditions* distinguish them."""
+        key = tuple(sorted(codes(conditions)))
+        found = self._by_codes.get(key)
         if found is None:
             like = self._like.steps(conditions) if self._like else None
-            found = self._by_codes[told] = Successors(self.table, told, like=like, but=self._but)
+            found = self._by_codes[key] = Successors(self.table, key, like=like, but=self._but)
         return found
 
 
 class Successors:
     """The steps of *table* from each state, made when asked for.
 
-    ``error`` stands for every error code.  Where a property tells some of
-    them apart, they are the *codes* that a step may reply instead.
+    ``error`` stands for every error code; *codes* are those that a property
+    distinguishes, and each of them is one more reply of such a step.
     """
 
     def __init__(
@@ -117,7 +115,7 @@ class Successors:
         return found
 
     def replies(self, way: Way) -> tuple[str, ...]:
-        """The replies of *way*, one of which is given; the empty one if there is none."""
+        """The possible replies of *way*; an empty one if it has none."""
         if not way.reply:
             return ("",)
         if ANY_ERROR not in way.reply:
@@ -138,7 +136,7 @@ class Successors:
             ends=table.rows[row].ends,
             done=way.done,
         )
-        # The end of a call is not the event once more: it only replies.
+        # The end of a call is not another occurrence of the event: it only replies.
         happens = "" if table.rows[row].ends else event
         instants = tuple(
             Instant(
@@ -160,7 +158,7 @@ class Successors:
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
-    """Whether *condition* holds of an instant of *table*."""
+    """A test of *condition* on an instant of *table*."""
     match condition:
         case Not(of=inner):
             negated = holds(inner, table)
@@ -192,9 +190,9 @@ def _simple(
         case Happens(event=event):
             return lambda at: at.event == event
         case Replies(event=event, reply=reply):
-            said, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
+            wanted, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
             error = reply == ANY_ERROR
-            return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == said
+            return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == wanted
         case StateChanges():
             return lambda at: not at.first and at.source != at.state
         case SilentOn(event=event):
@@ -218,21 +216,13 @@ def _emits_only(condition: EmitsOnly) -> Callable[[Instant], bool]:
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """*table*, which is that of a machine; raises ``TypeError`` for one of a system."""
+    """*table* if it is a machine's; raises ``TypeError`` for that of a system."""
     if not isinstance(table, Table):
-        raise TypeError("this is asked of a machine, not of a system")
+        raise TypeError("this is defined for a machine, not for a system")
     return table
 
 
 def codes(conditions: Iterable[Condition]) -> set[str]:
-    """The error codes that *conditions* tell apart."""
-    found: set[str] = set()
-    for condition in conditions:
-        match condition:
-            case Replies(reply=reply) if reply not in {"ok", ANY_ERROR}:
-                found.add(reply)
-            case Not(of=inner):
-                found |= codes([inner])
-            case All(of=parts) | Some(of=parts):
-                found |= codes(parts)
-    return found
+    """The error codes that *conditions* distinguish."""
+    replies = {part.reply for each in conditions for part in atoms(each) if isinstance(part, Replies)}
+    return replies - {"ok", ANY_ERROR}

@@ -1,9 +1,9 @@
-"""What the specification has found: what is known to fail, and the change that mends it, both proved anew.
+"""Known defects: properties that fail, and the change that makes them hold, both checked again.
 
-A finding is a property that fails in a system or a machine as it is and holds
-in the profile that mends it, or fails in a machine as it was written and holds
-in the machine as it should be.  That something cannot happen at all has no run to
-show, and is none.
+A known defect is a property that fails in a system or machine as shipped and holds in
+the profile that mends it, or that fails in a machine as upstream has it and holds in
+the machine as it should be.  A failure without a run that shows it, such as an
+unreachable sequence, is not listed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
     from fsm.property.evidence import Checked
 
 AS_WRITTEN: Final = "as-written"
-"""The profile of a machine that has the defects of what it was made from."""
+"""The profile of a machine with the defects of the code it was modelled on."""
 
 MENDED: Final = "mended"
-"""The profile of a system, or of a machine, that mends what is wrong with it."""
+"""The profile of a system or a machine in which the defects are repaired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """That a property fails, with the run that shows it; and whether it holds with the change that is to mend it.
+    """A property that fails, with the run that shows it, and whether it holds with the repair.
 
-    ``profile`` is where it fails, ``mend`` where it holds; ``None`` is
-    without a profile.
+    ``profile`` is where it fails, ``mend`` where it holds; ``None`` is no profile.
     """
 
     of: Specification | JointSpecification
@@ -50,7 +49,7 @@ class KnownDefect:
 
     @property
     def run(self) -> Run | None:
-        """The shortest run that shows it, if there is one to show."""
+        """The shortest run that shows it, if there is one."""
         if not isinstance(self.broken.verdict, Refuted):
             return None
         evidence = self.broken.verdict.evidence
@@ -59,12 +58,12 @@ class KnownDefect:
 
     @property
     def proved(self) -> bool:
-        """Whether all of it is so: it fails as is known, and holds where it is mended."""
+        """Whether both parts are confirmed: it fails as is known, and holds with the repair."""
         return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """What was found in the machines and systems called *names*; in all that are shipped if there is none.
+    """The known defects of the machines and systems called *names*; of all that are shipped if there are none.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

@@ -1,11 +1,10 @@
-"""What comes about sooner or later, in every run in which nothing fair waits for ever.
+"""Leads-to under fairness: whether in every fair run each source is followed by a target.
 
-A run that keeps clear of the target ends in a strongly connected component
-of the states in which it is still due, or stops in one of them; that is a
-counterexample if it is fair (Emerson and Lei, 1987).  What is weakly fair
-must be taken in the component, or be impossible somewhere in it; what is
-strongly fair must be taken, or be impossible everywhere: where it is not,
-the states in which it is possible are left out and the rest is searched anew.
+A run without the target ends in a strongly connected component of the states in which
+it is still due, or stops in one of them; it is a counterexample if it is fair (Emerson
+and Lei, 1987).  What is weakly fair must be taken in the component, or be disabled
+somewhere in it.  What is strongly fair must be taken, or be disabled everywhere in it:
+otherwise the states in which it is enabled are removed and the rest is searched again.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ class DueNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """A step between nodes in which the target is due, and in which it does not come."""
+    """A step between nodes in which the target is due, at no instant of which it holds."""
 
     step: InstantStep
     to: DueNode
 
 
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether the target comes after each source, in every fair run."""
+    """Whether each source is followed by a target, in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
     waiting.explore(limit)
     counts = Counts(
@@ -58,7 +57,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Con
 
 
 class LeadsToGraph:
-    """The machine beside one bit: whether the target is due."""
+    """The product of the machine with one bit: whether the target is due."""
 
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.table = table = stepping.table
@@ -73,7 +72,7 @@ class LeadsToGraph:
         self.asked = False
 
     def explore(self, limit: int) -> None:
-        """Everything that can be reached, breadth first."""
+        """Explore everything reachable, breadth first."""
         start = DueNode(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
         self.depth[start] = 0
         queue = deque([start])
@@ -83,7 +82,7 @@ class LeadsToGraph:
             for step in self.steps.after(node.state):
                 self.transitions += 1
                 to = DueNode(step.way.to, self.due(due=node.due, instants=step.instants))
-                # A step of several outputs may meet the target, and then the source once more.
+                # A step of several outputs may meet the target, and then the source again.
                 if node.due and to.due and not any(self.target(at) for at in step.instants):
                     links.append(_Link(step=step, to=to))
                 if to not in self.depth:
@@ -94,7 +93,7 @@ class LeadsToGraph:
                     queue.append(to)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
-        """Whether the target is due after *instants* too."""
+        """Whether the target is due after *instants*, too."""
         for at in instants:
             source, target = self.source(at), self.target(at)
             self.asked = self.asked or source
@@ -104,7 +103,7 @@ class LeadsToGraph:
     # -- fairness ----------------------------------------------------------
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Whether what is *fair* can happen in *state*."""
+        """Whether what is *fair* is enabled in *state*."""
         return any(self.takes(fair, step) for step in self.steps.after(state))
 
     def takes(self, fair: Fair, step: InstantStep) -> bool:
@@ -115,14 +114,14 @@ class LeadsToGraph:
     # -- counterexamples ---------------------------------------------------
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """A run that stops while the target is due, since nothing fair can happen."""
+        """A run that stops while the target is due, in a state where nothing fair is enabled."""
         for node in due:
             if not any(self.possible(fair, node.state) for fair in self.fair):
                 return Run(initial=self._initial(), steps=way(self.before, node), stopped=True)
         return None
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """A fair run that goes round for ever while the target is due; the shortest that is found."""
+        """The shortest fair lasso, of those found, on which the target stays due."""
         found = [self._circle(each) for each in self._fair_components(due)]
         return min(found, key=lambda run: run.length, default=None)
 
@@ -139,7 +138,7 @@ class LeadsToGraph:
                 yield from self._fair_in(those, links)
 
     def _fair_in(self, those: frozenset[DueNode], links: Sequence[_Link]) -> Iterator[frozenset[DueNode]]:
-        hungry: set[DueNode] = set()
+        starved: set[DueNode] = set()
         for fair in self.fair:
             if any(self.takes(fair, link.step) for link in links):
                 continue
@@ -147,14 +146,14 @@ class LeadsToGraph:
             if not fair.strongly and possible == those:
                 return
             if fair.strongly:
-                hungry |= possible
-        if not hungry:
+                starved |= possible
+        if not starved:
             yield those
-        elif hungry != those:
-            yield from self._fair_components([node for node in self.depth if node in those - hungry])
+        elif starved != those:
+            yield from self._fair_components([node for node in self.depth if node in those - starved])
 
     def _circle(self, those: frozenset[DueNode]) -> Run:
-        """The way to a node of *those*, and a way round that is fair."""
+        """A path to a node of *those*, followed by a fair cycle."""
         ordered = [node for node in self.depth if node in those]
         runs = []
         for start in ordered:
@@ -178,7 +177,7 @@ class LeadsToGraph:
         return min(runs, key=lambda run: run.length)
 
     def _towards(self, here: DueNode, those: frozenset[DueNode], fair: Fair) -> list[tuple[DueNode, _Link]]:
-        """A shortest path in *those* that takes what is *fair*, or passes where it is impossible."""
+        """A shortest path in *those* that takes what is *fair*, or visits a state where it is disabled."""
         return self._path(
             here,
             those,

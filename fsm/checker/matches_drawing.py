@@ -1,4 +1,4 @@
-"""Whether a machine does what a drawing shows, and nothing that it should show beside."""
+"""Whether a machine and a drawing of it agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    """The conclusion on the drawing; it was compared in so many states and moves.
+    """The conclusion on the drawing, and the number of states and moves that were compared.
 
     Raises :class:`InputError` if the file has no drawing that can be read.
     """
@@ -30,7 +30,7 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
 
 
 def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    """What is only in one of them."""
+    """The states and moves that only one of the two has."""
     states = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
     moves = []
     for move in found.differing_moves:

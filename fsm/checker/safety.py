@@ -1,8 +1,8 @@
-"""What is always so, what never happens, what can happen: searches of a machine beside a small automaton.
+"""Always, never and reachable: searches of the product of a machine with a small automaton.
 
-The automaton remembers how many conditions of a sequence have held, one after
-the other; ``until`` makes it forget.  Taking each at the first instant at
-which it holds loses no run.
+The automaton counts the conditions of a sequence that have held, one after the other;
+``until`` resets it.  Taking each condition at the first instant at which it holds loses
+no run.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fsm.property.evidence import Conclusion
 
 SequenceNode = tuple[int, int]
-"""A state, and how many conditions of the sequence have held."""
+"""A state, and the number of conditions of the sequence that have held."""
 
 DONE = -1
-"""In place of that number: all of them have."""
+"""In place of that number: all of them have held."""
 
 
 def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
@@ -61,7 +61,7 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[
 
 
 def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether every instant, or those of which ``when`` holds, meet each condition."""
+    """Whether each condition holds at every instant, or at every one at which ``when`` holds."""
     total = _total(())
     for sequence in breaches(claim):
         run, counts = _run_through(sequence, None, stepping, limit)
@@ -72,7 +72,7 @@ def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclu
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """What must never be, for *claim* to hold: a sequence for each of its conditions."""
+    """A sequence for each condition of *claim*, none of which may occur if it is to hold."""
     asked = (claim.when.means,) if claim.when else ()
     found: list[Sequence] = []
     for said in claim.conditions:
@@ -96,7 +96,7 @@ def _run_through(
 
 
 def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> SequenceAutomaton:
-    """The automaton of *sequence*, which *until* makes start anew."""
+    """The automaton of *sequence*, which *until* resets."""
     table = stepping.table
     conditions = [each.means for each in sequence]
     return SequenceAutomaton(
@@ -108,21 +108,21 @@ def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceAutomaton:
-    """The automaton of one sequence beside the machine."""
+    """The product of one sequence with the machine."""
 
     steps: Successors
     conditions: tuple[Callable[[Instant], bool], ...]
     until: Callable[[Instant], bool] | None
 
     def following(self, node: SequenceNode) -> Iterator[SearchEdge[SequenceNode]]:
-        """Every step from *node*; it is what is looked for if all conditions have held."""
+        """Every step from *node*; it is ``found`` if all conditions have held."""
         state, held = node
         for step in self.steps.after(state):
             now = self.advance(held, step.instants)
             yield SearchEdge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
 
     def advance(self, held: int, instants: Iterable[Instant]) -> int:
-        """How many conditions have held after *instants* too."""
+        """Number of conditions that have held after *instants*, too."""
         last = len(self.conditions) - 1
         for at in instants:
             if held == last and self.conditions[last](at):
@@ -134,11 +134,11 @@ class SequenceAutomaton:
         return held
 
 
-# -- what was put to the test --------------------------------------------------
+# -- vacuity -------------------------------------------------------------------
 
 
 def _parts(sequence: Sequence) -> list[WrittenCondition]:
-    """What must be met somewhere for *sequence* to be more than empty words."""
+    """The conditions that must hold somewhere for *sequence* not to be vacuous."""
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
@@ -149,7 +149,7 @@ def _parts(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _asked(condition: Condition) -> Condition:
-    """What *condition* asks for, without what it denies: where that is met, the denial is put to the test."""
+    """*condition* without its negated parts: where the rest holds, the negations are tested."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -157,7 +157,7 @@ def _asked(condition: Condition) -> Condition:
 
 
 def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition | None]) -> Conclusion:
-    """Proved, unless one of *needed* is met nowhere."""
+    """Proved, unless one of *needed* never holds."""
     for said in needed:
         if said is not None and not met(said.means, stepping):
             return Vacuous(unmet=said.text)
@@ -165,7 +165,7 @@ def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition | Non
 
 
 def met(condition: Condition, stepping: StepCache) -> bool:
-    """Whether *condition* holds of any instant that can be reached."""
+    """Whether *condition* holds at any reachable instant."""
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     return test(steps.beginning) or any(

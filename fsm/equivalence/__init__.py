@@ -1,9 +1,9 @@
-"""Whether two machines can be told apart by anybody who watches: weak bisimulation.
+"""Whether two machines are equivalent to an outside observer: weak bisimulation.
 
-What is observed are requests that begin, replies, outputs, signals, and what
-the state shows, at any time.  The names of states, outcomes and clauses are
-not, nor is what is hidden, nor for how long.  A bisimulation is more than
-having the same traces: choices are made at the same time, too.
+What is observed are requests that begin, replies, outputs, signals, and at any time
+what the state shows.  The names of states, outcomes and clauses are not observed, nor
+are hidden events or how long they take.  Bisimulation is finer than equality of traces:
+choices are made at the same time, too.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table
 
 OVERLAP: Final = 2
-"""Calls that take time and are in progress at a time."""
+"""Largest number of calls in progress at a time."""
 
 LIMIT: Final = 100_000
-"""Moments of both machines, and pairs of sets of them."""
+"""Largest number of moments of both machines, and of pairs of sets of moments."""
 
 
 def compare(
     first: Table, second: Table, *, shared: bool = False, overlap: int = OVERLAP, limit: int = LIMIT
 ) -> Comparison:
-    """Whether the two can be told apart, and if so, by what.
+    """Whether the two are equivalent, and if not, what distinguishes them.
 
-    With *shared* only by what both have: signals of one are hidden, calls of
-    one are not made.  Calls that begin overlap, up to *overlap* at a time.
-    Beyond *limit* moments it is unknown; that many pairs of sets of moments
-    are searched for a trace, which may be exponentially many.
+    With *shared* only by what both have: signals of only one are hidden, calls of only
+    one are not made.  Up to *overlap* calls that take time overlap.  Beyond *limit*
+    moments the answer is unknown; as many pairs of sets of moments are searched for a
+    distinguishing trace, and there may be exponentially many.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -50,12 +50,12 @@ def compare(
     """
     pair = _Pair(observers=observers(first, second, shared=shared, overlap=overlap))
     if not pair.explore(limit):
-        return Unknown(why=f"the machines have more than {limit:,} situations")
+        return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = saturated(pair.hidden, pair.seen)
     partition = refine(weak)
     start = pair.start
     if not partition.separated(*start):
-        return Equivalent(kinds=len(set(partition.block)))
+        return Equivalent(classes=len(set(partition.block)))
     try:
         found = trace(weak, partition, start, limit)
     except TooManyTracesError:
@@ -66,7 +66,7 @@ def compare(
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    """Whether nobody can tell the two apart, with up to two calls that overlap."""
+    """Whether the two are weakly bisimilar, with up to two calls that overlap."""
     pair = _Pair(observers=observers(first, second, shared=False, overlap=OVERLAP))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*pair.start)
@@ -74,7 +74,7 @@ def bisimilar(first: Table, second: Table) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Pair:
-    """All moments of both machines, as numbers, and the steps between them."""
+    """The moments of both machines, numbered, and the steps between them."""
 
     observers: tuple[Observer, Observer]
     labels: list[Observable | None] = field(default_factory=lambda: [None])
@@ -86,12 +86,12 @@ class _Pair:
 
     @property
     def start(self) -> tuple[int, int]:
-        """The numbers of the first moment of each."""
+        """The numbers of the initial moments."""
         first, second = (self._number[side, each.initial] for side, each in enumerate(self.observers))
         return first, second
 
     def explore(self, limit: int | None = None) -> bool:
-        """Number all that can be reached; whether that is no more than *limit*."""
+        """Number all reachable moments; false if there are more than *limit*."""
         for side, observer in enumerate(self.observers):
             self._numbered(side, observer.initial)
         for side, moment in self.moments:  # which grow meanwhile
@@ -111,7 +111,7 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """The name of the state of a moment; empty where nothing is specified."""
+        """The name of the state of a moment; empty where the specification is silent."""
         side, moment = self.moments[number]
         return self.observers[side].state(moment)
 
@@ -129,7 +129,7 @@ class _Pair:
 
 
 def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
-    """What *found*, a play, comes to in words of the machines."""
+    """*found*, a play, in the names of the machines."""
     option = pair.labels[found.option]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
     first, second = (pair.state(number) for number in pair.start)
@@ -146,7 +146,7 @@ def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
 
 
 def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
-    """What the trace *found*, which one of them has, comes to in words of the machines."""
+    """The trace *found*, which only one of them has, in the names of the machines."""
     runs = [each.run(found) for each in pair.observers]
     owner = Side.FIRST if runs[0] is not None else Side.SECOND
     run = runs[owner.value]

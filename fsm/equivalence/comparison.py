@@ -1,4 +1,4 @@
-"""What tells two machines apart, or that nothing does: data, never sentences."""
+"""The result of comparing two machines, as data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Side(Enum):
 class Observable(NamedTuple):
     """One thing that can be observed of a machine.
 
-    A call replies, or ``begins`` and goes on later, which is an ``ends``;
-    something happens; or, where there is no event, somebody looks at what the
-    machine ``shows``.  ``silent`` says that nothing is specified of it.  The
-    reply ``error`` is one that neither machine mentions.
+    A call replies, or ``begins`` and goes on later, which is an ``ends``; another event
+    happens; or, with an empty ``event``, it is observed what the machine ``shows``.
+    With ``silent`` the specification defines nothing for the event.  The reply
+    ``error`` stands for any that neither machine mentions.
     """
 
     event: str = ""
@@ -43,18 +43,17 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent:
-    """Nobody can tell them apart; ``kinds`` are the situations that differ in what may follow."""
+    """They are weakly bisimilar; ``classes`` is the number of their equivalence classes of moments."""
 
-    kinds: int
+    classes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished:
     """A shortest ``trace`` that ``owner`` has and the other has not.
 
-    ``run`` is one of the owner's that shows it.  Just before its end the
-    other may be in any of ``states``, and could do ``instead``, of the same
-    event.
+    ``run`` is a run of the owner with that trace.  Just before its end the other may be
+    in any of ``states``, and may do ``instead``, of the same event.
     """
 
     owner: Side
@@ -65,7 +64,7 @@ class Distinguished:
 
 
 class Round(NamedTuple):
-    """Both do the same, as ``seen``, and are in these states then; nothing is seen of what is hidden."""
+    """Both make a matching step, ``seen`` or hidden, and are in these states afterwards."""
 
     seen: Observable | None
     first: str
@@ -74,12 +73,12 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching:
-    """They have the same traces, and differ in when a choice is made.
+    """They have the same traces, but make a choice at different times.
 
-    Both begin in ``start``.  In each of the ``rounds`` one takes a step that
-    the other cannot match so that they stay alike, whichever way it goes; at
-    the end ``owner`` has the ``option`` that the other has lost.
-    ``every_trace`` is false if a limit stopped the search for a trace.
+    Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other
+    cannot match and remain equivalent; at the end ``owner`` has the ``option`` that the
+    other has lost.  ``every_trace`` is false if the search for a distinguishing trace
+    was stopped by its limit.
     """
 
     start: tuple[str, str]

@@ -1,7 +1,7 @@
-"""Whether two systems of the same parts can be told apart.
+"""Whether two systems of the same parts are equivalent to an outside observer.
 
-What is observed are joint events, their replies and outputs, and what each
-copy shows at any time; not in which way an event goes, nor what is hidden.
+What is observed are joint events, their replies and outputs, and at any time what each
+copy shows; not the way that an event goes, nor what is hidden.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Loca
 def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = False) -> bool:
     """Whether in every state that *first* can reach each joint event of *second* does the same.
 
-    With *named* also in a way of the same name.  Both have the same copies.
-    Of their joint events only those are looked at that are not the very same,
-    unless all are; linear in the states, and it ends at the first difference.
+    With *named* also in ways of the same names.  Both have the same copies.  Only joint
+    events that are not the identical object are compared, or all if every one is.
+    Linear in the states; ends at the first difference.
     """
     table = first.table
     one, other = table.system.events, second.system.events
@@ -32,9 +32,9 @@ def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = 
         return False
     for name in [name for name in table.row if one[name] is not other[name]] or list(table.row):
         digits = {*table.concerns(name), *second.concerns(name)}
-        # What it does depends on these, so one state of many that are alike in them is enough.
-        told = {tuple(table.locals(state)[digit] for digit in digits): state for state in first.depth}
-        for state in told.values():
+        # What it does depends on these digits only: one state for each of their values is enough.
+        samples = {tuple(table.locals(state)[digit] for digit in digits): state for state in first.depth}
+        for state in samples.values():
             there = second.number(table.locals(state))
             if _steps(table, state, name, named) != _steps(second, there, name, named):
                 return False
@@ -47,7 +47,7 @@ def _steps(table: SystemTable, state: int, event: str, named: bool) -> _Steps:  
 
 
 def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:
-    """Whether nobody can tell the two apart: weak bisimulation of all that can be reached."""
+    """Whether the two are weakly bisimilar."""
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
     labels: dict[_Label, int] = {}
@@ -76,5 +76,5 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
 
 
 def _codes(graph: Graph[SystemTable]) -> set[str]:
-    """The error codes that are replied somewhere, each of which ``error`` may stand for."""
+    """The error codes that some step replies, each of which ``error`` may stand for."""
     return {reply for step in graph.transitions for reply in step.way.reply} - {"ok", ANY_ERROR}

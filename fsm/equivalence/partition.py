@@ -1,9 +1,9 @@
-"""The coarsest partition of moments into those that nobody can tell apart.
+"""The coarsest partition of moments into equivalence classes: partition refinement.
 
-All that can be observed is weak: hidden steps before and after are free.
-Blocks are split by the signatures of their members, round by round (Blom and
-Orzan, 2005); only what leads to a block that was split is looked at again,
-and the largest part of a block keeps its number.
+Steps are weak: hidden steps before and after are free.  Blocks are split by the
+signatures of their members, round by round (Blom and Orzan, 2005); only predecessors of
+a block that was split are looked at again, and the largest part of a block keeps its
+number.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 HIDDEN = 0
-"""The label of doing nothing that can be seen."""
+"""The label of a step that cannot be observed."""
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
 """Labels, and the blocks that each may lead to."""
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """For each node the labels that can be seen next, and where each may lead to, hidden steps before and after.
+    """The weak steps of each node: what can be observed next, and where that may lead, hidden steps before and after.
 
-    *hidden* and *seen* are the steps of each node.  :data:`HIDDEN` leads to
-    the node itself and to all that it reaches unseen.  Linear in the result.
+    *hidden* and *seen* are the steps of each node. :data:`HIDDEN` leads to the node
+    itself and to all that it reaches by hidden steps.  Linear in the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
-    # Those that lead round to one another unseen have the same future; each
-    # group comes after all that it leads to.
+    # The nodes of a component of hidden steps have the same weak steps; each
+    # component comes after all that it leads to.
     groups = components({node: list(steps) for node, steps in enumerate(hidden)})
     for group in groups:
         inside = set(group)
@@ -52,13 +52,13 @@ def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The block of each node in the end, and in which rounds of refinement it has had another."""
+    """The final block of each node, and the blocks it was in before, by round of refinement."""
 
     block: list[int]
     history: list[list[tuple[int, int]]]
 
     def separated(self, one: int, two: int) -> int:
-        """The round that told *one* and *two* apart; 0 if none did."""
+        """The round that separated *one* and *two*; 0 if none did."""
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
@@ -69,7 +69,7 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Nodes whose *weak* steps lead to the same blocks by the same labels share a block."""
+    """The coarsest partition in which nodes of one block have *weak* steps to the same blocks by the same labels."""
     size = len(weak)
     block = [0] * size
     history = [[(0, 0)] for _ in range(size)]
@@ -98,9 +98,9 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """The new block of every node that does not keep its own; *members* and *known* signatures are brought up to date.
+    """The new block of each node that leaves its own; *members* and *known* signatures are updated.
 
-    A node that is not *dirty* has the signature that its block is known by.
+    A node that is not *dirty* has the known signature of its block.
     """
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):

@@ -1,4 +1,4 @@
-"""What tells two moments apart: a shortest trace that only one has, or else a choice that one makes earlier."""
+"""Evidence that two moments differ: a shortest distinguishing trace, or else a choice that one makes earlier."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from fsm.equivalence.partition import Partition, Signature
 
 Blocks = frozenset[int]
-"""Where a machine may be after a trace, moments that are alike taken together."""
+"""The moments in which a machine may be after a trace, as blocks."""
 
 
 class TooManyTracesError(Exception):
-    """The search for a trace would go beyond its limit."""
+    """The search for a distinguishing trace would exceed its limit."""
 
 
 def trace(
     weak: Sequence[Signature], partition: Partition, start: tuple[int, int], limit: int
 ) -> tuple[int, ...] | None:
-    """The labels of a shortest trace that one of the two in *start* has and the other has not; ``None`` if none.
+    """The labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
 
-    By breadth-first search of what may be after each trace; of traces as
-    short, the first in the order of labels.  Raises
-    :class:`TooManyTracesError` beyond *limit* pairs.
+    Breadth-first search of the pairs of sets reached by each trace; of several shortest
+    traces, the first in the order of labels.  Raises :class:`TooManyTracesError` beyond
+    *limit* pairs.
     """
     steps = _steps(weak, partition)
     both = tuple(_all(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
@@ -82,9 +82,9 @@ def _back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """A play that the one who tells them apart wins.
+    """A play of the bisimulation game that the attacker wins.
 
-    ``rounds`` have the label and where the two are then; at the end the side
+    ``rounds`` have the label and the pair of moments afterwards; at the end the side
     ``owner`` (0 or 1) has the label ``option``, and the other has not.
     """
 
@@ -94,10 +94,10 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """How the two in *start*, which are in different blocks, are told apart step by step.
+    """A play from *start*, whose nodes are in different blocks, in which the attacker wins.
 
-    In each round one side takes a step after which all answers of the other
-    are told apart sooner; the other answers so that it takes longest.
+    In each round one side makes a step after which every answer of the other is
+    separated in an earlier round; the other gives the answer that is separated last.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start
@@ -111,7 +111,7 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """A step of one side, by its side, label and goal, that no answer of the other matches in the round before."""
+    """A step of one side, as side, label and goal, that no answer of the other matches in the round before."""
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]

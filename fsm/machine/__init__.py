@@ -1,9 +1,9 @@
 """A machine: states, events, and what each event does in each state.
 
-A machine is a total table.  Every event has a cell for every state, and a
-cell is one of five things; a call may besides say how it *ends* in the states
-that it passes through while it is in progress.  Machines are made by
-:mod:`fsm.language.build`, which checks all that these classes take for granted.
+A machine is a total table.  Every event has a cell for every state, and a cell is one
+of five things.  A call may also define how it *ends* in the states that it passes
+through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which
+checks all that these classes take for granted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["call", "signal", "hidden"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
 
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
-"""Weakest first.  ``observed`` is a habit that no contract promises."""
+"""Weakest first.  ``observed`` is a habit of an implementation that no contract promises."""
 
 ANY_ERROR = "error"
 """Stands for every error reply."""
@@ -35,7 +35,7 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A normative sentence, in our words, with the place it comes from."""
+    """A normative sentence, in our words, with its source."""
 
     name: str
     says: str
@@ -58,9 +58,9 @@ class State:
 class Outcome:
     """One way in which an event may end in a state.
 
-    ``reply`` lists the replies that fit, ``error`` standing for every error;
-    it is empty where there is none: for signals, and where the call has only
-    *begun* and others may meet the state ``to`` before it ends.
+    ``reply`` lists the replies that fit, ``error`` standing for every error.  It is
+    empty where there is no reply: for signals, and where the call has only *begun* and
+    other events may occur in the state ``to`` before it ends.
     """
 
     name: str
@@ -141,8 +141,8 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 class Event:
     """What one event does in every state.
 
-    ``ends`` has a row of outcomes for each state in which a call that has
-    begun may be; for every other state it has none.
+    ``ends`` has a row of outcomes for each state in which a call that has begun may be,
+    and none for any other state.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """What a profile allows beyond the machine, and the clause that breaks."""
+    """What a profile allows beyond the machine, with the clause that it breaks."""
 
     name: str
     event: str
@@ -210,7 +210,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a real implementation does otherwise."""
+    """How a real implementation differs from the machine."""
 
     name: str
     about: str
@@ -221,7 +221,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """What drawings leave out of one event: its arrows from some states, and some of its outcomes."""
+    """The arrows of one event that drawings leave out: those from some states, and those of some outcomes."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -231,8 +231,8 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
-    ``omits`` says by event what drawings leave out; ``None`` where nothing is
-    said of drawings.
+    ``omits`` maps an event to what drawings leave out of it; it is ``None`` if the
+    model does not mention drawings.
 
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
@@ -297,7 +297,7 @@ class Machine:
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:
-    """Every way in which *cell*, at *state*, may end; ``None`` where it is silent.
+    """All outcomes that *cell*, at *state*, may have; ``None`` where it is silent.
 
     >>> clause = Clause(name="c", says="", level="MUST", source="")
     >>> [way.reply for way in outcomes(Refuses(codes=("NOT_FOUND",), clause=clause), "gone", "call")]

@@ -1,19 +1,22 @@
-"""What may be true of an instant: of the state after a step, the one before it, and the step itself.
+"""Conditions on an instant: on the state after a step, the state before it, and the step itself.
 
-The first instant of a run is its initial state and belongs to no step; what
-an instant is stands in :mod:`fsm.property.claims`, the words of people for these
-conditions in :mod:`fsm.language.build.machine_conditions`.
+The first instant of a run is its initial state and belongs to no step.
+:mod:`fsm.property.claims` defines instants; the notation of conditions is in
+:mod:`fsm.language.build.machine_conditions`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In:
-    """The state is one of ``states``, after the step or, if ``before``, ahead of it."""
+    """The state is one of ``states``: after the step, or with ``before``, before it."""
 
     states: frozenset[str]
     before: bool = False
@@ -21,16 +24,16 @@ class In:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emits:
-    """``output`` is emitted; nothing is if it is empty."""
+    """``output`` is emitted; if it is empty, nothing is."""
 
     output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits ``outputs``, in this order, and nothing else; each of its instants says so.
+    """The step emits exactly ``outputs``, in this order; it is true at each instant of that step.
 
-    With ``among``, nothing else of those.
+    With ``among``, other outputs than those are not counted.
     """
 
     outputs: tuple[str, ...]
@@ -39,7 +42,7 @@ class EmitsOnly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happens:
-    """The step is of ``event``: a call acts or begins, something else happens."""
+    """The step is one of ``event``: a call acts or begins, or another event happens."""
 
     event: str
 
@@ -59,7 +62,7 @@ class StateChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentOn:
-    """The machine says nothing of ``event`` in the state after the step."""
+    """The cell of ``event`` in the state after the step is silent."""
 
     event: str
 
@@ -73,23 +76,23 @@ class Not:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class All:
-    """All of them hold."""
+    """Every part holds."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Some:
-    """At least one of them holds."""
+    """At least one part holds."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Of a system: ``every`` or some of these copies of ``part`` are in one of ``states``.
+    """Of a system: ``every`` one, or at least one, of these copies of ``part`` is in one of ``states``.
 
-    ``copies`` are digits of the system; there is one where one copy is meant.
+    ``copies`` are digits of the system; for a single copy there is one.
     """
 
     part: str
@@ -101,7 +104,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEmits:
-    """``output`` is among all that the step emits, whichever of its instants this is."""
+    """``output`` is among all outputs of the step, at whichever of its instants this is."""
 
     output: str
 
@@ -113,11 +116,27 @@ Condition: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCondition:
-    """A condition as its author wrote it, and what that means."""
+    """A condition as its author wrote it, and its meaning."""
 
     text: str
     means: Condition
 
 
 Sequence: TypeAlias = tuple[WrittenCondition, ...]
-"""Conditions that hold at one instant after the other, with any others in between."""
+"""Conditions that hold at one instant after the other, with any other instants in between."""
+
+
+def atoms(condition: Condition) -> Iterator[Condition]:
+    """The parts of *condition* that are not made of others, in its order.
+
+    >>> list(atoms(All(of=(Happens(event="stop"), Not(of=StateChanges())))))
+    [Happens(event='stop'), StateChanges()]
+    """
+    match condition:
+        case Not(of=inner):
+            yield from atoms(inner)
+        case All(of=parts) | Some(of=parts):
+            for part in parts:
+                yield from atoms(part)
+        case _:
+            yield condition

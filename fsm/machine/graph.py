@@ -1,7 +1,7 @@
-"""Everything a machine can reach: its graph, shortest paths, components, and what is never used.
+"""The states that a machine can reach: its graph, shortest paths, components, and cells that are never used.
 
-Silent cells lead nowhere here: of what follows them the specification says
-nothing.
+Silent cells lead nowhere here, since the specification does not define what follows
+them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ T = TypeVar("T", bound="TransitionSystem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """What can be reached from the initial state, breadth first in the model's order.
+    """All that is reachable from the initial state, breadth first in the model's order.
 
-    ``depth`` maps every reachable state to its distance; ``shortest`` to the
-    last transition of a shortest path to it, the initial state excepted.
+    ``depth`` maps every reachable state to its distance; ``shortest`` maps each of them
+    but the initial one to the last transition of a shortest path to it.
     """
 
     table: T
@@ -66,7 +66,7 @@ class Graph(Generic[T]):
         return tuple(reversed(steps))
 
     def components(self) -> tuple[tuple[str, ...], ...]:
-        """Strongly connected components, those that lead to others first; states in the model's order."""
+        """Strongly connected components in topological order; states in the model's order."""
         following: dict[int, list[int]] = {state: [] for state in self.depth}
         for step in self.transitions:
             following[step.source].append(step.target)
@@ -75,7 +75,7 @@ class Graph(Generic[T]):
 
 
 def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
-    """(event, state) of cells that are never met, since the state is unreachable."""
+    """(event, state) of the cells whose state is unreachable."""
     table = graph.table
     return tuple(
         (table.rows[row].name, table.states[state]) for row, state in table.defined() if state not in graph.depth
@@ -85,8 +85,8 @@ def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
     """Every step from *state*, in the model's order.
 
-    One call is followed at a time: it goes on from where it begins, and not
-    from where others could have moved it meanwhile.
+    A call in progress is followed only from the states in which it begins, not from
+    those into which other events may have moved the machine since.
     """
     for row in range(len(table.rows)):
         if table.rows[row].ends and (row, state) not in table.begun:
@@ -96,7 +96,7 @@ def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
 
 
 def explore(table: T) -> Graph[T]:
-    """All that *table* can reach from its initial state.
+    """The states and transitions that *table* can reach from its initial state.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -120,7 +120,7 @@ def explore(table: T) -> Graph[T]:
 
 
 def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Strongly connected components, each after all that it leads to (Tarjan, 1972), without recursion."""
+    """Strongly connected components in reverse topological order (Tarjan, 1972), without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []

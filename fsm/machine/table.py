@@ -1,8 +1,8 @@
-"""The one semantics: a machine as a dense table of integers.
+"""A machine as a dense table of integers.
 
-Explorer, simulator, monitor and tests all ask :meth:`Table.step`.  A call
-that takes time has two rows: the event's own, in which it begins, and one for
-its *ends*, in which it leaves the state that others could meet meanwhile.
+Every engine asks :meth:`Table.step` what a cell does.  A call that takes time has two
+rows: the event's own, in which it begins, and one for its *ends*, in which it leaves
+the state that other events could meet meanwhile.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Done(Struct, gc=False, frozen=True):
-    """What one copy of a part did in a step of a system, and whose number it has there.
+    """What one copy of a part did in a step of a system; ``digit`` is the copy's number there.
 
-    Of a copy that went back to its beginning ``event`` is empty.
+    ``event`` is empty for a copy that went back to its initial state.
     """
 
     copy: str
@@ -39,7 +39,7 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome, by number: ``to`` indexes the table's states.  Of a system ``done`` is what its parts did."""
+    """One outcome, by number: ``to`` indexes the table's states.  Of a system, ``done`` is what its parts did."""
 
     index: int
     name: str
@@ -57,7 +57,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An event, or the ends of one that takes time."""
+    """An event, or the ends of a call that takes time."""
 
     index: int
     event: Event
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The event's name; for its ends, with ``…`` before it.
+        """The event's name, for its ends with ``…`` before it.
 
         ``…start`` reads "and start goes on to its end".
         """
@@ -73,10 +73,9 @@ class Row:
 
 
 class TransitionSystem(Protocol):
-    """What can be explored: a machine's table, or the table of a system, whose states are made when they are met.
+    """What can be explored: a machine's table, or that of a system, which creates states when they are first reached.
 
-    In ``begun`` stands the row of ends with each state in which its call
-    begins.
+    ``begun`` pairs each row of ends with every state in which its call begins.
     """
 
     @property
@@ -104,20 +103,20 @@ class TransitionSystem(Protocol):
         """Rows of ends, each with a state in which its call begins."""
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in *state*; ``None`` where nothing is said of it."""
+        """Every way in which *row* may go in *state*; ``None`` where the specification is silent."""
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """Whether *condition* holds in a state."""
+        """A test of *condition* on a state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """States and rows by number, and what happens where they meet.
 
-    ``ways`` lists every way of every cell by its index, ``origin`` the row
-    and state it belongs to; ``end`` maps a row to that of its ends.  In
-    ``begun`` stands the row of ends with each state in which its call begins;
-    elsewhere a call is in progress only if something else has moved it there.
+    ``ways`` lists every way of every cell by its index, ``origin`` the row and state it
+    belongs to; ``end`` maps a row to the row of its ends.  ``begun`` pairs each row of
+    ends with every state in which its call begins; in any other state a call is in
+    progress only if another event has moved it there.
     """
 
     machine: Machine
@@ -133,21 +132,20 @@ class Table:
     begun: frozenset[tuple[int, int]]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in *state*.
+        """Every way in which *row* may go in *state*, in the order of the model.
 
-        Empty where it cannot happen, ``None`` where the specification is
-        silent.  In the order of the model.
+        Empty where the event cannot happen, ``None`` where the specification is silent.
         """
         return self.cells[row * len(self.states) + state]
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """The cell as the model has it; ``None`` for an end where the call cannot be."""
+        """The cell as the model has it; ``None`` for the ends of a call that cannot be in progress there."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """A machine has no parts: raises ``TypeError``."""
+        """Raises ``TypeError``: a machine has no parts."""
         raise TypeError(f"{condition} is about a system, not about {self.machine.name}")
 
     def defined(self) -> Iterator[tuple[int, int]]:

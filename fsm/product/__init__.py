@@ -1,11 +1,11 @@
-"""Machines that step together, as one table whose states are made when they are met.
+"""The product of machines that step together, as a table whose states are created when first reached.
 
-The state of a system is one state of each copy of each part.  A joint event
-goes one of its ways: its steps are taken in order, each by
-:meth:`fsm.machine.table.Table.step` of its own machine, and the whole is one step.  A
-way in which a step cannot be taken cannot be gone.
+A state of a system is one state of each copy of each part.  A joint event takes one of
+its ways: the steps of the way are taken in order, each by
+:meth:`fsm.machine.table.Table.step` of its own machine, and together they are one step
+of the system.  A way is enabled only if all its steps are.
 
-Of its copies only those in a cone (:mod:`fsm.product.influence`) need be there.
+Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 Locals: TypeAlias = tuple[int, ...]
-"""The state of each copy, by its digit; of those that are left out, the initial one."""
+"""The state of each copy, by its digit; of copies outside the cone, the initial state."""
 
 BEGINNING: Final = "the beginning"
-"""The name of the state in which each copy is in its initial one."""
+"""Name of the state in which every copy is in its initial state."""
 
 
 class _Outcome(NamedTuple):
-    """Where the copies concerned are after a way, and what was done."""
+    """The states of the copies concerned after a way, and what was done."""
 
     locals: Locals
     name: str
@@ -47,14 +47,14 @@ class _Outcome(NamedTuple):
 
 
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""The state that a step leads to, the error that ends the joint event, what is done if it is heard, and if not."""
+"""The state that a step leads to, the error that ends the joint event, and what is done: with and without outputs."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Move:
-    """A step of a way, with what it needs to be taken.
+    """A step of a way, with what is needed to take it.
 
-    It ``ends`` its joint event with an error that it replies, if it may.
+    With ``ends``, an error reply of the step ends the joint event.
     """
 
     step: PartStep
@@ -69,7 +69,7 @@ class _Move:
     _known: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
 
     def options(self, local: int) -> tuple[_Option, ...]:
-        """How the step may go in the state *local*."""
+        """The ways in which the step may go in the state *local*."""
         found = self._known.get(local)
         if found is None:
             found = self._known[local] = tuple(self._options(local))
@@ -82,8 +82,8 @@ class _Move:
             return
         for way in offered(self.table, local, self.row, self.step, self.without):
             error = way.reply if self.ends and way.reply and "ok" not in way.reply else ()
-            told = self._done(local, way.to, way)
-            yield way.to, error, told, structs.replace(told, emits=())
+            done = self._done(local, way.to, way)
+            yield way.to, error, done, structs.replace(done, emits=())
 
     def _done(self, source: int, to: int, way: Way | None) -> Done:
         states, copy = self.table.states, self.step.copy
@@ -109,7 +109,7 @@ class _Path:
 
 @dataclass(slots=True, kw_only=True)
 class _Event:
-    """A joint event, the digits that it concerns, and what it does for each of their states that was met."""
+    """A joint event, the digits that it reads or writes, and its outcomes by their states, as far as computed."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -119,7 +119,9 @@ class _Event:
 
 
 class SystemTable:
-    """*system* as a table; of its copies only those in *cone*, if that is given.
+    """*system* as a table; with *cone* only its copies in there.
+
+    Events named in *asked* are present even if they touch no copy of the cone.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore
@@ -170,7 +172,7 @@ class SystemTable:
         return self._locals[state]
 
     def concerns(self, event: str) -> tuple[int, ...]:
-        """The digits of the copies on whose states it depends what the joint *event* does."""
+        """The digits of the copies on whose states the effect of the joint *event* depends."""
         return self._events[self.row[event]].digits
 
     def shows(self, state: int) -> tuple[str, ...]:
@@ -179,18 +181,18 @@ class SystemTable:
         return tuple(self._tables[copy.part].shows[here[copy.digit]] for copy in self.system.copies)
 
     def name(self, locals_: Locals) -> str:
-        """The states of the copies in words, those that are in their initial one left out."""
-        said = [
+        """The states of the copies in words, without those in their initial state."""
+        named = [
             f"{copy.name} {self._tables[copy.part].states[locals_[copy.digit]]}"
             for copy in self.system.copies
             if copy.digit in self.cone and locals_[copy.digit] != self._locals[0][copy.digit]
         ]
-        return ", ".join(said) or BEGINNING
+        return ", ".join(named) or BEGINNING
 
     # -- joint events ------------------------------------------------------
 
     def _different(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
-        """The outcomes in *before* that differ in more than in what parts call it."""
+        """The outcomes in *before*, without those that differ only in the names of the parts' outcomes."""
         met = set()
         for each in self._outcomes(event, before):
             key = (each.locals, each.name, each.reply, each.emits)
@@ -223,14 +225,12 @@ class SystemTable:
 
     def _event(self, joint: JointEvent) -> _Event:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
-        asks = [joint.when, *(path.way.when for path in paths)]
-        asks += [each for path in paths for move in path.moves for each in (move.step.when, self._hears(move))]
+        steps = [move.step for path in paths for move in path.moves]
+        conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
+        conditions += [self.system.parts[step.copy.part].heard for step in steps]
         digits = {move.at for path in paths for move in path.moves}
-        digits |= {digit for condition in asks for digit in read(condition)} & self.cone
+        digits |= {digit for condition in conditions for digit in read(condition)} & self.cone
         return _Event(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
-
-    def _hears(self, move: _Move) -> Condition | None:
-        return self.system.parts[move.step.copy.part].heard
 
     def _path(self, way: JointWay, *, call: bool) -> _Path:
         moves = []
@@ -256,18 +256,18 @@ class SystemTable:
         return _Path(way=way, when=self._test(way.when), moves=tuple(moves))
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
-        """Whether *condition* holds; where it asks for what is left out, nobody asks for it."""
+        """A test of *condition*; ``None`` if there is none, or if it reads copies outside the cone."""
         if condition is None or not read(condition) <= self.cone:
             return None
         return self._holds(condition)
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """Whether *condition* holds in a state, given by its number."""
+        """A test of *condition* on a state, given by its number."""
         holds, locals_ = self._at(condition), self._locals
         return lambda state: holds(locals_[state])
 
     def _holds(self, condition: Condition) -> Callable[[Locals], bool]:
-        """Whether *condition*, which is about states only, holds."""
+        """A test of *condition*, which is about states only."""
         match condition:
             case Not(of=inner):
                 negated = self._holds(inner)
@@ -284,7 +284,7 @@ class SystemTable:
                 raise TypeError(f"{condition} is not about the states of parts")
 
     def _at(self, condition: At) -> Callable[[Locals], bool]:
-        """Whether *condition*, of the state after a step, holds."""
+        """A test of *condition* on the state after a step."""
         states = self._tables[condition.part].states
         those = frozenset(states.index(state) for state in condition.states)
         copies = condition.copies
@@ -314,7 +314,7 @@ class SystemTable:
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
-"""Where a run of steps leads, what was done, and the error that ended it."""
+"""The states that a run of steps leads to, what was done, and the error that ended it."""
 
 
 def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
@@ -330,15 +330,15 @@ def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
                 continue
             heard = move.heard is None or move.heard(here)
             at = move.at
-            for to, error, told, untold in move.options(here[at]):
+            for to, error, delivered, undelivered in move.options(here[at]):
                 after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])
-                (ended if error else following).append((after, (*done, told if heard else untold), error))
+                (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
         going = following
     return [*going, *ended]
 
 
 class _Named(Sequence[str]):
-    """The names of states that are known so far."""
+    """The names of the states created so far."""
 
     def __init__(self, known: list[Locals], name: Callable[[Locals], str]) -> None:
         self._known = known

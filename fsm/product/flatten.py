@@ -1,4 +1,4 @@
-"""A small system as one machine, so that whatever takes a machine takes it too."""
+"""A small system as one machine, for whatever takes a machine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from fsm.product.system import JointEvent, System
 
 MOST: Final = 2_000
-"""States beyond which one machine is of no use to anybody."""
+"""Largest number of states; a machine with more could not be read or drawn."""
 
 
 def flatten(system: System, *, most: int = MOST) -> Machine:
-    """*system* as one machine: its states are those that can be reached, and each shows where all parts are.
+    """*system* as one machine of its reachable states, each of which shows where all parts are.
 
-    A joint event that can go in several ways has an outcome for each; where
-    only what parts do tells them apart, they are called after that too.
+    A joint event that can go in several ways has an outcome for each; ways of the same
+    name are named by what their parts do, too.
 
     Raises :class:`InputError` where there are more than *most* states.
 
@@ -62,13 +62,13 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
 
 
 def shown(system: System, states: Mapping[str, str]) -> str:
-    """What a flattened *system* shows where each copy, by its name, is in one of *states*, or else in its initial one."""
-    said = [
+    """What a flattened *system* shows where its copies, by name, are in *states*, and all others are initial."""
+    named = [
         f"{copy.name} {states[copy.name]}"
         for copy in system.copies
         if states.get(copy.name, system.parts[copy.part].initial) != system.parts[copy.part].initial
     ]
-    return ", ".join(said) or BEGINNING
+    return ", ".join(named) or BEGINNING
 
 
 def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
@@ -84,7 +84,7 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
-    """A name for each of *ways*: its own, and where others are called so too what only it does."""
+    """A name for each of *ways*: its own; if others have the same, with the steps that only it takes."""
     called = Counter(way.name for way in ways)
     for way in ways:
         alike = [other for other in ways if other.name == way.name]

@@ -1,10 +1,9 @@
-"""Which copies of a system have a say in what becomes of others.
+"""The cone of influence: which copies of a system affect others.
 
-A system has far more states than any question about it needs.  What a
-question asks of a few copies is answered by its *cone*: those copies, and all
-that may have a say in what becomes of them (Clarke, Grumberg and Peled, *Model
-Checking*, 1999, section 13.1).  All others can be left out, and nothing is
-lost: whatever they do, they can neither further nor prevent what is in the cone.
+A system has far more states than any question about it needs.  A question about a few
+copies is answered on their *cone*: those copies, and all that may affect them (Clarke,
+Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out
+without loss: they can neither enable nor prevent what happens in the cone.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fsm.machine.conditions import All, At, Not, Some
+from fsm.machine.conditions import At, atoms
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
@@ -26,50 +25,50 @@ if TYPE_CHECKING:
 def cone(
     system: System, digits: Iterable[int], *, asked: Collection[str] = (), outputs: Collection[int] = ()
 ) -> frozenset[int]:
-    """The copies that have a say in what becomes of *digits*.
+    """The copies that affect those in *digits*.
 
-    And in whether and how the events *asked* for go, and in what is heard of
-    the copies in *outputs*.
+    Also those that affect whether and how the events *asked* for go, and whether
+    outputs of the copies in *outputs* are delivered.
     """
     found = {*digits, *outputs}
     for digit in outputs:
         found |= read(system.parts[system.copies[digit].part].heard)
-    hindering = _Hindering(system=system, tables=tables_of(system))
+    blocking = _Blocking(system=system, tables=tables_of(system))
     ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
     before: set[int] | None = None
     while found != before:
         before = set(found)
         for joint, way in ways:
-            found |= hindering.needed(joint, way, found, asked=joint.name in asked)
+            found |= blocking.needed(joint, way, found, asked=joint.name in asked)
     return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Hindering:
-    """Which steps may keep others from being taken."""
+class _Blocking:
+    """Which steps may prevent others from being taken."""
 
     system: System
     tables: Mapping[str, Table]
     _known: dict[tuple[str, str, bool, frozenset[str]], tuple[bool, bool]] = field(default_factory=dict)
 
     def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, asked: bool) -> set[int]:
-        """The copies that have a say in what *way* does to those in *found*, or in how it goes if it is *asked* for."""
+        """The copies that affect what *way* does to those in *found*, or, if it is *asked* for, how it goes."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not asked:
             return set()
         needed = set(read(joint.when) | read(way.when))
         last = len(way.steps) if asked else max(inside)
         for number, step in enumerate(way.steps):
-            blocks, fails = self.hinders(step)
-            hinders = blocks or (fails and number < last and joint.kind == "call" and not step.goes_on)
-            if hinders:
+            disabled, fails = self.may_stop(step)
+            blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)
+            if blocks:
                 needed.add(step.copy.digit)
-            if hinders or step.copy.digit in found:
+            if blocks or step.copy.digit in found:
                 needed |= read(step.when)
         return needed
 
-    def hinders(self, step: PartStep) -> tuple[bool, bool]:
-        """Whether there is a state in which *step* cannot be taken, and one in which it may reply an error."""
+    def may_stop(self, step: PartStep) -> tuple[bool, bool]:
+        """Whether *step* is disabled in some state, and whether it may reply an error in some state."""
         if not step.event:
             return False, False
         key = (step.copy.part, step.event, step.ends, step.outcomes)
@@ -97,13 +96,6 @@ def tables_of(system: System) -> dict[str, Table]:
 
 
 def read(condition: Condition | None) -> frozenset[int]:
-    """The digits of the copies whose states *condition* asks for."""
-    match condition:
-        case Not(of=inner):
-            return read(inner)
-        case All(of=parts) | Some(of=parts):
-            return frozenset().union(*map(read, parts))
-        case At(copies=copies):
-            return frozenset(copies)
-        case _:
-            return frozenset()
+    """The digits of the copies whose states *condition* depends on."""
+    parts = atoms(condition) if condition else ()
+    return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

@@ -1,9 +1,9 @@
 """A system: machines that step together.
 
-Each part is a machine, of which there may be several copies.  A joint event
-is one step of the whole: it goes one of its *ways*, each of which is a list
-of events of parts, in order.  Systems are made by :mod:`fsm.language.build.systems`,
-which checks all that these classes take for granted.
+Each part is a machine, of which there may be several copies.  A joint event is one step
+of the whole: it takes one of its *ways*, each of which is a list of events of parts, in
+order.  Systems are made by :mod:`fsm.language.build.systems`, which checks all that
+these classes take for granted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One copy of a part: ``index`` says which, ``digit`` which of all the copies of the system it is."""
+    """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system."""
 
     part: str
     index: tuple[int, ...]
@@ -28,7 +28,7 @@ class Copy:
 
     @property
     def suffix(self) -> str:
-        """What tells it from other copies; empty if there are none.
+        """What distinguishes its name from those of other copies; empty if there are none.
 
         >>> Copy(part="container", index=(1, 2), digit=0).suffix
         '.1.2'
@@ -37,16 +37,16 @@ class Copy:
 
     @property
     def name(self) -> str:
-        """The part's name, with which copy it is."""
+        """The part's name with the suffix of the copy."""
         return f"{self.part}{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Copies of one machine; ``root`` is the part that they belong to in the end.
+    """Copies of one machine; ``root`` is the outermost part that they belong to.
 
-    Its events do not have the outcomes ``without`` which it is here.  What it
-    emits is ``heard`` only where that holds, if it is given.
+    Its events do not have the outcomes ``without`` here.  If ``heard`` is given,
+    outputs are delivered only while it holds.
     """
 
     name: str
@@ -63,10 +63,9 @@ class Part:
 class PartStep:
     """One event of one ``copy`` of a part, or its ``ends``.
 
-    ``outcomes`` are those that it may have, all of them if empty; without an
-    ``event`` the copy goes back to its beginning.  It is left out where
-    ``when`` does not hold.  An error reply ends the joint event unless it
-    ``goes_on``.
+    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy
+    goes back to its initial state.  The step is skipped where ``when`` does not hold.
+    An error reply ends the joint event unless it ``goes_on``.
     """
 
     copy: Copy
@@ -79,7 +78,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """One way in which a joint event may go, where every step of it is possible."""
+    """One way in which a joint event may go; enabled where all its steps are."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -90,7 +89,11 @@ class JointWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEvent:
-    """What parts do together; one ``of`` a copy if each copy has its own, all of one ``family``."""
+    """What parts do together.
+
+    Where each copy has an event of its own, it is the one ``of`` a copy, and all of
+    them are one ``family``.
+    """
 
     name: str
     family: str
@@ -105,7 +108,7 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A system otherwise: the ``system`` as it is then."""
+    """A profile of a system: the ``system`` as it is under it."""
 
     name: str
     about: str
@@ -134,9 +137,9 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def related(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
-        """The copies of each part that are meant where *copy* is spoken of: those that belong to it, or it to them.
+        """The copies of each part that *copy* belongs to, or that belong to it.
 
-        Of parts that have nothing to do with it, all are.
+        Of parts that are unrelated to it, all copies are.
         """
         return {name: tuple(self._related(part, copy)) for name, part in self.parts.items()}
 

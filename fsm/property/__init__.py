@@ -1,1 +1,1 @@
-"""Properties: what must hold of a machine or a system, and the evidence that it does or does not."""
+"""Properties: what must hold of a machine or a system, and the evidence for and against it."""

@@ -1,16 +1,15 @@
-"""What must hold of a machine: properties, well formed, and the conditions they are made of.
+"""Properties that must hold of a machine, and the claims they are made of.
 
 Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`.
-They speak of *instants*.  The first instant of a run is its initial state;
-after that each step is one: an event happens, or a call that takes time goes
-on.  A step that emits several outputs is as many instants, one an output, in
-their order.
+They are about *instants*.  The first instant of a run is its initial state; after that
+each step is one: an event happens, or a call in progress goes on.  A step that emits
+several outputs is as many instants, one for each output, in their order.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from fsm.product.system import System
 
 ANY_PROFILE = "*"
-"""Where a property is expected to fail: everywhere."""
+"""Key of ``fails`` for every profile, and for the machine without one."""
 
 NO_PROFILE = "none"
-"""Where a property is expected to fail: in the machine without a profile."""
+"""Key of ``fails`` and ``expect`` for the machine without a profile."""
 
 
 # -- claims --------------------------------------------------------------------
@@ -33,8 +32,8 @@ NO_PROFILE = "none"
 class Idempotent:
     """A call of ``event`` right after one that replied ok replies ok too, changes nothing and emits nothing.
 
-    From every state that can be reached and has no call in progress; with
-    ``once``, only where that holds when the first call has replied.
+    It is claimed for every reachable state in which no call is in progress; with
+    ``once``, only where ``once`` holds when the first call has replied.
     """
 
     event: str
@@ -43,7 +42,7 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Each of ``conditions`` holds at every instant, or at those of which ``when`` holds."""
+    """Each of ``conditions`` holds at every instant, or at every instant at which ``when`` holds."""
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -51,7 +50,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
-    """No run goes through any of ``sequences``; ``until`` makes it start anew."""
+    """No run goes through any of ``sequences``; where ``until`` holds, a sequence starts again."""
 
     sequences: tuple[Sequence, ...]
     until: WrittenCondition | None = None
@@ -66,10 +65,10 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """An event, its ends, or one outcome of either that does not wait for ever.
+    """An event, its ends, or one outcome of either, that is not postponed for ever.
 
-    Weakly: not while it can happen all the time.  Strongly: not while it can
-    happen again and again.
+    Weakly fair: it is taken if it stays enabled for ever.  Strongly fair: it is taken
+    if it is enabled infinitely often.
     """
 
     event: str
@@ -80,7 +79,7 @@ class Fair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadsTo:
-    """After every instant of which ``source`` holds there comes one of which ``target`` holds, in every fair run."""
+    """In every fair run each instant at which ``source`` holds is followed by one at which ``target`` holds."""
 
     source: WrittenCondition
     target: WrittenCondition
@@ -91,8 +90,9 @@ class LeadsTo:
 class Follows:
     """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
 
-    Signals that both machines have are the same; what else ``other`` has, but
-    for what is hidden, does not happen.  Of a system, those of the copies ``of`` which it is claimed.
+    Signals that both machines have are synchronised.  No other event of ``other``
+    happens, hidden ones excepted.  Of a system, the outputs are those of the copies
+    ``of``.
     """
 
     other: Machine
@@ -101,7 +101,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """All that can be seen of a run with ``overlap`` calls in progress at a time, ``other`` allows."""
+    """``other`` allows all that can be observed of a run with ``overlap`` calls in progress at a time."""
 
     other: Machine
     overlap: int = 1
@@ -109,7 +109,7 @@ class Refines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchesDiagram:
-    """The machine does what the drawing in the file at ``path`` shows."""
+    """The machine and the drawing in the file at ``path`` agree."""
 
     path: str
 
@@ -117,12 +117,32 @@ class MatchesDiagram:
 Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows | Refines | MatchesDiagram
 
 
+def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
+    """The conditions that *claim* is made of, in its order."""
+    match claim:
+        case Idempotent(once=once):
+            found = [once]
+        case Always(conditions=conditions, when=when):
+            found = [*conditions, when]
+        case Never(sequences=sequences, until=until):
+            found = [*(each for sequence in sequences for each in sequence), until]
+        case Reachable(sequences=sequences):
+            found = [each for sequence in sequences for each in sequence]
+        case LeadsTo(source=source, target=target):
+            found = [source, target]
+        case Follows() | Refines() | MatchesDiagram():
+            found = []
+        case _:
+            assert_never(claim)
+    return tuple(each for each in found if each is not None)
+
+
 # -- properties ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """That a property is known to fail, and the steps of its shortest counterexample."""
+    """A property is known to fail; ``length`` is the number of steps of its shortest counterexample."""
 
     about: str
     length: int
@@ -133,8 +153,8 @@ class KnownFailure:
 class Property:
     """A claim, in words and in meaning, with its level and source.
 
-    ``catches`` names mutants of the machine that break it; ``fails`` says
-    under which profiles it is known not to hold.
+    ``catches`` names mutants of the machine that break it; ``fails`` maps profiles to
+    how it is known to fail under them.
     """
 
     name: str
@@ -148,13 +168,13 @@ class Property:
     line: int = 0
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """The failure that is known under *profile*, ``None`` being the machine without one."""
+        """The known failure under *profile*; ``None`` is the machine without one."""
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What can be reached: states, outcomes met in them, steps to the farthest."""
+    """Size of what is reachable: states, outcomes of their cells, steps to the farthest state."""
 
     states: int
     transitions: int
@@ -163,7 +183,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification:
-    """A machine and all that is claimed of it; ``expect`` by profile, ``none`` without one."""
+    """A machine and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
 
     machine: Machine
     properties: tuple[Property, ...]
@@ -173,7 +193,7 @@ class Specification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointSpecification:
-    """A system and all that is claimed of it; ``expect`` by profile, ``none`` without one."""
+    """A system and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
 
     machine: System
     properties: tuple[Property, ...]

@@ -1,4 +1,4 @@
-"""What the checker concludes of a property, with its evidence: data, never sentences."""
+"""What the checker concludes about a property, with its evidence, as data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """One step of a run: an event, or the ``ends`` of a call that takes time.
 
-    ``phase`` is the part of a call that is seen, where calls overlap: its
-    ``request``, its ``reply``, or that it was ``lost``.  An outcome with no
-    reply has ``reply`` empty.  Of a system ``done`` says what its parts did.
+    ``phase`` is the part of a call that is observed, where calls overlap: its
+    ``request``, its ``reply``, or that it was ``lost``.  An outcome without a reply has
+    an empty ``reply``.  Of a system, ``done`` is what its parts did.
     """
 
     event: str
@@ -38,9 +38,9 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Steps from the initial state; then ``cycle`` for ever, if it is a run without end.
+    """Steps from the initial state, followed by ``cycle`` for ever if the run is infinite.
 
-    A run that has ``stopped`` does nothing more for ever, since nothing need happen.
+    In a run that has ``stopped`` no further step is taken, and fairness requires none.
     """
 
     initial: str
@@ -50,22 +50,22 @@ class Run:
 
     @property
     def length(self) -> int:
-        """Its steps, those of the cycle once."""
+        """The number of its steps, those of the cycle counted once."""
         return len(self.steps) + len(self.cycle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreached:
-    """No run goes through the sequence of this text."""
+    """No run goes through the sequence ``text``."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step ``other`` does not allow, in whichever of the states it may be.
+    """A run whose last step ``other`` does not allow in any of the ``states`` it may be in.
 
-    ``shows`` is what is read after it, if that is what is not allowed.
+    ``shows`` is the state shown after that step, if that is what is not allowed.
     """
 
     run: Run
@@ -76,9 +76,9 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A move between drawn states, or a state alone: then there is a ``target`` only.
+    """A move between drawn states; or a state, which has a ``target`` only.
 
-    ``line`` and ``column`` are where it is drawn; 0 if it is not.
+    ``line`` and ``column`` are where it is drawn, or 0 if it is not.
     """
 
     target: str
@@ -90,7 +90,7 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` lacks some of what the machine does, or adds to it."""
+    """The drawing at ``place`` lacks parts of the machine, or has parts that the machine lacks."""
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -102,14 +102,14 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proved(Holds):
-    """It holds of everything that can be reached; ``witnesses`` are the runs it asks for."""
+    """It holds of everything reachable; ``witnesses`` are the runs that it asks for."""
 
     witnesses: tuple[Run, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuous(Unknown):
-    """It holds, but only since ``unmet`` never does: nothing was put to the test."""
+    """It holds only because ``unmet`` is never true: nothing was tested."""
 
     unmet: str
     why: str = "nothing puts it to the test"
@@ -117,7 +117,7 @@ class Vacuous(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
-    """It does not hold; the evidence is as short as there is."""
+    """It does not hold; the evidence is the shortest there is."""
 
     evidence: Evidence
 
@@ -138,7 +138,7 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The conclusion on one property under one profile, what was expected, and what was searched for it."""
+    """The conclusion on one property under one profile, the known failure, and the size of the search."""
 
     of: Property
     profile: str | None
@@ -148,7 +148,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether it fails and should not, or the other way round, or by another counterexample than is known."""
+        """Whether it fails where it should hold, holds where it is known to fail, or fails by another length."""
         if self.expected is None:
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -156,9 +156,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """All that is claimed of a machine, as it is under one profile.
+    """The conclusions on all properties of a machine, as it is under one profile.
 
-    ``expected`` is the size that its reachable part should have, where that is stated.
+    ``expected`` is the size that its reachable part should have, if that is stated.
     """
 
     machine: Machine | System
@@ -169,5 +169,5 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the machine has another size than is stated: its meaning has changed."""
+        """Whether the reachable part has another size than is stated: the machine's meaning has changed."""
         return self.expected not in {None, self.counts}

@@ -23,7 +23,7 @@ from fsm.checker.breadth_first import way
 from fsm.checker.instants import StepCache
 from fsm.checker.safety import DONE
 from fsm.conformance.plan import Stage, Step
-from fsm.machine.conditions import All, Not, SilentOn, Some
+from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, LeadsTo, MatchesDiagram, Never, Reachable
 from fsm.property.evidence import Run
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from fsm.conformance.oracle import Seen
     from fsm.machine import Machine
-    from fsm.machine.conditions import Condition
     from fsm.property.claims import Fair, Property
     from fsm.property.evidence import RunStep
     from fsm.property_monitor.automata import Memory, Progress
@@ -81,20 +80,9 @@ def untestable(stated: Property) -> str:
             means = [each.means for sequence in sequences for each in sequence]
         case _:
             return ""
-    if all(isinstance(part, SilentOn) for each in means for part in _parts(each)):
+    if all(isinstance(part, SilentOn) for each in means for part in atoms(each)):
         return "it is about what the machine says, not about what an implementation does"
     return ""
-
-
-def _parts(condition: Condition) -> Iterator[Condition]:
-    match condition:
-        case Not(of=inner):
-            yield from _parts(inner)
-        case All(of=parts) | Some(of=parts):
-            for part in parts:
-                yield from _parts(part)
-        case _:
-            yield condition
 
 
 class _Next(NamedTuple):

@@ -469,7 +469,7 @@ def test_stops_at_the_limit_and_says_so() -> None:
     """A comparison that was cut short is unknown, never a pass."""
     table = tabulate(counter(to=30))
 
-    assert Unknown(why="the machines have more than 40 situations") == compare(table, table, limit=40)
+    assert Unknown(why="the machines have more than 40 moments") == compare(table, table, limit=40)
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:

@@ -123,7 +123,7 @@ def test_what_a_limit_leaves_open() -> None:
     """That they differ is certain, or nothing is."""
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
-    assert "one and other: unknown\n  the machines have more than 5 situations\n" == text(compared(one, other, 5))
+    assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))
     assert "no trace was found that does so before the limit" in " ".join(text(compared(one, other, 50)).split())
 
 

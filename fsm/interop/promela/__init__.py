@@ -23,7 +23,17 @@ from fsm.interop.promela.vocabulary import CannotExportError, promela_names, siz
 from fsm.machine.conditions import All, Not
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
-from fsm.property.claims import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+from fsm.property.claims import (
+    Always,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+    conditions_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +58,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     /* nri-pod: A pod
     """
     claim = stated.claim if stated else None
-    words = promela_names(machine, _conditions(claim) if claim else ())
+    words = promela_names(machine, [each.means for each in conditions_of(claim)] if claim else ())
     product = _product(claim, words) if claim else Alone(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
@@ -89,25 +99,6 @@ def _printed(text: str) -> str:
 
 
 # -- claims --------------------------------------------------------------------
-
-
-def _conditions(claim: Claim) -> list[Condition]:
-    """The conditions that *claim* speaks of."""
-    match claim:
-        case Idempotent(once=once):
-            return [once.means] if once else []
-        case Always(conditions=conditions, when=when):
-            return [each.means for each in (*conditions, *([when] if when else []))]
-        case Never(sequences=sequences, until=until):
-            return [each.means for sequence in (*sequences, *([(until,)] if until else [])) for each in sequence]
-        case Reachable(sequences=sequences):
-            return [each.means for sequence in sequences for each in sequence]
-        case LeadsTo(source=source, target=target):
-            return [source.means, target.means]
-        case Follows() | Refines() | MatchesDiagram():
-            return []
-        case _:
-            assert_never(claim)
 
 
 def _product(claim: Claim, words: PromelaNames) -> Product:

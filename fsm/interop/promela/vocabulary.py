@@ -27,6 +27,7 @@ from fsm.machine.conditions import (
     Some,
     StateChanges,
     StepEmits,
+    atoms,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class PromelaNames:
 
 def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> PromelaNames:
     """The words for *machine* and for what *conditions* mention."""
-    mentioned = [atom for condition in conditions for atom in _atoms(condition)]
+    mentioned = [atom for condition in conditions for atom in atoms(condition)]
     codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
     taken = list(steps(machine, codes))
     outputs = [output for step in taken for output in step.emits]
@@ -154,17 +155,6 @@ def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> Pro
         outputs=identifiers("o_", dict.fromkeys(outputs), taken=["o_none"]),
         lists=tuple(dict.fromkeys(step.emits for step in taken)),
     )
-
-
-def _atoms(condition: Condition) -> Iterator[Condition]:
-    match condition:
-        case Not(of=inner):
-            yield from _atoms(inner)
-        case All(of=parts) | Some(of=parts):
-            for part in parts:
-                yield from _atoms(part)
-        case _:
-            yield condition
 
 
 def size(numbers: int) -> str:
