@@ -9,10 +9,51 @@ progress are not tested.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+Stage: TypeAlias = Literal["do", "begin", "end", "crash"]
+"""Which part of an event a test asks for: all of it, its beginning, its next stage, or that the SUT dies in it."""
+
+
+class Stimulus(NamedTuple):
+    """What a test does with an event; ``expected`` are the outcomes it is to have, stage by stage.
+
+    They are empty where there is no choice.  A crash is one at the ``point``-th
+    effect of the event; the last outcome that is expected then is that of the restart.
+    """
+
+    event: str
+    stage: Stage = "do"
+    expected: tuple[str, ...] = ()
+    point: int = 0
+
+    def __str__(self) -> str:
+        """As it is written after ``--replay``.
+
+        >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("stop"))
+        ('end start=failed', 'stop')
+        """
+        where = f"@{self.point}" if self.stage == "crash" else ""
+        verb = "" if self.stage == "do" else f"{self.stage}{where} "
+        expected = f"={','.join(self.expected)}" if self.expected else ""
+        return f"{verb}{self.event}{expected}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a SUT did at a stimulus: its reply, ``None`` while the call is in progress; what it showed and put out.
+
+    ``outputs`` is ``None`` where they cannot be seen.
+    """
+
+    reply: str | None = ""
+    shows: str = ""
+    outputs: tuple[str, ...] | None = None
 
 
 class SUT(Protocol):

@@ -10,7 +10,7 @@ import pytest
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.language.codes import RULES
-from fsm.machine import calls
+from fsm.machine.calls import belief
 from fsm.recordings import Kind
 from fsm.report import Answer, Report
 from fsm.verdict import Holds, Illegal, Unknown
@@ -171,7 +171,7 @@ def test_what_could_not_be_judged_is_no_pass_beside_surprises(
     trace: str, answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a violation says more than that too many calls overlap."""
-    monkeypatch.setattr(calls, "LIMIT", 20)
+    monkeypatch.setattr(belief, "LIMIT", 20)
     file = tmp_path / "trace.jsonl"
     file.write_text(trace, encoding="utf-8")
 

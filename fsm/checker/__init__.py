@@ -19,7 +19,7 @@ from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
-from fsm.machine.calls import TooManyError
+from fsm.machine.calls.belief import TooManyError
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
 from fsm.product import SystemTable

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fsm.checker.breadth_first import SearchEdge, search
 from fsm.checker.instants import Successors, machine_table
 from fsm.machine import ANY_ERROR
-from fsm.machine.calls import Dynamics
+from fsm.machine.calls.belief import dynamics
 from fsm.machine.calls.configuration import within
 from fsm.property.evidence import Proved, Refuted, Run, RunStep, Unexplained, Vacuous
 from fsm.trace import Observation, key
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fsm.checker.breadth_first import SearchResult
     from fsm.checker.instants import InstantStep
     from fsm.machine import Event
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.calls.belief import Dynamics
+    from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table, TransitionSystem, Way
     from fsm.property.claims import Counts
     from fsm.property.evidence import Conclusion
@@ -145,19 +146,9 @@ SIGHT = ""
 
 def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
     """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
-    names = dict(other.row)
-    names |= {event.rpc: other.row[event.name] for event in other.machine.events.values() if event.rpc}
     known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
-    unseen = tuple(
-        row.index
-        for row in other.rows
-        if not row.ends
-        and (
-            row.event.kind == "hidden"
-            or (not whole and row.event.kind == "signal" and not known & {row.event.name, row.event.rpc})
-        )
-    )
-    return Believing(dynamics=Dynamics(table=other, unseen=unseen, names=names))
+    shared = {event.name for event in other.machine.events.values() if known & {event.name, event.rpc}}
+    return Believing(dynamics=dynamics(other, shown=None if whole else shared))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,8 +158,8 @@ class Believing:
     dynamics: Dynamics
     tried: bool = False
     refused: tuple[int, ...] = ()
-    _known: list[Possibilities] = field(default_factory=list)
-    _number: dict[Possibilities, int] = field(default_factory=dict)
+    _known: list[Configurations] = field(default_factory=list)
+    _number: dict[Configurations, int] = field(default_factory=dict)
     _after: dict[tuple[int, Observation], int] = field(default_factory=dict)
     _compared: dict[tuple[int, int], bool] = field(default_factory=dict)
 
@@ -193,7 +184,7 @@ class Believing:
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))
         if found is None:
-            left = self.dynamics.observed(self._known[belief], key(seen)).possibilities
+            left = self.dynamics.observed(self._known[belief], key(seen)).configurations
             # Which deviations of a profile a possibility rests on is nobody's question here:
             # kept, they would tell apart what is otherwise the same.
             left = frozenset(each._replace(deviations=()) for each in left)
@@ -217,7 +208,7 @@ class Believing:
             known = self._compared[less, more] = within(self._known[less], self._known[more])
         return known
 
-    def _numbered(self, possibilities: Possibilities) -> int:
+    def _numbered(self, possibilities: Configurations) -> int:
         number = self._number.get(possibilities)
         if number is None:
             number = self._number[possibilities] = len(self._known)

@@ -30,8 +30,8 @@ from fsm.report import conformance_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.conformance.plan import Step
     from fsm.machine import Level, Machine
+    from fsm.sut import Stimulus
 
 
 @click.command("test")
@@ -147,7 +147,7 @@ def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:
     return load(name), profile
 
 
-def _steps(text: str, machine: Machine) -> tuple[Step, ...]:
+def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     """The steps of *text*, each of an event that *machine* has."""
     try:
         found = read_steps(text)

@@ -11,9 +11,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from fsm.conformance.plan import IDLE, Step
+from fsm.conformance.plan import IDLE
 from fsm.conformance.record_laws import difference
-from fsm.sut import Arranging, Remembering
+from fsm.sut import Arranging, Remembering, Stimulus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ WHOLE: Final = 1_000_000
 """No event has so many effects."""
 
 
-def crashes(plan: Plan) -> Iterator[tuple[Edge, Step]]:
+def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
     """Every edge in the middle of which a SUT may die, with each way for the restart to go."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
@@ -34,13 +34,13 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Step]]:
             continue
         ways = [way for row in rows for state in through(edge) for way in plan.table.step(state, row) or ()]
         for name in dict.fromkeys(way.name for way in ways):
-            yield edge, Step(edge.step.event, "crash", (*(way.name for way in edge.ways), name))
+            yield edge, Stimulus(edge.step.event, "crash", (*(way.name for way in edge.ways), name))
 
 
-def meant(edges: tuple[Edge, ...], step: Step) -> Edge | None:
+def meant(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
     """The edge among *edges* in the middle of which *step* crashes."""
     known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
-    return next((each for each in known if tuple(way.name for way in each.ways) == step.hoped[:-1]), None)
+    return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Crash:
     sut: SUT
     dying: Crashing
     edge: Edge
-    step: Step
+    step: Stimulus
     again: Callable[[], None]
 
     def died(self) -> tuple[bool, str, str]:
@@ -76,11 +76,11 @@ class Crash:
         """Die, or not; what is shown then and remembered, and whether the SUT sees to how the restart goes."""
         arranged = False
         if isinstance(self.sut, Arranging):
-            for outcome, choice in zip(self.step.hoped, self.edge.choice, strict=False):
+            for outcome, choice in zip(self.step.expected, self.edge.choice, strict=False):
                 if choice:
                     self.sut.arrange(self.step.event, outcome)
             for row in _interrupting(self.plan.table):
-                arranged |= self.sut.arrange(self.plan.table.rows[row].event.name, self.step.hoped[-1])
+                arranged |= self.sut.arrange(self.plan.table.rows[row].event.name, self.step.expected[-1])
         died = self.dying.crash(self.step.event, point)
         return died, self.sut.shows(), _record(self.sut), arranged
 
@@ -91,7 +91,7 @@ class Crash:
         return any(state != self.edge.source.state for state in through(self.edge))
 
     def _after(self, *, arranged: bool) -> set[int]:
-        """Where a restart may lead from the states on the way, if it goes as is hoped, where that is *arranged*."""
+        """Where a restart may lead from the states on the way, if it goes as is expected, where that is *arranged*."""
         table = self.plan.table
         found: set[int] = set()
         for row in _interrupting(table):
@@ -99,8 +99,8 @@ class Crash:
                 ways = table.step(state, row)
                 if ways is None:
                     return set(range(len(table.states)))
-                hoped = [way for way in ways if arranged and way.name == self.step.hoped[-1]]
-                found |= {way.to for way in hoped or ways}
+                expected = [way for way in ways if arranged and way.name == self.step.expected[-1]]
+                found |= {way.to for way in expected or ways}
         return found
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from fsm.conformance.oracle import Seen
+from fsm.sut import Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,13 +82,13 @@ class Telling:
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
         """Where a SUT at *other* may be after the step of *edge*, if it answers as is right there."""
         going = self.oracle.plan.going(other, edge.step.event, edge.step.stage)
-        named = [each for each in going if each.step.hoped == edge.step.hoped]
+        named = [each for each in going if each.step.expected == edge.step.expected]
         found = set()
         for each in named or going:
             if each.target is None:
                 return {other}
             last = each.ways[-1]
-            seen = Seen(
+            seen = Response(
                 reply=None if last.begins else next(iter(last.reply), ""),
                 shows=self.oracle.plan.table.shows[each.target.state] if self.shown else "",
                 outputs=tuple(output for way in each.ways for output in way.emits) if self.heard else None,

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from fsm.conformance.crash import Crash, meant
-from fsm.conformance.oracle import Seen
-from fsm.conformance.plan import IDLE, Point, Step
+from fsm.conformance.oracle import point
+from fsm.conformance.plan import IDLE
 from fsm.conformance.record_laws import Memory
-from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, UnsupportedError
+from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, Response, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.conformance.oracle import Oracle
-    from fsm.conformance.plan import Edge, Stage
+    from fsm.conformance.plan import Edge, Point
+    from fsm.machine.calls.configuration import Configurations
     from fsm.property_monitor import Violated, Watch
-    from fsm.sut import SUT
+    from fsm.sut import SUT, Stage
     from fsm.verdict import Violation
 
 LISTED: Final = 20
@@ -33,8 +34,8 @@ PATIENCE: Final = 3
 class Taken:
     """A step that was taken, and what was seen; ``None`` where the SUT gave no answer."""
 
-    step: Step
-    seen: Seen | None
+    step: Stimulus
+    seen: Response | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Failure:
     broken: str = ""
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Stimulus, ...]:
         """What to do to see it again."""
         return tuple(taken.step for taken in self.trace)
 
@@ -97,7 +98,7 @@ class Walk:
     >>> from fsm.conformance.oracle import oracle
     >>> from fsm.conformance.simulated import Simulated
     >>> walk = Walk(oracle(load("cri-pod")), Simulated(load("cri-pod")))
-    >>> walk.take(Step("run", hoped=("ready",)))
+    >>> walk.take(Stimulus("run", expected=("ready",)))
     >>> walk.trace[-1].seen.shows, len(walk.cover.cells)
     ('SANDBOX_READY', 1)
     """
@@ -108,7 +109,7 @@ class Walk:
         self.cover = cover or Cover()
         self.watch = watch
         self.trace: list[Taken] = []
-        self._missed: Counter[tuple[Point, Step]] = Counter()
+        self._missed: Counter[tuple[Point, Stimulus]] = Counter()
         self.memory = Memory(sut)
         self.died = False
         self.shown = False
@@ -116,7 +117,7 @@ class Walk:
 
     def _begin(self) -> None:
         self.point: Point | None = self.oracle.plan.start
-        self.belief = self.oracle.closed([self.oracle.plan.start])
+        self.belief = self.oracle.start
         self.trace.clear()
         if self.watch is not None:
             self.watch.reset()
@@ -140,7 +141,7 @@ class Walk:
 
     # -- steps -------------------------------------------------------------
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Stimulus) -> None:
         """Do *step*, and judge it.
 
         Nothing happens where the SUT has not the event, or where it makes
@@ -152,7 +153,7 @@ class Walk:
             return
         plan = self.oracle.plan
         known = plan.going(self.point, step.event, step.stage) if self.point else ()
-        wanted = (plan.meant(self.point, step) or plan.meant(self.point, Step(*step[:2]))) if self.point else None
+        wanted = (plan.meant(self.point, step) or plan.meant(self.point, Stimulus(*step[:2]))) if self.point else None
         if self._senseless(step):
             return
         try:
@@ -176,16 +177,16 @@ class Walk:
             self._went(after, went, seen, wanted=wanted, arranged=arranged)
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
-            self.point = min(self.belief, default=None)
+            self.point = min(map(point, self.belief), default=None)
         else:
             self._meet(step)
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
 
     def _went(
-        self, after: frozenset[Point], went: Edge | None, seen: Seen, *, wanted: Edge | None, arranged: bool
+        self, after: Configurations, went: Edge | None, seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Note that a step, which was legal, *went* so, where *wanted* was hoped for."""
+        """Note that a step, which was legal, *went* so, where *wanted* was expected for."""
         self.belief = after
         if wanted is not None and went is not wanted:
             if arranged and wanted.target is not None and self.watch is None:
@@ -195,8 +196,9 @@ class Walk:
             self._cover(went)
         if self.watch is None:
             self._remember(went, seen)
+        points = {point(each) for each in after}
         known = went.target if went else None
-        self.point = known or (next(iter(after)) if len(after) == 1 else None)
+        self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
         """The test ends here; what is to come sooner or later gets its time before."""
@@ -213,7 +215,7 @@ class Walk:
         if violated is not None:
             raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
 
-    def _crash(self, step: Step) -> None:
+    def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
         edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
@@ -238,36 +240,36 @@ class Walk:
             trace = (*self.trace, Taken(step=step, seen=None))
             raise FailedError(Failure(trace=trace, broken=_told(error))) from error
         self.cover.steps += 1
-        self.trace.append(Taken(step=step, seen=Seen(shows=shows)))
+        self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
             raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
-    def _senseless(self, step: Step) -> bool:
+    def _senseless(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
         if step.event not in table.row or (step.event, step.stage) in self.cover.unsupported:
             return True
         row = table.row[step.event]
-        going = {point.call for point in self.belief}
+        going = {point(each).call for each in self.belief}
         if step.stage == "do":
-            return all(table.step(point.state, row) == () for point in self.belief)
+            return all(table.step(each.state, row) == () for each in self.belief)
         if not isinstance(self.sut, Overlapping):
             return True
         return row not in going if step.stage == "end" else going != {IDLE}
 
-    def _arranged(self, step: Step, wanted: Edge | None) -> bool:
+    def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
         """Whether the world was seen to be as *step* hopes."""
         if not isinstance(self.sut, Arranging):
             return False
-        chosen = wanted.choice if wanted else (True,) * len(step.hoped)
+        chosen = wanted.choice if wanted else (True,) * len(step.expected)
         arranged = any(chosen)
-        for outcome, choice in zip(step.hoped, chosen, strict=False):
+        for outcome, choice in zip(step.expected, chosen, strict=False):
             if choice and not self.sut.arrange(step.event, outcome):
                 self.cover.unarranged.add((step.event, outcome))
                 arranged = False
         return arranged
 
-    def _done(self, step: Step) -> Seen:
+    def _done(self, step: Stimulus) -> Response:
         sut = self.sut
         reply: str | None
         if step.stage == "do":
@@ -285,9 +287,9 @@ class Walk:
         if shows and shows not in self.oracle.plan.table.shows:
             message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
             raise BrokenError(message)
-        return Seen(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
+        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
 
-    def _remember(self, went: Edge | None, seen: Seen) -> None:
+    def _remember(self, went: Edge | None, seen: Response) -> None:
         """Hold the SUT's record to what it may be after the step that *went* so, if it is known how."""
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
@@ -296,7 +298,7 @@ class Walk:
         if fault:
             raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
-    def _meet(self, step: Step) -> None:
+    def _meet(self, step: Stimulus) -> None:
         """Count the cell that was violated: it was met."""
         if self.point is not None:
             table = self.oracle.plan.table
@@ -312,7 +314,7 @@ class Walk:
     # -- aims --------------------------------------------------------------
 
     def aim(self, edge: Edge) -> bool:
-        """Go to where *edge* begins, the shortest way, and take it; whether it went as hoped."""
+        """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
             if self.point is None or (path := self._path(edge)) is None:
                 if not self.trace:
@@ -331,7 +333,7 @@ class Walk:
     def _path(self, edge: Edge) -> tuple[Edge, ...] | None:
         return self.oracle.plan.path(self.point, edge.source) if self.point else None
 
-    def replay(self, steps: Iterable[Step]) -> None:
+    def replay(self, steps: Iterable[Stimulus]) -> None:
         """Begin anew, and take *steps*."""
         self.reset()
         for step in steps:

@@ -1,45 +1,44 @@
-"""Whether what a SUT did is legal, step by step: every state it may be in, and why there is none left.
+"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing is.
 
-A test sees more than a trace shows: nothing happens between its steps but
-hidden events, and a call that it has left in progress stays there until it is
-told to go on.  So the oracle keeps exact points where the monitor must try
-every instant; what it says of a violation is the monitor's explanation.
+A test knows more than a monitor: which calls it has left in progress, that
+these do not go on before it lets them, and all the outputs of each step.  So
+its calls are *held* and the outputs are *coming*; everything else is what
+:mod:`fsm.machine.calls.belief` makes of the same observations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.conformance.plan import IDLE, Plan, Point
-from fsm.machine.calls import Dynamics
-from fsm.machine.calls.configuration import BEGUN, Pending, Possibility
+from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.configuration import Configuration, Pending, released
+from fsm.machine.calls.rules import ASKED, BEGUN, HELD
 from fsm.machine.table import tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.trace import Observation, key
 from fsm.verdict import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from fsm.conformance.plan import Edge, Step
+    from fsm.conformance.plan import Edge
     from fsm.machine import Machine
+    from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table
+    from fsm.sut import Response, Stage, Stimulus
 
 WAITING: Final = "(nothing yet)"
-"""Said instead of a reply of a call that is still in progress."""
+"""Stands for the reply of a call that is still in progress."""
+
+KNOWN: Final = 50_000
+"""Steps whose effect is remembered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a SUT did in one step: its reply, ``None`` while the call is in progress; what it showed and put out.
-
-    ``outputs`` is ``None`` where they cannot be seen.
-    """
-
-    reply: str | None = ""
-    shows: str = ""
-    outputs: tuple[str, ...] | None = None
+def point(here: Configuration) -> Point:
+    """Where a test stands that has brought an entity *here*."""
+    return Point(here.state, next((call.row for call in here.pending if call.stage == HELD), IDLE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,83 +47,89 @@ class Oracle:
 
     plan: Plan
     others: tuple[Table, ...]
-    _hidden: tuple[int, ...] = field(default=())
+    dynamics: Dynamics
+    _known: dict[tuple[Configurations, str, Stage, Response], Configurations] = field(default_factory=dict)
 
-    def legal(self, before: frozenset[Point], step: Step, seen: Seen) -> frozenset[Point]:
-        """The points at which the entity may be after *step*; none if that is a violation.
+    @property
+    def start(self) -> Configurations:
+        """What may be true where a test begins."""
+        return replace(self.dynamics, outputs=True).beginning()
+
+    def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
+        """What may be true after *step*; nothing if that is a violation.
 
         *before* and what is returned hold all that hidden events may lead to.
         """
-        found: set[Point] = set()
-        for point in before:
-            found |= self._after(point, step, seen)
-        return self.closed(point for point in found if self._shown(point, seen))
+        at = (before, step.event, step.stage, seen)
+        found = self._known.get(at)
+        if found is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            found = self._known[at] = self._legal(before, step, seen)
+        return found
 
-    def anywhere(self, before: frozenset[Point], step: Step, seen: Seen) -> frozenset[Point]:
-        """Every point at which the entity may be once it has left what is legal."""
+    def _legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
+        moves = replace(self.dynamics, coming=seen.outputs)
+        if seen.outputs is None:
+            before = frozenset(each._replace(queue=()) for each in before)
+        before = moves.closed(before)
+        if seen.reply is None:
+            found = moves.closed(self._held(moves, before, step))
+        elif step.stage == "end":
+            row = self.plan.table.row[step.event]
+            before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
+            said = key(Observation(event=step.event, phase="reply", reply=seen.reply))
+            found = moves.observed(before, said).configurations
+        else:
+            found = moves.observed(before, key(Observation(event=step.event, reply=seen.reply))).configurations
+            if moves.rules.interrupts(self.plan.table.row[step.event]):
+                # The test knows what it has interrupted, and asks for no reply of it.
+                found = frozenset(each._replace(pending=()) for each in found)
+        return self._shown((each for each in found if seen.outputs in {None, each.queue}), seen)
+
+    def _held(self, moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
+        """What may be true once a call has begun, or gone on by a stage, and is still in progress."""
         row = self.plan.table.row[step.event]
-        calls = {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point.call for point in before}
-        points = (Point(state, call) for state in range(len(self.plan.table.states)) for call in calls)
-        return self.closed(point for point in points if self._shown(point, seen))
+        for here in before:
+            if step.stage == "begin":
+                yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
+            for index, call in enumerate(here.pending if step.stage == "end" else ()):
+                if (call.row, call.stage) == (row, HELD):
+                    others = here.pending[:index] + here.pending[index + 1 :]
+                    yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 
-    def closed(self, points: Iterable[Point]) -> frozenset[Point]:
-        """*points*, and those to which hidden events may lead."""
-        table = self.plan.table
-        found = set(points)
-        todo = list(found) if self._hidden else []
-        while todo:
-            point = todo.pop()
-            for row in self._hidden:
-                ways = table.step(point.state, row)
-                left = IDLE if table.rows[row].event.interrupts else point.call
-                states = range(len(table.states)) if ways is None else [way.to for way in ways]
-                new = {Point(state, left) for state in states} - found
-                found |= new
-                todo += new
-        return frozenset(found)
+    def _shown(self, found: Iterable[Configuration], seen: Response) -> Configurations:
+        """Those of *found*, or of what hidden events make of them, that show what was *seen*."""
+        moves = replace(self.dynamics, outputs=seen.outputs is not None)
+        shows = self.plan.table.shows
+        after = moves.closed(each._replace(queue=()) for each in found)
+        return frozenset(each for each in after if not seen.shows or shows[each.state] == seen.shows)
 
-    def fits(self, edge: Edge, seen: Seen) -> bool:
-        """Whether *seen* is what comes of *edge*, no other event having happened."""
+    def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
+        """Everything that may be true once an entity has left what is legal."""
+        row = self.plan.table.row[step.event]
+        calls = (
+            {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point(each).call for each in before}
+        )
+        pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
+        states = range(len(self.plan.table.states))
+        return self._shown((Configuration(state, each) for state in states for each in pending), seen)
+
+    def fits(self, edge: Edge, seen: Response) -> bool:
+        """Whether *seen* is what comes of *edge*, nothing else having happened."""
         if edge.target is None:
             return True
         emits = tuple(output for way in edge.ways for output in way.emits)
         last = edge.ways[-1]
-        replied = seen.reply is None if last.begins else seen.reply is not None and self._replied(last.reply, seen)
-        return replied and seen.outputs in {None, emits} and self._shown(edge.target, seen)
-
-    def _shown(self, point: Point, seen: Seen) -> bool:
-        return not seen.shows or self.plan.table.shows[point.state] == seen.shows
-
-    def _replied(self, allowed: tuple[str, ...], seen: Seen) -> bool:
-        if not allowed:
-            return True
-        reply = seen.reply or ""
-        machine = self.plan.table.machine
-        return reply in allowed or reply in machine.indefinite or ("error" in allowed and reply not in {"", "ok"})
-
-    def _after(self, point: Point, step: Step, seen: Seen) -> set[Point]:
-        """Where *point* may be once *step* was taken, whatever is shown there."""
-        found = set()
-        row = self.plan.table.row[step.event]
-        if step.stage == "end" and point.call != row:
-            # A hidden event has interrupted it: its caller is told so, and no more.
-            return {point} if seen.reply not in {None, "ok"} else set()
-        for edge in self.plan.going(point, step.event, step.stage):
-            if edge.target is None:
-                call = row if seen.reply is None else IDLE
-                found |= {Point(state, call) for state in range(len(self.plan.table.states))}
-            elif self.fits(edge, Seen(reply=seen.reply, outputs=seen.outputs)):
-                found.add(edge.target)
-        if step.stage == "end" and not self.plan.table.step(point.state, self.plan.table.end[row]):
-            found.add(Point(point.state))
-        if seen.reply in self.plan.table.machine.indefinite and step.stage != "end":
-            found.add(point)  # it may not have acted at all
-        return found
+        replied = (seen.reply is None) == last.begins
+        fits = not last.reply or self.dynamics.rules.fits(last.index, seen.reply or "")
+        shows = self.plan.table.shows[edge.target.state]
+        return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     # -- why not -----------------------------------------------------------
 
-    def violation(self, before: frozenset[Point], step: Step, seen: Seen, *, number: int) -> Violation:
-        """What is to be said of *step*, the *number*-th of its test, which :meth:`legal` does not allow."""
+    def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
+        """What is wrong with *step*, the *number*-th of its test, which :meth:`legal` does not allow."""
         table = self.plan.table
         row = table.row[step.event]
         observation = Observation(
@@ -136,19 +141,17 @@ class Oracle:
             emits=seen.outputs,
             line=number,
         )
-        here = before
-        begun = self.legal(before, step, Seen(reply=None, outputs=seen.outputs)) if seen.reply is None else None
+        here = frozenset(each._replace(queue=()) for each in before)
+        begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
             # That it goes on is right; what it shows meanwhile is not.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
-        pending = (Pending(row, BEGUN, 0),) if step.stage == "end" and not begun else ()
+        elif step.stage == "end":
+            here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
         explained = explain(
             Scene(
-                dynamics=Dynamics(table=table, unseen=self._hidden, names=dict(table.row)),
-                before=frozenset(
-                    Possibility(point.state, tuple(each._replace(met=1 << point.state) for each in pending))
-                    for point in here
-                ),
+                dynamics=self.dynamics,
+                before=here,
                 seen=key(observation),
                 led=None,
                 others=self.others,
@@ -175,5 +178,5 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
     return Oracle(
         plan=Plan(table=table, overlaps=overlaps),
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
-        _hidden=tuple(row.index for row in table.rows if row.event.kind == "hidden" and not row.ends),
+        dynamics=dynamics(table),
     )

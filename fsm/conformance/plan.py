@@ -3,7 +3,7 @@
 A *point* is where an entity stands as far as a test has brought it: a state,
 and the call that was left in progress, if any.  A *step* is one thing that a
 test does there: an event from beginning to end, or the beginning, or one more
-stage, of a call that takes time; together with the outcomes that are hoped
+stage, of a call that takes time; together with the outcomes that are expected
 for.  Points and steps make a graph; paths in it are shortest.
 """
 
@@ -13,17 +13,18 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+
+from fsm.sut import Stimulus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine.table import Table, Way
-
-Stage: TypeAlias = Literal["do", "begin", "end", "crash"]
+    from fsm.sut import Stage
 
 _STEP: Final = re.compile(
-    r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<hoped>[^\s=][^=]*))?"
+    r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<expected>[^\s=][^=]*))?"
 )
 
 IDLE: Final = -1
@@ -37,32 +38,7 @@ class Point(NamedTuple):
     call: int = IDLE
 
 
-class Step(NamedTuple):
-    """What to do with which event; ``hoped`` are the outcomes it is to have, stage by stage.
-
-    Nothing is hoped for where there is no choice.  A crash is one at the
-    ``point``-th effect of the event; the last that is hoped for then is how
-    the restart goes.
-    """
-
-    event: str
-    stage: Stage = "do"
-    hoped: tuple[str, ...] = ()
-    point: int = 0
-
-    def __str__(self) -> str:
-        """As it is written after ``--replay``.
-
-        >>> str(Step("start", "end", ("failed",))), str(Step("stop"))
-        ('end start=failed', 'stop')
-        """
-        where = f"@{self.point}" if self.stage == "crash" else ""
-        verb = "" if self.stage == "do" else f"{self.stage}{where} "
-        hoped = f"={','.join(self.hoped)}" if self.hoped else ""
-        return f"{verb}{self.event}{hoped}"
-
-
-def steps(text: str) -> tuple[Step, ...]:
+def steps(text: str) -> tuple[Stimulus, ...]:
     """The steps that *text* says, as they are printed; ``;`` stands between them.
 
     Raises :class:`ValueError` with what is wrong.
@@ -79,8 +55,8 @@ def steps(text: str) -> tuple[Step, ...]:
             )
             raise ValueError(message)
         stage = cast("Stage", match["stage"] or ("crash" if match["point"] else "do"))
-        outcomes = tuple(each.strip() for each in (match["hoped"] or "").split(",") if each.strip())
-        found.append(Step(match["event"], stage, outcomes, int(match["point"] or 0)))
+        outcomes = tuple(each.strip() for each in (match["expected"] or "").split(",") if each.strip())
+        found.append(Stimulus(match["event"], stage, outcomes, int(match["point"] or 0)))
     return tuple(found)
 
 
@@ -92,7 +68,7 @@ class Edge(NamedTuple):
     """
 
     source: Point
-    step: Step
+    step: Stimulus
     ways: tuple[Way, ...]
     target: Point | None
     cells: tuple[tuple[int, int], ...]
@@ -115,7 +91,7 @@ class Plan:
     overlaps: bool = True
     _paths: dict[Point, dict[Point, Edge | None]] = field(default_factory=dict)
     _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
-    _meant: dict[Point, dict[Step, Edge]] = field(default_factory=dict)
+    _meant: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
     _going: dict[tuple[Point, str, Stage], tuple[Edge, ...]] = field(default_factory=dict)
 
     @property
@@ -135,7 +111,7 @@ class Plan:
             found = self._leaving[point] = tuple(self._edges(point))
         return found
 
-    def meant(self, point: Point, step: Step) -> Edge | None:
+    def meant(self, point: Point, step: Stimulus) -> Edge | None:
         """The edge of *step* at *point*, if it can be taken there."""
         found = self._meant.get(point)
         if found is None:
@@ -209,7 +185,7 @@ class Plan:
         choice = tuple(len(self.table.step(state, row) or ()) > 1 for row, state, _ in stages)
         return Edge(
             source=point,
-            step=Step(event, stage, tuple(way.name for way in ways) if any(choice) else ()),
+            step=Stimulus(event, stage, tuple(way.name for way in ways) if any(choice) else ()),
             ways=ways,
             target=Point(ways[-1].to, left) if len(ways) == len(stages) else None,
             cells=tuple((row, state) for row, state, _ in stages),

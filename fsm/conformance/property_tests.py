@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from fsm.conformance.executor import Cover, FailedError, Walk
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import Step
 from fsm.conformance.shrinking import shorten
 from fsm.conformance.stateful import chanced, walker
 from fsm.machine import Moves
 from fsm.property_monitor import Watch, untestable
-from fsm.sut import Overlapping
+from fsm.sut import Overlapping, Stimulus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,18 +82,18 @@ def keep(
         sut.close()
 
 
-def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Step]:
+def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
     """What to do so that *run* happens: stage by stage, if calls can be met in progress; else each call whole."""
     left = list(run.steps)
     while left:
         taken = left.pop(0)
         begins = not taken.ends and _begins(machine, taken)
         if overlaps or not begins:
-            yield Step(taken.event, "end" if taken.ends else "begin" if begins else "do", (taken.outcome,))
+            yield Stimulus(taken.event, "end" if taken.ends else "begin" if begins else "do", (taken.outcome,))
             continue
         ends = [each for each in left if each.event == taken.event and each.ends]
         left = [each for each in left if each not in ends]
-        yield Step(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
+        yield Stimulus(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
 
 
 def _begins(machine: Machine, taken: RunStep) -> bool:

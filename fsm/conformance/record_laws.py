@@ -16,10 +16,9 @@ from fsm.machine import Ignores, Refuses
 from fsm.sut import Remembering
 
 if TYPE_CHECKING:
-    from fsm.conformance.oracle import Seen
     from fsm.conformance.plan import Edge
     from fsm.machine.table import Table
-    from fsm.sut import SUT
+    from fsm.sut import SUT, Response
 
 SCRIBBLE: Final = "scribbled over by the test"
 
@@ -42,7 +41,7 @@ class Memory:
         if scribble(given) and self.sut.record() != self.record:
             self.writing = "who reads its record can write to it: it changes with what was read"
 
-    def fault(self, table: Table, went: Edge | None, seen: Seen) -> str:
+    def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
         """What is wrong with the record after the step that *went* so; nothing if it is as it should be."""
         if not isinstance(self.sut, Remembering):
             return ""
@@ -54,7 +53,7 @@ class Memory:
         return f"{why}, and changed its record: {difference(before, self.record)}" if why else ""
 
 
-def _unchanging(table: Table, went: Edge, seen: Seen) -> str:
+def _unchanging(table: Table, went: Edge, seen: Response) -> str:
     """Why the record may not change, if it may not."""
     row, state = went.cells[0]
     event = table.rows[row].event

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fsm.conformance.executor import Failure, Walk
-    from fsm.conformance.plan import Point, Step
+    from fsm.conformance.plan import Point
+    from fsm.sut import Stimulus
 
 TRIES = 500
 """Tests that are run at most in search of a shorter one."""
@@ -37,9 +38,9 @@ class _Search:
         self.walk = walk
         self.best = failure
         self._runs = 0
-        self._known: set[tuple[Step, ...]] = set()
+        self._known: set[tuple[Stimulus, ...]] = set()
 
-    def tried(self, steps: tuple[Step, ...]) -> bool:
+    def tried(self, steps: tuple[Stimulus, ...]) -> bool:
         """Whether *steps* are a shorter test that fails so."""
         if len(steps) >= len(self.best.steps) or steps in self._known or self._runs >= TRIES:
             return False
@@ -53,7 +54,7 @@ class _Search:
                 return True
         return False
 
-    def shortcuts(self) -> Iterator[tuple[Step, ...]]:
+    def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
         """The test with another beginning, from the latest point on; shortest first."""
         plan = self.walk().oracle.plan
         points = self._points()
@@ -76,7 +77,7 @@ class _Search:
             return points
         return points
 
-    def without(self) -> Iterator[tuple[Step, ...]]:
+    def without(self) -> Iterator[tuple[Stimulus, ...]]:
         """The test with steps left out: halves, then less, then single ones."""
         steps = self.best.steps
         size = len(steps) // 2

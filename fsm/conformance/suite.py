@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fsm.conformance.concurrency import Race
     from fsm.conformance.executor import Failure
     from fsm.conformance.oracle import Oracle
-    from fsm.conformance.plan import Edge, Step
+    from fsm.conformance.plan import Edge
     from fsm.machine import Machine
-    from fsm.sut import SUT
+    from fsm.sut import SUT, Stimulus
 
 
 KINDS: Final = 25
@@ -126,7 +126,7 @@ def run(
 def replay(
     machine: Machine,
     factory: Callable[[], SUT],
-    steps: Iterable[Step],
+    steps: Iterable[Stimulus],
     *,
     profile: str | None = None,
     name: str = "",

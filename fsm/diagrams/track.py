@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
 from fsm.errors import InputError, Problem, nearest
-from fsm.machine.calls import Dynamics, TooManyError
+from fsm.machine.calls.belief import TooManyError, dynamics
 from fsm.machine.table import tabulate
 from fsm.recordings import open_recording
 from fsm.trace import key
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.calls.belief import Dynamics
+    from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table
     from fsm.trace import Observation
 
@@ -25,7 +26,7 @@ class _Track:
 
     table: Table
     dynamics: Dynamics
-    now: Possibilities
+    now: Configurations
     steps: set[tuple[str, str, str]] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
@@ -81,25 +82,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     """
     recording = open_recording(name, lambda _: None)
     table = tabulate(machine)
-    dynamics = Dynamics(
-        table=table,
-        unseen=tuple(
-            row.index
-            for row in table.rows
-            if not row.ends
-            and (
-                row.event.kind == "hidden"
-                or (
-                    row.event.kind == "signal" and recording.shown is not None and row.event.name not in recording.shown
-                )
-            )
-        ),
-        names={
-            **{event.rpc: table.row[event.name] for event in machine.events.values() if event.rpc},
-            **dict(table.row),
-        },
-        outputs=recording.outputs,
-    )
+    moves = dynamics(table, shown=recording.shown, outputs=recording.outputs)
     track: _Track | None = None
     found: dict[str, None] = {}
     for batch in recording.batches:
@@ -111,8 +94,8 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
             if not seen.entity.startswith(entity) or seen.phase == "gap":
                 continue
             if track is None:
-                start = dynamics.beginning() if recording.fresh else dynamics.everything()
-                track = _Track(table=table, dynamics=dynamics, now=start)
+                start = moves.beginning() if recording.fresh else moves.everything()
+                track = _Track(table=table, dynamics=moves, now=start)
             if not track.take(seen):
                 return _marks(track)
     if track is None:

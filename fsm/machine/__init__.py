@@ -30,7 +30,7 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
     >>> fits("JAMMED", ("ok", "error")), fits("ok", ("error",))
     (True, False)
     """
-    return reply in allowed or (ANY_ERROR in allowed and reply != "ok")
+    return reply in allowed or (ANY_ERROR in allowed and reply not in {"", "ok"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

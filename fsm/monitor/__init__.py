@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.machine.calls import TooManyError, tried
+from fsm.machine.calls.belief import TooManyError, tried
 from fsm.machine.calls.configuration import bits
 from fsm.monitor.beliefs import Beliefs, Step
 from fsm.monitor.cache import shared
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.calls.configuration import Configurations
     from fsm.monitor.beliefs import Belief
     from fsm.trace import Key, Observation
     from fsm.verdict import Legality
@@ -89,9 +89,9 @@ class Monitor:
         self._beside = 0
         self._observations = 0
 
-    def _belief(self, possibilities: Possibilities, *, rests: bool = False) -> Belief:
-        """The belief in *possibilities* that have been so from the beginning."""
-        return self._beliefs.belief(possibilities, bits(possibilities), rests=rests)
+    def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
+        """The belief in *configurations* that have been so from the beginning."""
+        return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
@@ -182,8 +182,8 @@ class Monitor:
         if moved <= self._shared.beginning:
             return
         self._resting.clear()
-        known = self._stranger.possibilities
-        possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.possibilities
+        known = self._stranger.configurations
+        possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
             since = self._stranger.since | bits(possible)
             self._stranger = self._beliefs.belief(possible, since, rests=True)
@@ -219,7 +219,7 @@ class Monitor:
         if step.explained is not None:
             self._close(entity)
             self._open[entity] = Open(
-                observation=seen, file=file, line=number, before=before.possibilities, explained=step.explained
+                observation=seen, file=file, line=number, before=before.configurations, explained=step.explained
             )
         life.belief = step.to
         if seen.phase != "request":
@@ -270,31 +270,31 @@ class Monitor:
         self._beliefs.remember(before, said, step)
         return step
 
-    def _begun(self, before: Belief, said: Key) -> tuple[Possibilities, str]:
+    def _begun(self, before: Belief, said: Key) -> tuple[Configurations, str]:
         """What is possible when *said* is seen, and a note if it lacks something.
 
         Where the request of a reply is missing we do not know what else is:
         the entity may be in any state in which this can be replied.
         """
-        if not self._dynamics.unasked(before.possibilities, said):
-            return before.possibilities, ""
+        if not self._dynamics.unasked(before.configurations, said):
+            return before.configurations, ""
         return self._shared.asked(self._dynamics.row(said[0])), "reply without request"
 
     def _found(self, before: Belief, said: Key) -> Step | None:
         """The step, or ``None`` if nothing explains what was said."""
         start, note = self._begun(before, said)
         kept = self._shared.observed(start, said, before.since)
-        if not kept.possibilities:
+        if not kept.configurations:
             return None
-        tolerated, possibilities = _certain(kept.possibilities)
-        since = bits(possibilities)
+        tolerated, configurations = _certain(kept.configurations)
+        since = bits(configurations)
         if note:
             since = self._everything.since
         elif self._created(kept.cells, since):
             since |= kept.passed & ~(1 << self._dynamics.table.initial)
         else:
             since |= before.since | kept.passed
-        to = self._beliefs.belief(possibilities, since)
+        to = self._beliefs.belief(configurations, since)
         note = note or ("unspecified" if kept.unspecified and said[1] != "maybe" else "")
         plain = not note and not tolerated and not to.rests
         return Step(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
@@ -324,15 +324,15 @@ class Monitor:
         return Step(to=to, leads=self._leads(said), explained=explained)
 
 
-def _certain(possibilities: Possibilities) -> tuple[tuple[tuple[str, ...], ...], Possibilities]:
+def _certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """The deviations that were certainly met, and what is possible then.
 
     Each is a group of which one was met: a deviation on which everything
     possible rests, or several where everything rests on one or another.
     """
-    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in possibilities))
+    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
-    left = _without(possibilities, everywhere)
+    left = _without(configurations, everywhere)
     if all(each.deviations for each in left):
         anywhere = frozenset(name for each in left for name in each.deviations)
         certain.append(tuple(sorted(anywhere)))
@@ -340,10 +340,11 @@ def _certain(possibilities: Possibilities) -> tuple[tuple[tuple[str, ...], ...],
     return tuple(certain), left
 
 
-def _without(possibilities: Possibilities, names: frozenset[str]) -> Possibilities:
-    """*possibilities*, resting on none of the deviations *names* any more."""
+def _without(configurations: Configurations, names: frozenset[str]) -> Configurations:
+    """*configurations*, resting on none of the deviations *names* any more."""
     if not names:
-        return possibilities
+        return configurations
     return frozenset(
-        each._replace(deviations=tuple(name for name in each.deviations if name not in names)) for each in possibilities
+        each._replace(deviations=tuple(name for name in each.deviations if name not in names))
+        for each in configurations
     )

@@ -10,22 +10,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.calls.configuration import LOST
+from fsm.machine.calls.rules import CUT, LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.calls.configuration import Configurations
     from fsm.monitor.diagnosis import Explained
     from fsm.trace import Key
 
 INTERNED: Final = 200_000
-"""Possibilities and steps, in all, that are remembered beyond those that are needed."""
+"""Configurations and steps, in all, that are remembered beyond those that are needed."""
 
 
 @dataclass(slots=True, eq=False)
 class Belief:
-    """Interned possibilities, and where each observation leads from here.
+    """Interned configurations, and where each observation leads from here.
 
     ``since`` is the set, as bits, of the states that the entity may have been
     in since it was created: what a call may have met whose request nobody
@@ -33,7 +33,7 @@ class Belief:
     or that is in the initial state with nobody waiting for a reply.
     """
 
-    possibilities: Possibilities
+    configurations: Configurations
     since: int
     rests: bool = False
     next: dict[Key, Step] = field(default_factory=dict)
@@ -61,19 +61,19 @@ class Step:
 class Beliefs:
     """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state."""
 
-    def __init__(self, initial: Possibilities) -> None:
+    def __init__(self, initial: Configurations) -> None:
         self.covered: Counter[tuple[int, int]] = Counter()
         self._initial = initial
-        self._known: dict[tuple[Possibilities, int], Belief] = {}
+        self._known: dict[tuple[Configurations, int], Belief] = {}
         self._size = 0
         self._room = INTERNED
 
-    def belief(self, possibilities: Possibilities, since: int, *, rests: bool = False) -> Belief:
-        """The one belief in *possibilities* that were so *since*; it *rests* also where that is not to be seen."""
-        known = self._known.get((possibilities, since))
+    def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
+        """The one belief in *configurations* that were so *since*; it *rests* also where that is not to be seen."""
+        known = self._known.get((configurations, since))
         if known is None:
-            known = self._known[possibilities, since] = Belief(possibilities, since, self._rests(possibilities))
-            self._size += len(possibilities)
+            known = self._known[configurations, since] = Belief(configurations, since, self._rests(configurations))
+            self._size += len(configurations)
         known.rests = known.rests or rests
         return known
 
@@ -91,8 +91,8 @@ class Beliefs:
         self.count()
         for belief in self._known.values():
             belief.next.clear()
-        self._known = {(belief.possibilities, belief.since): belief for belief in held}
-        self._size = sum(len(possibilities) for possibilities, _ in self._known)
+        self._known = {(belief.configurations, belief.since): belief for belief in held}
+        self._size = sum(len(configurations) for configurations, _ in self._known)
         self._room = self._size + INTERNED
 
     def count(self) -> None:
@@ -103,7 +103,8 @@ class Beliefs:
                     self.covered[cell] += step.taken
                 step.taken = 0
 
-    def _rests(self, possibilities: Possibilities) -> bool:
+    def _rests(self, configurations: Configurations) -> bool:
         return self._initial.issuperset(
-            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST)) for each in possibilities
+            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
+            for each in configurations
         )

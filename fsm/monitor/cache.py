@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.calls import Dynamics
+from fsm.machine.calls.belief import dynamics
 from fsm.machine.table import tabulate
 from fsm.monitor.diagnosis import explain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.machine import Deviation, Event, Machine
-    from fsm.machine.calls import Kept
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine import Deviation, Machine
+    from fsm.machine.calls.belief import Dynamics, Kept
+    from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table
     from fsm.monitor.diagnosis import Explained, Scene
     from fsm.trace import Key
@@ -31,7 +31,7 @@ MACHINES: Final = 32
 """Machines, each with what a trace shows of it, of which anything is remembered."""
 
 KEPT: Final = 100_000
-"""Possibilities, in all, that are remembered of one of them, before and after each observation."""
+"""Configurations, in all, that are remembered of one of them, before and after each observation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,24 +47,24 @@ class Shared:
     dynamics: Dynamics
     others: tuple[Table, ...]
     deviations: Mapping[str, Deviation]
-    beginning: Possibilities
-    everything: Possibilities
-    _kept: dict[tuple[Possibilities, Key, int], Kept] = field(default_factory=dict)
+    beginning: Configurations
+    everything: Configurations
+    _kept: dict[tuple[Configurations, Key, int], Kept] = field(default_factory=dict)
     _explained: dict[tuple[object, ...], Explained] = field(default_factory=dict)
-    _asked: dict[int, Possibilities] = field(default_factory=dict)
+    _asked: dict[int, Configurations] = field(default_factory=dict)
     _size: Counter[str] = field(default_factory=Counter)
 
-    def observed(self, before: Possibilities, seen: Key, since: int) -> Kept:
+    def observed(self, before: Configurations, seen: Key, since: int) -> Kept:
         """What :meth:`Dynamics.observed` finds, remembered."""
         at = (before, seen, since)
         found = self._kept.get(at)
         if found is None:
             found = self.dynamics.observed(before, seen, since)
-            self._make_room(before, found.possibilities)
+            self._make_room(before, found.configurations)
             self._kept[at] = found
         return found
 
-    def asked(self, row: int) -> Possibilities:
+    def asked(self, row: int) -> Configurations:
         """What is possible of one of whom nothing is known but that a call of *row* is in progress."""
         found = self._asked.get(row)
         if found is None:
@@ -82,7 +82,7 @@ class Shared:
             self._explained[at] = found
         return found
 
-    def _make_room(self, *more: Possibilities) -> None:
+    def _make_room(self, *more: Configurations) -> None:
         """Forget all that was found out so far, rather than remember too much."""
         self._size["kept"] += 1 + sum(map(len, more))
         if self._size["kept"] > KEPT:
@@ -116,25 +116,12 @@ def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, o
     machine = itself.machine
     profiled = machine.under(profile)
     table = tabulate(profiled)
-    names = dict(table.row)
-    names |= {event.rpc: table.row[event.name] for event in profiled.events.values() if event.rpc}
-    unseen = tuple(row.index for row in table.rows if not row.ends and not _shown(row.event, seen, outputs=outputs))
-    dynamics = Dynamics(table=table, unseen=unseen, outputs=outputs, names=names)
+    moves = dynamics(table, shown=seen, outputs=outputs)
     return Shared(
         machine=profiled,
-        dynamics=dynamics,
+        dynamics=moves,
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
         deviations={way.deviation.name: way.deviation for way in table.ways if way.deviation is not None},
-        beginning=dynamics.beginning(),
-        everything=dynamics.everything(),
+        beginning=moves.beginning(),
+        everything=moves.everything(),
     )
-
-
-def _shown(event: Event, seen: frozenset[str] | None, *, outputs: bool) -> bool:
-    match event.kind:
-        case "hidden":
-            return False
-        case "signal":
-            return seen is None or event.name in seen
-        case _:
-            return not outputs

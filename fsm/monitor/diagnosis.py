@@ -10,16 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fsm.machine import LEVELS, Clause, fits
-from fsm.machine.calls import tried
-from fsm.machine.calls.configuration import ASKED, Possibilities, Possibility, bits, numbers
+from fsm.machine.calls.belief import tried
+from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
 from fsm.machine.calls.endings import finals
+from fsm.machine.calls.rules import ASKED, CUT
 from fsm.verdict import Cause, Edit, Permitted, Repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fsm.machine import Deviation
-    from fsm.machine.calls import Dynamics
+    from fsm.machine.calls.belief import Dynamics
     from fsm.machine.table import Table, Way
     from fsm.trace import Key
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Explained:
     """All that can be said of a violation without knowing who and when.
 
-    ``after`` are the possibilities that a legal trace one edit away leaves:
+    ``after`` are the configurations that a legal trace one edit away leaves:
     from there the monitor goes on.
     """
 
@@ -37,9 +38,9 @@ class Explained:
     before: tuple[str, ...]
     permitted: tuple[Permitted, ...]
     clause: Clause
-    edits: tuple[tuple[Edit, Possibilities], ...]
+    edits: tuple[tuple[Edit, Configurations], ...]
     resembles: tuple[Deviation, ...]
-    after: Possibilities
+    after: Configurations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Scene:
     """
 
     dynamics: Dynamics
-    before: Possibilities
+    before: Configurations
     seen: Key
     led: Key | None
     others: tuple[Table, ...]
@@ -64,9 +65,9 @@ class Scene:
         """The row of the event that was seen; -1 for a sight or an output alone."""
         return self.dynamics.row(self.seen[0])
 
-    def left(self, seen: Key) -> Possibilities:
+    def left(self, seen: Key) -> Configurations:
         """What is left if *seen* was seen instead."""
-        return tried(lambda: self.dynamics.observed(self.before, seen, self.since).possibilities)
+        return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +84,11 @@ def explain(scene: Scene) -> Explained:
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
-    >>> from fsm.machine.calls import Dynamics
+    >>> from fsm.machine.calls.belief import dynamics
     >>> table = tabulate(load("cri-container"))
-    >>> dynamics = Dynamics(table=table, unseen=(), names=dict(table.row))
+    >>> of = dynamics(table)
     >>> seen = ("stop", "", "NOT_FOUND", "", "", "", None)
-    >>> found = explain(Scene(dynamics=dynamics, before=dynamics.beginning(), seen=seen, led=None, others=()))
+    >>> found = explain(Scene(dynamics=of, before=of.beginning(), seen=seen, led=None, others=()))
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
     (('absent',), ('ok',), 'MUST', 'ok')
     """
@@ -167,7 +168,10 @@ def _acted(scene: Scene) -> set[int]:
         case "reply":
             calls = (call for each in scene.before for call in each.pending)
             return {
-                state for call in calls if call.row == scene.row and call.stage >= ASKED for state in numbers(call.met)
+                state
+                for call in calls
+                if call.row == scene.row and (call.stage >= 0 or call.stage in {ASKED, CUT})
+                for state in numbers(call.met)
             } or now
         case _:
             return now
@@ -194,7 +198,7 @@ def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
 
 
 def _may_reply(scene: Scene, way: Way) -> bool:
-    return not way.reply or scene.dynamics.indefinite(scene.seen[2]) or way.replies(scene.seen[2])
+    return not way.reply or scene.dynamics.rules.indefinite(scene.seen[2]) or way.replies(scene.seen[2])
 
 
 def _sights(scene: Scene, state: int) -> Iterator[str]:
@@ -287,7 +291,7 @@ def _implied(table: Table) -> Clause:
 # -- what mends it -------------------------------------------------------------
 
 
-def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[Edit, Possibilities]]:
+def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
     """Every single edit that makes the observation legal, smallest first, and what each leaves."""
     found = [*_other_replies(scene, states), *_missing(scene)]
     extra = _without(scene, fault)
@@ -298,7 +302,7 @@ def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[E
     return sorted(found, key=lambda each: order.index(each[0].repair))
 
 
-def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Possibilities]]:
+def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     """Replies instead of the one that was seen; what it says of a state in which the call cannot have been goes with it."""
     event, phase, said, shows, met, output, emits = scene.seen
     if not scene.dynamics.calls(scene.row) or phase not in {"", "reply", "answered"}:
@@ -311,7 +315,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
             yield Edit(repair=Repair.REPLY, instead=reply), left
 
 
-def _missing(scene: Scene) -> Iterator[tuple[Edit, Possibilities]]:
+def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Events of which one, put before the observation, makes it legal: by what is specified, not by silence."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
@@ -328,8 +332,8 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Possibilities]]:
             yield Edit(repair=Repair.MISSING, instead=row.event.name), closed
 
 
-def _without(scene: Scene, fault: _Fault) -> Possibilities:
-    """The possibilities if the observation had not been made; what was shown is not taken for nothing."""
+def _without(scene: Scene, fault: _Fault) -> Configurations:
+    """The configurations if the observation had not been made; what was shown is not taken for nothing."""
     if scene.seen[1] != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     kept = set()
@@ -341,12 +345,12 @@ def _without(scene: Scene, fault: _Fault) -> Possibilities:
     return frozenset(kept)
 
 
-def _whatever(scene: Scene, fault: _Fault) -> Possibilities:
+def _whatever(scene: Scene, fault: _Fault) -> Configurations:
     """Every state that what was shown allows."""
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen[3]
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
-    return frozenset(Possibility(state) for state in states or range(len(table.states)))
+    return frozenset(Configuration(state) for state in states or range(len(table.states)))
 
 
 # -- what is known of it -------------------------------------------------------

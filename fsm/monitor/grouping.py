@@ -9,8 +9,8 @@ from fsm.trace import key
 from fsm.verdict import Deviated, Edit, Finding, Repair, Violation
 
 if TYPE_CHECKING:
-    from fsm.machine.calls import Dynamics
-    from fsm.machine.calls.configuration import Possibilities
+    from fsm.machine.calls.belief import Dynamics
+    from fsm.machine.calls.configuration import Configurations
     from fsm.monitor.diagnosis import Explained
     from fsm.trace import Observation
     from fsm.verdict import Tolerated
@@ -34,7 +34,7 @@ class Open:
     observation: Observation
     file: str
     line: int
-    before: Possibilities
+    before: Configurations
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:

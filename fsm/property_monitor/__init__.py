@@ -22,23 +22,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fsm.checker.breadth_first import way
 from fsm.checker.instants import StepCache
 from fsm.checker.safety import DONE
-from fsm.conformance.plan import Stage, Step
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, LeadsTo, MatchesDiagram, Never, Reachable
 from fsm.property.evidence import Run
 from fsm.property_monitor.automata import Broken, Owing, memory, parts
 from fsm.property_monitor.run_tracking import Place, relive, widened
+from fsm.sut import Stage, Stimulus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fsm.conformance.oracle import Seen
     from fsm.machine import Machine
     from fsm.property.claims import Fair, Property
     from fsm.property.evidence import RunStep
     from fsm.property_monitor.automata import Memory, Progress
     from fsm.property_monitor.run_tracking import Trail, Trails
+    from fsm.sut import Response
 
 REMEMBERED: Final = 20_000
 """Steps whose effect is remembered."""
@@ -103,12 +103,12 @@ class Watch:
     Raises :class:`ValueError` for what is :func:`untestable`.
 
     >>> from fsm.library import specification
-    >>> from fsm.conformance.oracle import Seen
+    >>> from fsm.sut import Response
     >>> of = specification("container-status")
     >>> stated = next(each for each in of.properties if each.name == "stop-is-idempotent")
     >>> watch = Watch(of.machine, stated)
     >>> for event, reply in (("create", "ok"), ("stop", "ok"), ("stop", "NOT_FOUND")):
-    ...     violated = watch.step(Step(event), Seen(reply=reply, shows="CONTAINER_CREATED"))
+    ...     violated = watch.step(Stimulus(event), Response(reply=reply, shows="CONTAINER_CREATED"))
     >>> violated.steps, violated.said
     ((2, 3), 'stop then stop')
     """
@@ -129,7 +129,7 @@ class Watch:
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
         self._runs = relive(self._stepping.steps(), self._memory, rows)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._known: dict[tuple[frozenset[Place], Step, Seen, bool], _Next] = {}
+        self._known: dict[tuple[frozenset[Place], Stimulus, Response, bool], _Next] = {}
         self._beginning = frozenset(self._runs.beginning())
         self._met: set[int] = set()
         self.tried = False
@@ -138,7 +138,7 @@ class Watch:
     def reset(self) -> None:
         """Begin a test anew; what other tests have met or tried is not forgotten."""
         self._places = self._beginning
-        self._test: list[tuple[Step, Seen, bool]] = []
+        self._test: list[tuple[Stimulus, Response, bool]] = []
         self._going: set[str] = set()
         self._violated: Violated | None = None
         self._turns = list(range(len(self._fair)))
@@ -148,7 +148,7 @@ class Watch:
 
     # -- a test ------------------------------------------------------------
 
-    def step(self, step: Step, seen: Seen) -> Violated | None:
+    def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
         if self._violated is not None:
             return self._violated
@@ -157,8 +157,8 @@ class Watch:
         self._going = self._going | {step.event} if seen.reply is None else self._going - {step.event}
         busy = bool(self._going)
         self._test.append((step, seen, busy))
-        # What was hoped for is no evidence.
-        known = (self._places, step._replace(hoped=()), seen, busy)
+        # What was expected for is no evidence.
+        known = (self._places, step._replace(expected=()), seen, busy)
         found = self._known.get(known)
         if found is None:
             if len(self._known) >= REMEMBERED:
@@ -187,7 +187,7 @@ class Watch:
         """Whether every run that explains the test breaks the property."""
         return all(isinstance(place.progress, Broken) for place in self._places)
 
-    def _next(self, step: Step, seen: Seen, *, busy: bool) -> _Next:
+    def _next(self, step: Stimulus, seen: Response, *, busy: bool) -> _Next:
         trails, told = self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy)
         moves = [each for trail in trails.values() for each in _trail(trail)]
         asked = any(
@@ -226,7 +226,7 @@ class Watch:
         """As many fair steps in turn as may pass before the target comes, in a machine that has the property."""
         return len(self._table.states) * factorial(len(self._fair))
 
-    def due(self) -> Step | None:
+    def due(self) -> Stimulus | None:
         """What should happen next, to be fair, while the target is due: what can and had its turn longest ago.
 
         ``None`` if nothing is due, or if nothing that is fair can happen.
@@ -238,7 +238,7 @@ class Watch:
             return None
         fair = self._fair[index]
         stage: Stage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
-        return Step(fair.event, stage, (fair.outcome,) if fair.outcome else ())
+        return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _turn(self) -> int | None:
         if not isinstance(self._memory, Owing):

@@ -16,7 +16,7 @@ from fsm.checker.instants import holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import believing, listener
 from fsm.checker.safety import DONE, breaches, sequence_automaton
-from fsm.machine.calls import TooManyError
+from fsm.machine.calls.belief import TooManyError
 from fsm.machine.conditions import All, Not, Some
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines

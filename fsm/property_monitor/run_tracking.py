@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from fsm.checker.instants import InstantStep, Successors
-    from fsm.conformance.oracle import Seen
-    from fsm.conformance.plan import Step
     from fsm.machine.table import Table
     from fsm.property_monitor.automata import Memory, Progress
+    from fsm.sut import Response, Stimulus
 
 NOWHERE = "?"
 """The state of an implementation that shows what no state shows."""
@@ -86,7 +85,7 @@ class Reliving:
         return {Place(self.table.initial, self.memory.start): None}
 
     def after(
-        self, before: Mapping[Place, Trail | None], step: Step, seen: Seen, number: int, *, busy: bool
+        self, before: Mapping[Place, Trail | None], step: Stimulus, seen: Response, number: int, *, busy: bool
     ) -> tuple[Trails, bool]:
         """Where the runs are after *step*, the *number*-th of the test, too; and whether any of them explains it.
 
@@ -141,7 +140,7 @@ class Reliving:
         to: int,
         number: int,
         *,
-        seen: Seen | None = None,
+        seen: Response | None = None,
     ) -> tuple[Place, Trail]:
         """A step of which the machine says nothing: unless the property speaks of it too, it begins anew."""
         way = self._unsaid(to, seen)
@@ -156,7 +155,7 @@ class Reliving:
     def _anew(self, state: int) -> Progress | None:
         return self.memory.anew if state in self.reached else None
 
-    def _unsaid(self, to: int, seen: Seen | None, *, begins: bool = False, emits: tuple[str, ...] = ()) -> Way:
+    def _unsaid(self, to: int, seen: Response | None, *, begins: bool = False, emits: tuple[str, ...] = ()) -> Way:
         """A way that the machine does not have."""
         reply = (seen.reply,) if seen and seen.reply else ()
         begins = begins or bool(seen and seen.reply is None)
@@ -167,7 +166,7 @@ class Reliving:
     # -- what the machine tells --------------------------------------------
 
     def _told(
-        self, place: Place, trail: Trail | None, step: Step, seen: Seen, number: int
+        self, place: Place, trail: Trail | None, step: Stimulus, seen: Response, number: int
     ) -> Iterator[tuple[Place, Trail]]:
         table = self.table
         row = table.row[step.event]
@@ -181,7 +180,7 @@ class Reliving:
             yield self._beside(place, trail, row, to, number, seen=seen)
 
     def _stages(
-        self, place: Place, trail: Trail | None, row: int, step: Step, seen: Seen, number: int
+        self, place: Place, trail: Trail | None, row: int, step: Stimulus, seen: Response, number: int
     ) -> Iterator[tuple[Place, Trail]]:
         """Every way from *row* on, through all stages of a call that was made from beginning to end."""
         table = self.table
@@ -203,10 +202,10 @@ class Reliving:
                         known.add((to, end))
                         todo.append((to, went, end))
 
-    def _reply(self, step: Step, seen: Seen) -> str:
+    def _reply(self, step: Stimulus, seen: Response) -> str:
         return (seen.reply or "") if self.table.machine.events[step.event].kind == "call" else ""
 
-    def _fits(self, way: Way, seen: Seen) -> bool:
+    def _fits(self, way: Way, seen: Response) -> bool:
         if way.begins:
             replied = seen.reply is None
         else:
@@ -216,7 +215,7 @@ class Reliving:
     def _shown(self, state: int, shows: str) -> bool:
         return not shows or self.table.shows[state] == shows
 
-    def _untold(self, state: int, row: int, step: Step, seen: Seen) -> set[int]:
+    def _untold(self, state: int, row: int, step: Stimulus, seen: Response) -> set[int]:
         """Where a step may lead of which the machine does not speak."""
         table = self.table
         ways = table.step(state, row)
@@ -239,7 +238,7 @@ class Reliving:
     # -- what it does not --------------------------------------------------
 
     def _left(
-        self, place: Place, trail: Trail | None, step: Step, seen: Seen, number: int, *, busy: bool
+        self, place: Place, trail: Trail | None, step: Stimulus, seen: Response, number: int, *, busy: bool
     ) -> Iterator[tuple[Place, Trail]]:
         """What was seen, from *place* to wherever it may have led: the machine does not do this."""
         table = self.table
@@ -262,14 +261,14 @@ class Reliving:
                     way = self._unsaid(state, seen, emits=emits)
                     yield self._went(here, came, at, way, number, reply=reply, shows=seen.shows)
 
-    def _emitted(self, row: int, seen: Seen) -> list[tuple[str, ...]]:
+    def _emitted(self, row: int, seen: Response) -> list[tuple[str, ...]]:
         """What may have come out: what was seen, or else anything that this event ever emits."""
         if seen.outputs is not None:
             return [seen.outputs]
         ways = (way for state in range(len(self.table.states)) for way in self.table.step(state, row) or ())
         return [*dict.fromkeys(((), *(way.emits for way in ways)))]
 
-    def _somewhere(self, step: Step, seen: Seen, *, busy: bool) -> list[int]:
+    def _somewhere(self, step: Stimulus, seen: Response, *, busy: bool) -> list[int]:
         """Where an implementation may be that shows this: with the call in progress, or with none, if it can be."""
         known = self._known(seen.shows)
         reached = [state for state in known if state in self.reached]

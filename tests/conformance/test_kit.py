@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from machines import DOOR, counter, door, job, machine_of
 from random_machines import machines
 
-from fsm.conformance.plan import Plan, Point, Step, steps
+from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.stateful import stateful
 from fsm.conformance.suite import replay, run
@@ -25,7 +25,7 @@ from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,7 +352,7 @@ def test_a_test_can_be_repeated() -> None:
         st.builds(
             lambda step, point: step._replace(point=point) if step.stage == "crash" else step,
             st.builds(
-                Step,
+                Stimulus,
                 st.sampled_from(["push", "take-away"]),
                 st.sampled_from(["do", "begin", "end", "crash"]),
                 st.lists(st.sampled_from(["opened", "left-over"]), max_size=2).map(tuple),
@@ -362,14 +362,14 @@ def test_a_test_can_be_repeated() -> None:
         )
     )
 )
-def test_steps_are_read_as_they_are_written(those: list[Step]) -> None:
+def test_steps_are_read_as_they_are_written(those: list[Stimulus]) -> None:
     assert steps("; ".join(map(str, those))) == tuple(those)
 
 
 @pytest.mark.parametrize("text", ["push opened", "begin", "push=", "=x", "end a b"])
 def test_what_is_no_step_is_refused(text: str) -> None:
     if text == "begin":
-        assert steps(text) == (Step("begin"),)
+        assert steps(text) == (Stimulus("begin"),)
         return
     with pytest.raises(ValueError, match="is no step"):
         steps(text)

@@ -17,7 +17,7 @@ from random_machines import LONGEST, machines, random_machine, random_seen, rand
 import fsm.monitor
 from fsm.judgement import judge
 from fsm.library import load, names
-from fsm.machine import calls
+from fsm.machine.calls import belief
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Possibilities, Possibility
+    from fsm.machine.calls.configuration import Configuration, Configurations
     from fsm.trace import Phase
     from fsm.verdict import Edit, Judgement, Violation
 
@@ -183,23 +183,23 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """Possibilities, all of them: what the monitor would keep if it did not know what adds nothing."""
+    """Configurations, all of them: what the monitor would keep if it did not know what adds nothing."""
 
     def __init__(self) -> None:
-        self._all: dict[Possibility, None] = {}
+        self._all: dict[Configuration, None] = {}
 
     @property
     def size(self) -> int:
         """How many there are."""
         return len(self._all)
 
-    def add(self, new: Possibility) -> bool:
+    def add(self, new: Configuration) -> bool:
         """Take *new*; whether it was not there."""
         fresh = new not in self._all
         self._all[new] = None
         return fresh
 
-    def all(self) -> Possibilities:
+    def all(self) -> Configurations:
         """All of them."""
         return frozenset(self._all)
 
@@ -213,7 +213,7 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
         signals = random_seen(chance, machine)
         pruned = judged(machine, trace, fresh=True, signals=signals)
         with monkeypatch.context() as patched:
-            patched.setattr(calls, "Best", Unpruned)
+            patched.setattr(belief, "Best", Unpruned)
             whole = judged(machine, trace, fresh=True, signals=signals)
 
         assert gave_up(whole) or first_in(whole) == first_in(pruned)
@@ -784,11 +784,22 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
     assert first_violation(job(), seen("make:ok start? @RUNNING exit start=WEIRD"), fresh=True) is None
 
 
-def test_a_reply_after_an_interruption_is_noted() -> None:
-    """It came from somewhere: what is known of the entity is given up, and nothing is alleged."""
-    judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
+@pytest.mark.parametrize(
+    ("trace", "violation"),
+    [
+        ("make:ok start? crash start=ok", None),  # it had ended, and the reply was on its way
+        ("make? crash make=WEIRD", 2),
+        ("make? crash make=CANCELED", None),
+        ("make:ok start? @RUNNING crash start=GONE", 4),
+        ("make:ok start? crash start? start=ok", None),
+    ],
+)
+def test_an_interrupted_call_replies_what_it_had_ended_with(trace: str, violation: int | None) -> None:
+    """A call that had not ended gets no definite reply."""
+    judgement = judged(job(), seen(trace), fresh=True)
 
-    assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
+    assert violation == first_in(judgement)
+    assert {} == dict(judgement.notes)
 
 
 @pytest.mark.parametrize(
@@ -911,7 +922,7 @@ def test_says_nothing_of_an_empty_trace() -> None:
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace with more possibilities than can be tried is unknown, neither a pass nor a hang."""
-    monkeypatch.setattr(calls, "LIMIT", 50)
+    monkeypatch.setattr(belief, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
     assert Unknown(why="too many calls overlap to try every order of them") == judgement.verdict
@@ -922,7 +933,7 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
     """Where the edits are too many to try the violation stands without them; nothing is alleged that is not so."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
-    monkeypatch.setattr(calls, "LIMIT", limit)
+    monkeypatch.setattr(belief, "LIMIT", limit)
     judgement = judged(job(), trace, fresh=True)
 
     assert every == {6}
@@ -985,7 +996,7 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not to know the state is nothing unusual."""
-    monkeypatch.setattr(calls, "LIMIT", 3)
+    monkeypatch.setattr(belief, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 

@@ -16,8 +16,7 @@ from random_claims import random_property, stated
 from random_machines import random_machine
 
 from fsm.checker import check
-from fsm.conformance.oracle import Seen
-from fsm.conformance.plan import IDLE, Plan, Point, Step, steps
+from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.library import load, specification, specified
 from fsm.machine import Silent, outcomes
 from fsm.machine.table import tabulate
@@ -25,16 +24,18 @@ from fsm.mutation import mutants
 from fsm.property.claims import LeadsTo, Reachable, Refines
 from fsm.property.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.property_monitor import Violated, Watch, untestable
+from fsm.sut import Response, Stimulus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import naive_checker
 
-    from fsm.conformance.plan import Edge, Stage
+    from fsm.conformance.plan import Edge
     from fsm.machine import Machine
     from fsm.machine.table import Way
     from fsm.property.evidence import RunStep
+    from fsm.sut import Stage
 
 KINDS = ("idempotent", "always", "never", "never")
 
@@ -45,7 +46,7 @@ def plain(machine: Machine) -> Machine:
     return replace(machine, states=states, indefinite=())
 
 
-def told(machine: Machine, run: Iterable[naive_checker.Step]) -> list[tuple[Step, Seen]]:
+def told(machine: Machine, run: Iterable[naive_checker.Step]) -> list[tuple[Stimulus, Response]]:
     """What a test that does the steps of *run* sees."""
     found = []
     for each in run:
@@ -53,11 +54,11 @@ def told(machine: Machine, run: Iterable[naive_checker.Step]) -> list[tuple[Step
         shows = machine.states[each.way.to].shows
         reply = None if each.way.begins else each.reply
         stage: Stage = "end" if each.ends else "begin" if takes_time else "do"
-        found.append((Step(each.event, stage), Seen(reply=reply, shows=shows, outputs=tuple(each.way.emits))))
+        found.append((Stimulus(each.event, stage), Response(reply=reply, shows=shows, outputs=tuple(each.way.emits))))
     return found
 
 
-def watched(watch: Watch, test: Iterable[tuple[Step, Seen]]) -> Violated | None:
+def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated | None:
     """What the watch says of *test*."""
     watch.reset()
     violated = None
@@ -111,16 +112,16 @@ def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random
         assert expected == (watched(watch, test) is not None), (test, runs)
 
 
-def _veiled(chance: random.Random, each: tuple[Step, Seen]) -> tuple[Step, Seen]:
+def _veiled(chance: random.Random, each: tuple[Stimulus, Response]) -> tuple[Stimulus, Response]:
     step, seen = each
     shows = seen.shows if chance.random() < 0.6 else ""
     outputs = seen.outputs if chance.random() < 0.6 else None
-    return step, Seen(reply=seen.reply, shows=shows, outputs=outputs)
+    return step, Response(reply=seen.reply, shows=shows, outputs=outputs)
 
 
-def _joined(chance: random.Random, test: list[tuple[Step, Seen]]) -> list[tuple[Step, Seen]]:
+def _joined(chance: random.Random, test: list[tuple[Stimulus, Response]]) -> list[tuple[Stimulus, Response]]:
     """*test*, with calls that nothing came between made from beginning to end."""
-    found: list[tuple[Step, Seen]] = []
+    found: list[tuple[Stimulus, Response]] = []
     index = 0
     while index < len(test):
         step, seen = test[index]
@@ -129,12 +130,12 @@ def _joined(chance: random.Random, test: list[tuple[Step, Seen]]) -> list[tuple[
             while (
                 test[last][1].reply is None
                 and test[last + 1 : last + 2]
-                and test[last + 1][0] == Step(step.event, "end")
+                and test[last + 1][0] == Stimulus(step.event, "end")
             ):
                 last += 1
         ended = step.stage == "begin" and test[last][1].reply is not None
         if ended and chance.random() < 0.5:
-            found.append((Step(step.event), test[last][1]))
+            found.append((Stimulus(step.event), test[last][1]))
             index = last + 1
         else:
             found.append((step, seen))
@@ -148,12 +149,14 @@ def _joined(chance: random.Random, test: list[tuple[Step, Seen]]) -> list[tuple[
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 
 
-def random_tests(chance: random.Random, plan: Plan, *, count: int, length: int) -> list[list[tuple[Step, Seen]]]:
+def random_tests(
+    chance: random.Random, plan: Plan, *, count: int, length: int
+) -> list[list[tuple[Stimulus, Response]]]:
     """Tests of *plan*, as a SUT that keeps to its machine takes them; silent cells lead anywhere."""
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
-def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Step, Seen]]:
+def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
     """One test of *plan*, with calls left in progress and ended where others may have led."""
     table, point = plan.table, plan.start
     for _ in range(length):
@@ -167,11 +170,11 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
             row = table.row[edge.step.event]
             left = IDLE if table.rows[row].event.interrupts or edge.step.stage == "end" else point.call
             point = Point(chance.randrange(len(table.states)), left)
-            seen = Seen(reply=chance.choice(("ok", "UNKNOWN")) if call else "", outputs=())
+            seen = Response(reply=chance.choice(("ok", "UNKNOWN")) if call else "", outputs=())
         else:
             point = edge.target
             reply = chance.choice(last.reply) if last.reply else ""
-            seen = Seen(reply=None if last.begins else "UNKNOWN" if reply == "error" else reply, outputs=last.emits)
+            seen = Response(reply=None if last.begins else "UNKNOWN" if reply == "error" else reply, outputs=last.emits)
         yield edge.step, replace(seen, shows=table.shows[point.state])
 
 
@@ -192,7 +195,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 # -- what mutants do -------------------------------------------------------------
 
 
-def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Step, Seen]]:
+def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
     """What a test sees that takes these steps of a counterexample; of calls that overlap, where they act."""
     found = []
     for index, each in enumerate(taken):
@@ -205,8 +208,8 @@ def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Step, Seen
         later = (other.reply for other in taken[index:] if other.event == each.event and other.reply)
         reply = None if way.begins else next(later, way.reply[0]) if way.reply else ""
         stage: Stage = "end" if each.ends else "begin" if event.ends else "do"
-        seen = Seen(reply=reply, shows=machine.states[each.target].shows, outputs=each.emits)
-        found.append((Step(each.event, stage), seen))
+        seen = Response(reply=reply, shows=machine.states[each.target].shows, outputs=each.emits)
+        found.append((Stimulus(each.event, stage), seen))
     return found
 
 
@@ -262,7 +265,7 @@ def at_once(watch: Watch, *words: str) -> Violated | None:
         stage, _, event = what.rpartition("/")
         [step] = steps(f"{stage} {event}")
         reply, _, shows = seen.partition(":")
-        test.append((step, Seen(reply=None if reply == "-" else reply, shows=shows, outputs=())))
+        test.append((step, Response(reply=None if reply == "-" else reply, shows=shows, outputs=())))
     watch.reset()
     violated = None
     for step, each in test:
@@ -279,10 +282,10 @@ def test_what_never_comes_is_a_violation() -> None:
     watch = Watch(machine, stated(machine, STARTS))
 
     assert at_once(watch, "make=ok:waiting", "begin/start=-:starting") is None
-    assert watch.due() == Step("start", "end")
+    assert watch.due() == Stimulus("start", "end")
     for _ in range(watch.patience):
         assert watch.finish() is None
-        assert watch.step(Step("start", "end"), Seen(reply=None, shows="starting", outputs=())) is None
+        assert watch.step(Stimulus("start", "end"), Response(reply=None, shows="starting", outputs=())) is None
     violated = watch.finish()
     assert violated is not None
     assert violated.left
@@ -348,8 +351,8 @@ def _does(edge: Edge, taken: RunStep) -> bool:
     )
 
 
-def _is(edge: Edge, due: Step) -> bool:
-    return edge.step[:2] == due[:2] and due.hoped in {(), (edge.ways[-1].name,)}
+def _is(edge: Edge, due: Stimulus) -> bool:
+    return edge.step[:2] == due[:2] and due.expected in {(), (edge.ways[-1].name,)}
 
 
 def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
@@ -359,7 +362,7 @@ def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
     call = plan.table.machine.events[edge.step.event].kind == "call"
     reply = None if last.begins else last.reply[0] if call else ""
     shows = plan.table.shows[edge.target.state]
-    assert watch.step(edge.step, Seen(reply=reply, shows=shows, outputs=last.emits)) is None
+    assert watch.step(edge.step, Response(reply=reply, shows=shows, outputs=last.emits)) is None
     return edge.target
 
 
@@ -419,7 +422,7 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
     """A hidden event is thought of only where nothing else explains a step; then it excuses."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
-    test = [(Step("push"), Seen(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
+    test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
 
     assert watched(Watch(door, of), test) is None
     violated = watched(Watch(door, of, unseen=()), test)

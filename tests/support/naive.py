@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Machine
     from fsm.trace import Observation
 
-Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "lost", "lost-begun"]
-"""How far a call is; ``free`` where nothing is specified of how it ends."""
+Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "cut", "lost", "lost-begun"]
+"""How far a call is; ``free`` where nothing is specified of how it ends, ``cut`` if it was interrupted before it ended."""
 
 
 class Way(NamedTuple):
@@ -228,7 +228,7 @@ class Asking:
             case "lost-begun":
                 for way in ends(self.machine, here.state, call.event):
                     yield here.at(way.to) if way.begins or not self.once else others.at(way.to)
-            case "acted" | "free":
+            case "acted" | "free" | "cut":
                 pass
 
     def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
@@ -261,7 +261,7 @@ class Asking:
 
     def happens(self, here: Situation, event: str, emits: tuple[str, ...] | None) -> Iterator[Situation]:
         """A signal or a hidden event, with these outputs if they are known."""
-        kept = Situation(here.state) if self.machine.events[event].interrupts else here
+        kept = self.interrupted(here) if self.machine.events[event].interrupts else here
         found = ways(self.machine, here.state, event)
         if found is None:
             for state in self.machine.states:
@@ -269,6 +269,15 @@ class Asking:
         for way in found or ():
             if emits in {None, way.emits}:
                 yield kept.at(way.to)
+
+    def interrupted(self, here: Situation) -> Situation:
+        """*here*, with every call cut off that has not ended; lost ones are over."""
+        calls = (
+            Call(call.event, "cut") if call.stage in {"asked", "begun"} else call
+            for call in here.calls
+            if call.stage not in {"lost", "lost-begun"}
+        )
+        return Situation(here.state, tuple(sorted(calls)))
 
     def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
         """The situations in *now* in which *each* may be observed, and what it leaves of them."""
@@ -317,6 +326,8 @@ class Asking:
 
     def fits(self, call: Call, each: Observation, event: str) -> bool:
         """Whether *call* may be the one whose reply *each* is."""
+        if call.event == event and call.stage == "cut":
+            return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
         if call.event != event or call.stage not in {"acted", "free"}:
             return False
         if each.met and call.acted and self.machine.states[call.acted].shows != each.met:

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-    from fsm.conformance import plan
-    from fsm.conformance.oracle import Seen
     from fsm.machine import Machine
     from fsm.property.claims import Property
+    from fsm.sut import Response, Stimulus
 
 Run: TypeAlias = tuple[Step, ...]
 
@@ -125,7 +124,7 @@ def _call(run: Run, index: int, event: str) -> Run:
 # -- runs that look like what was seen -----------------------------------------
 
 
-def consistent(machine: Machine, seen: list[tuple[plan.Step, Seen]]) -> Iterator[Run]:
+def consistent(machine: Machine, seen: list[tuple[Stimulus, Response]]) -> Iterator[Run]:
     """Every run of *machine* that looks like this."""
 
     def following(state: str, index: int) -> Iterator[Run]:
@@ -139,7 +138,7 @@ def consistent(machine: Machine, seen: list[tuple[plan.Step, Seen]]) -> Iterator
     return following(machine.initial, 0)
 
 
-def _parts(machine: Machine, state: str, step: plan.Step, seen: Seen) -> Iterator[Run]:
+def _parts(machine: Machine, state: str, step: Stimulus, seen: Response) -> Iterator[Run]:
     ends = step.stage == "end"
     ways = naive.goes_on(machine, state, step.event) if ends else naive.ways(machine, state, step.event)
     if ways is None or (ends and not ways):
@@ -157,7 +156,7 @@ def _parts(machine: Machine, state: str, step: plan.Step, seen: Seen) -> Iterato
             yield (*before, _step(step.event, later, way, seen.reply or "", here))
 
 
-def _fits(machine: Machine, way: naive.Way, seen: Seen) -> bool:
+def _fits(machine: Machine, way: naive.Way, seen: Response) -> bool:
     reply = seen.reply
     if way.begins:
         replied = reply is None

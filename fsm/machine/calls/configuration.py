@@ -1,42 +1,32 @@
-"""One way things may stand for an entity, and sets of such ways without what adds nothing."""
+"""Configurations of one entity: its state with the calls in progress; and sets of them without those that add nothing."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-ASKED: Final = -1
-"""The request was seen; the call has not acted."""
-BEGUN: Final = -2
-"""The call is in a state that others may meet."""
-FREE: Final = -3
-"""The call has ended in a way of which the specification says nothing."""
-LOST: Final = -4
-"""Nobody waits for the reply; the call may act at any time, and again, or never.
-
-Again, since whoever gives up asks once more: such calls look alike, and a set
-of them stays small where a bag would grow with every retry.
-"""
-LOST_BEGUN: Final = -5
-"""As lost, and in a state that others may meet."""
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
 
 
 class Pending(NamedTuple):
-    """A call in progress: its row, how far it is (or the way it ended), the states it may have met.
+    """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`), the states it may have met.
 
     ``met`` is a set of states, as bits: for a call that was asked, those the
-    entity has been in since; for one that has acted, the one it acted in.
+    entity has been in since, up to its interruption; for one that has acted,
+    the one it acted in.
+    ``emitted`` are the outputs of its stages so far, the last one's aside.
     """
 
     row: int
     stage: int
     met: int
+    emitted: tuple[str, ...] = ()
 
 
-class Possibility(NamedTuple):
-    """One way things may stand for an entity.
+class Configuration(NamedTuple):
+    """A state, and the calls in progress, in order.
 
     ``queue`` holds outputs that were emitted and not seen yet, ``deviations``
-    the declared deviations that this possibility rests on.
+    the declared deviations without which the entity would not be here.
     """
 
     state: int
@@ -45,25 +35,25 @@ class Possibility(NamedTuple):
     deviations: tuple[str, ...] = ()
 
 
-Possibilities: TypeAlias = frozenset[Possibility]
+Configurations: TypeAlias = frozenset[Configuration]
 
 
 class Best:
-    """Possibilities, without those that another one of them covers.
+    """Configurations, without those that another one of them covers.
 
     One covers another if the two differ only in that its calls may have met
-    more states, that more calls are late for whose reply nobody waits, or that
-    it rests on fewer deviations: whatever is legal after the other is legal
-    after it, and no deviation is certain for the other alone.
+    more states, that a call of it was not interrupted, that more of its calls
+    are lost, or that it rests on fewer deviations: whatever is legal after the
+    other is legal after it, and no deviation is certain for the other alone.
     """
 
     def __init__(self) -> None:
         self._open: dict[tuple[object, ...], list[_Open]] = {}
-        self._whole: dict[tuple[object, ...], list[Possibility]] = {}
-        self._met: set[Possibility] = set()
+        self._whole: dict[tuple[object, ...], list[Configuration]] = {}
+        self._met: set[Configuration] = set()
         self.size = 0
 
-    def add(self, new: Possibility) -> bool:
+    def add(self, new: Configuration) -> bool:
         """Take *new*; whether it says anything that was not known."""
         if new in self._met:  # most are, as calls act in every order; what is covered stays covered
             return False
@@ -80,12 +70,12 @@ class Best:
         self._whole[shape] = [*(whole[index] for index in left), new]
         return True
 
-    def all(self) -> Possibilities:
+    def all(self) -> Configurations:
         """What is left."""
         return frozenset(each for whole in self._whole.values() for each in whole)
 
 
-def within(less: Possibilities, more: Possibilities) -> bool:
+def within(less: Configurations, more: Configurations) -> bool:
     """Whether whatever is legal after *less* is legal after *more*, since some of *more* covers each of *less*."""
     known: dict[tuple[object, ...], list[_Open]] = {}
     for each in more:
@@ -95,24 +85,25 @@ def within(less: Possibilities, more: Possibilities) -> bool:
 
 
 class _Open(NamedTuple):
-    """What a possibility leaves open: the late calls and what each call has met, as bits; and what it rests on."""
+    """What a configuration leaves open: the late calls and what each call has met, as bits; and what it rests on."""
 
     sets: tuple[int, ...]
     deviations: tuple[str, ...]
 
 
-def _split(each: Possibility) -> tuple[tuple[object, ...], _Open]:
-    """What must be the same in two possibilities for one to cover the other, and what may be more open.
+def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
+    """What must be the same in two configurations for one to cover the other, and what may be more open.
 
     The calls for whose reply nobody waits are a set, as bits: they may act or
     not, so the more there are the more is legal.
     """
-    waited: list[tuple[int, int]] = []
+    waited: list[tuple[int, int, tuple[str, ...]]] = []
     met: list[int] = []
     late = 0
     for call in each.pending:
         if call.stage > LOST:
-            waited.append((call.row, call.stage))
+            # One that was cut off is one that was asked and meets no more states.
+            waited.append((call.row, ASKED if call.stage == CUT else call.stage, call.emitted))
             met.append(call.met)
         else:
             late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
@@ -132,13 +123,13 @@ def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """*calls*, and one of *row* for whose reply nobody waits, unless there is such a one."""
+    """*calls*, and a lost one of *row*, unless there is such a one."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """*calls* once the entity has come to *state*: those not acted yet may meet it."""
+    """*calls* once the entity has come to *state*: those that have not acted may meet it."""
     if not calls:
         return calls
     bit = 1 << state
@@ -150,6 +141,29 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
     return tuple(sorted([Pending(call.row, ASKED, call.met | bit) if call.stage == ASKED else call for call in calls]))
 
 
+def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
+    """*calls* once something has interrupted them: those that have not ended are cut off, lost ones are over.
+
+    One that was asked may have acted before, without moving anything.
+    """
+    if not calls:
+        return calls
+    left = []
+    for call in calls:
+        if call.stage in {ASKED, BEGUN, HELD}:
+            left.append(Pending(call.row, CUT, call.met if call.stage == ASKED else 0))
+        elif call.stage > LOST:
+            left.append(call)
+    return tuple(sorted(left))
+
+
+def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
+    """*calls*, those of *row* that were held no longer so."""
+    return tuple(
+        sorted([call._replace(stage=BEGUN) if (call.row, call.stage) == (row, HELD) else call for call in calls])
+    )
+
+
 def numbers(those: int) -> list[int]:
     """The numbers in a set of bits.
 
@@ -159,10 +173,10 @@ def numbers(those: int) -> list[int]:
     return [number for number in range(those.bit_length()) if those >> number & 1]
 
 
-def bits(possibilities: Possibilities) -> int:
-    """The states of *possibilities* as a set of bits.
+def bits(configurations: Configurations) -> int:
+    """The states of *configurations* as a set of bits.
 
-    >>> bits(frozenset({Possibility(0), Possibility(2)}))
+    >>> bits(frozenset({Configuration(0), Configuration(2)}))
     5
     """
-    return sum(1 << state for state in {each.state for each in possibilities})
+    return sum(1 << state for state in {each.state for each in configurations})

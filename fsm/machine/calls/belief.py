@@ -1,0 +1,427 @@
+"""What may be true of one entity, given what was observed: sets of configurations, and what an observation leaves of them.
+
+Between two observations anything unobservable may happen: calls in progress
+act, and so do the events that this trace does not show.  An observation keeps
+the configurations that explain it.
+
+Two calls whose intervals overlap are thereby tried in every order that is
+consistent with time (linearizability: Herlihy and Wing, 1990).  Most outcomes
+leave the state as it is; such a call may have acted in any state that the
+entity passed through while it was in progress.  So a call that has not moved
+anything carries the set of these states, and only outcomes that move the
+entity are tried one by one; a configuration that another one covers is
+dropped.  Without this, eight threads at one container make millions of
+configurations; with it, hundreds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fsm.machine.calls.configuration import (
+    Best,
+    Configuration,
+    Configurations,
+    Pending,
+    bits,
+    interrupted,
+    late,
+    numbers,
+    passing,
+    plus,
+)
+from fsm.machine.calls.endings import finals
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from fsm.machine.calls.rules import Instant
+    from fsm.machine.table import Table, Way
+    from fsm.trace import Key
+
+LIMIT = 20_000
+"""Configurations of one entity beyond its states; with more the search gives up and says so."""
+
+
+class TooManyError(Exception):
+    """The configurations outgrew :data:`LIMIT`."""
+
+
+def tried(find: Callable[[], Configurations]) -> Configurations:
+    """What *find* finds; nothing where that is too much to try."""
+    try:
+        return find()
+    except TooManyError:
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What an observation leaves: configurations, and the (row, state) pairs it certainly rests on.
+
+    ``unspecified`` says that it is legal only in that the specification says nothing of it,
+    ``passed`` which states, as bits, a whole call may have been in on its way.
+    """
+
+    configurations: Configurations
+    cells: frozenset[tuple[int, int]] = frozenset()
+    unspecified: bool = False
+    passed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dynamics:
+    """How sets of configurations move: the rules, and what is known beside.
+
+    ``unseen`` are the rows of events that may happen without an observation.
+    ``outputs`` says that the trace shows outputs on their own, one by one.
+    ``coming`` are all the outputs until the next look at them, where these are
+    known beforehand.  Without ``silence`` nothing happens where the
+    specification is silent.
+    """
+
+    rules: Rules
+    unseen: tuple[int, ...]
+    outputs: bool = False
+    coming: tuple[str, ...] | None = None
+    silence: bool = True
+    names: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        """The machine's."""
+        return self.rules.table
+
+    @property
+    def _anything(self) -> int:
+        """All states, as bits."""
+        return (1 << len(self.table.states)) - 1
+
+    def everything(self) -> Configurations:
+        """Nothing is known."""
+        return self.closed(Configuration(state) for state in range(len(self.table.states)))
+
+    def beginning(self) -> Configurations:
+        """The entity is known to be in the machine's initial state."""
+        return self.closed([Configuration(self.table.initial)])
+
+    # -- what is unobservable ------------------------------------------------
+
+    def closed(self, configurations: Iterable[Configuration]) -> Configurations:
+        """*configurations*, and all that may come of them unobserved, but for those that others cover."""
+        found = Best()
+        todo = [each for each in configurations if found.add(each)]
+        while todo:
+            todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
+            if found.size > LIMIT + len(self.table.states):
+                raise TooManyError
+        return found.all()
+
+    def _unseen(self, here: Configuration) -> Iterator[Configuration]:
+        for index, call in enumerate(here.pending):
+            if index and call == here.pending[index - 1]:
+                continue  # it is as the last one
+            for instant in self.rules.instants(here.state, call.row, call.stage):
+                yield from self._acts(here, index, call, instant)
+        for row in self.unseen:
+            for instant in self.rules.instants(here.state, row):
+                yield from self.happens(here, row, instant)
+
+    def _acts(self, here: Configuration, index: int, call: Pending, instant: Instant) -> Iterator[Configuration]:
+        """The next *instant* of *call*, if it moves the entity: it begins, goes on, or ends."""
+        _, way, to, stage = instant
+        lost = call.stage <= LOST
+        asked = call.stage in {ASKED, LOST}
+        if asked and stage >= 0 and to == here.state and not (instant.emits and self.coming is not None):
+            return  # it has moved nothing: what it has met says all
+        if way is None and ((asked and not self.silence) or (lost and not asked)):
+            return
+        if lost:
+            after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
+        else:
+            met = 1 << here.state if asked else call.met
+            met = self._anything if way is None and not asked else met
+            emitted = call.emitted + instant.emits if stage == BEGUN else call.emitted
+            others = here.pending[:index] + here.pending[index + 1 :]
+            after = plus(others, Pending(call.row, stage, met, () if stage == FREE else emitted))
+        if way is None:
+            yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to)))
+        else:
+            yield from self._went(here, instant, after)
+
+    def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
+        """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
+        for instant in self.rules.instants(here.state, call.row, call.stage):
+            held = plus(others, call._replace(stage=HELD, emitted=call.emitted + instant.emits))
+            if instant.way is None:
+                moved = here._replace(state=instant.to, pending=passing(held, instant.to))
+                yield from self._anything_emitted(moved)
+            elif instant.stage == BEGUN:
+                yield from self._went(here, instant, held)
+
+    def happens(self, here: Configuration, row: int, instant: Instant) -> Iterator[Configuration]:
+        """An event of *row* that is no call happens by *instant*."""
+        pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
+        if instant.way is None:
+            if self.silence:
+                yield here._replace(state=instant.to, pending=passing(pending, instant.to))
+            return
+        yield from self._went(here, instant, pending)
+
+    def _went(self, here: Configuration, instant: Instant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
+        queue = self._queued(here.queue, instant.emits)
+        if queue is None:
+            return
+        deviations = here.deviations
+        if instant.way is not None and instant.way.deviation is not None:
+            deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
+        yield Configuration(instant.to, passing(pending, instant.to), queue, deviations)
+
+    def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
+        """*queue* and then *emits*; ``None`` if that cannot be: other outputs come, or earlier ones must be seen first."""
+        if not emits or (self.coming is None and not self.outputs):
+            return queue
+        if self.coming is None:
+            return None if queue else emits
+        after = queue + emits
+        return after if self.coming[: len(after)] == after else None
+
+    def _anything_emitted(self, here: Configuration) -> Iterator[Configuration]:
+        """*here*, after outputs of which nothing is specified."""
+        for end in range(len(here.queue), len(self.coming or here.queue) + 1):
+            yield here._replace(queue=(self.coming or here.queue)[:end])
+
+    # -- what is observed ----------------------------------------------------
+
+    def observed(self, before: Configurations, seen: Key, since: int = 0) -> Kept:
+        """What is left of *before*, which is closed, when *seen* is seen; closed again.
+
+        *since* are the states, as bits, in which an unrecorded call may have
+        acted; without them it is those of *before*.  Nothing is left if no
+        configuration explains it.
+        """
+        event, phase, reply, shows, met, output, emits = seen
+        met = self.understood(met)
+        row = self.row(event)
+        kept = Kept(configurations=before)
+        if output:
+            before = self.closed(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
+        elif self.calls(row):
+            match phase:
+                case "request":
+                    before = self.asked(before, row)
+                case "lost":
+                    before = self._lost(before, row)
+                case "maybe" | "noticed":
+                    before = self._lost(self.asked(before, row), row)
+                case "answered":
+                    answers = self._answers(numbers(since or bits(before)), seen)
+                    # It has acted: before what was last seen, or after.
+                    acted = self._replied(self.asked(before, row), row, reply, met, emits).configurations
+                    already = {_resting_on(each, deviation) for each in before for deviation in answers}
+                    before = self.closed(already | acted) if answers else frozenset()
+                case "":
+                    asked = self.asked(before, row)
+                    kept = replace(self._replied(asked, row, reply, met, emits), passed=bits(asked))
+                    before = self.closed(kept.configurations)
+                case _:
+                    kept = self._replied(before, row, reply, met, emits)
+                    before = self.closed(kept.configurations)
+        elif row >= 0:
+            kept = self._happened(before, row, emits, phase)
+            before = self.closed(kept.configurations)
+        if shows:
+            before = self.closed(each for each in before if self.table.shows[each.state] == shows)
+        return replace(kept, configurations=before)
+
+    def row(self, event: str) -> int:
+        """The row of the event that a trace calls *event*; -1 if the machine has none."""
+        return self.names.get(event, -1)
+
+    def calls(self, row: int) -> bool:
+        """Whether *row* is that of a call."""
+        return row >= 0 and self.table.rows[row].event.kind == "call"
+
+    def understood(self, met: str) -> str:
+        """*met*, unless it is a state that this machine never shows: then the reply says nothing of its states."""
+        return met if met in self.table.shows else ""
+
+    def asked(self, before: Configurations, row: int) -> Configurations:
+        """*before* with one more call of *row* in progress."""
+        return self.closed(
+            each._replace(pending=plus(each.pending, Pending(row, ASKED, 1 << each.state))) for each in before
+        )
+
+    def waits(self, before: Iterable[Configuration], row: int) -> bool:
+        """Whether a call of *row* is in progress whose reply somebody waits for."""
+        return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
+
+    def unasked(self, before: Configurations, seen: Key) -> bool:
+        """Whether *seen* ends a call for which nobody waits: its request was not seen."""
+        row = self.row(seen[0])
+        return seen[1] in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
+
+    def _replied(self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None) -> Kept:
+        kept: set[Configuration] = set()
+        cells: set[frozenset[tuple[int, int]]] = set()
+        unspecified = True
+        for each in before:
+            for index, call in enumerate(each.pending):
+                if call.row != row or (index and call == each.pending[index - 1]):
+                    continue
+                fit = self._fits(call, reply, met, emits)
+                if fit is None:
+                    continue
+                left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
+                kept.update(_resting_on(left, deviation) for deviation in fit.deviations)
+                cells.add(fit.cells)
+                unspecified = unspecified and fit.unspecified
+        certain = frozenset.intersection(*cells) if cells else frozenset()
+        return Kept(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
+
+    def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:
+        """How *call* may have ended with *reply*; ``None`` if it may not."""
+        table = self.table
+        indefinite = self.rules.indefinite(reply)
+        states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
+        if call.stage >= 0:
+            way = table.ways[call.stage]
+            fits = self.rules.fits(call.stage, reply) and emits in {None, call.emitted + way.emits}
+            cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
+            return _Fit(cells=cells) if fits and states else None
+        if call.stage == FREE:
+            return _Fit(unspecified=True) if states else None
+        if call.stage not in {ASKED, CUT}:
+            return None
+        if indefinite and not emits and (states or not (met or call.met)):
+            return _Fit()
+        where = []
+        silent: list[int] = []
+        deviations: list[str] = []
+        for state in states:
+            for instant in self.rules.instants(state, call.row):
+                if instant.way is None:
+                    silent.append(state)
+                elif instant.to == state and self._stays(instant.stage, reply, instant.way, emits):
+                    where.append(state)
+                    deviations.append(instant.way.deviation.name if instant.way.deviation else "")
+        silent = silent if self.silence else []
+        if not where:
+            return _Fit(unspecified=True) if silent else None
+        cells = frozenset((call.row, state) for state in [*where, *silent])
+        needed = ("",) if "" in deviations else tuple(dict.fromkeys(deviations))
+        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=needed)
+
+    def _stays(self, stage: int, reply: str, way: Way, emits: tuple[str, ...] | None) -> bool:
+        """Whether a call that ended so in the state it is in may have replied and emitted that."""
+        apart = self.coming is not None and way.emits  # tried at its own instant, for the order of outputs
+        return not apart and self.rules.fits(stage, reply) and emits in {None, way.emits}
+
+    def _lost(self, before: Configurations, row: int) -> Configurations:
+        """The caller of *row* gave up: it may have acted, or act yet."""
+        kept = set()
+        for each in self.closed(before):
+            if not self.waits([each], row):
+                kept.add(each)  # an interruption has ended the call already
+            for index, call in enumerate(each.pending):
+                if call.row != row or call.stage <= LOST:
+                    continue
+                others = each.pending[:index] + each.pending[index + 1 :]
+                if call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.moves(row)):
+                    others = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN)
+                kept.add(each._replace(pending=others))
+        return self.closed(kept)
+
+    def moves(self, row: int) -> bool:
+        """Whether an event of *row* can change the state, anywhere."""
+        cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
+        return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
+
+    def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Kept:
+        kept: set[Configuration] = set()
+        states: set[int] = set()
+        specified: set[int] = set()
+        apart = self.coming is not None
+        for each in before:
+            instants = self.rules.instants(each.state, row)
+            if phase == "maybe" or (phase == "noticed" and instants):
+                kept.add(each)
+            for instant in instants:
+                if instant.way is not None and emits not in {None, instant.way.emits}:
+                    continue
+                for after in self.happens(each if apart else each._replace(queue=()), row, instant):
+                    # What came with the event was seen with it: nothing waits in the queue.
+                    kept.add(after if apart else after._replace(queue=each.queue))
+                    (states if instant.way is None else specified).add(each.state)
+        states |= specified
+        cells = frozenset((row, state) for state in states) if len(states) == 1 and not phase else frozenset()
+        return Kept(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
+
+    def after(self, before: Configurations, seen: Key) -> Configurations:
+        """What is left when *seen* is seen, the request of a reply taken as seen with it.
+
+        Nothing where that is too much to try.
+        """
+
+        def left() -> Configurations:
+            start = self.asked(before, self.row(seen[0])) if self.unasked(before, seen) else before
+            return self.observed(start, seen).configurations
+
+        return tried(left)
+
+    def allows(self, before: Configurations, seen: Key) -> bool:
+        """Whether *seen* is legal after *before*."""
+        return bool(self.after(before, seen))
+
+    def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
+        """The deviations of one of which the reply of *seen* needs that a call which met one of *states* gave.
+
+        The empty one is none.  Nothing if there can be no such reply.
+        """
+        row, reply, met = self.row(seen[0]), seen[2], self.understood(seen[4])
+        found: set[str] = set()
+        for state in states:
+            if met and self.table.shows[state] != met:
+                continue
+            ways = finals(self.table, state, row, displaced=True)
+            if ways is None or self.rules.indefinite(reply):
+                return ("",)
+            found |= {way.deviation.name if way.deviation else "" for way in ways if way.replies(reply)}
+        return ("",) if "" in found else tuple(sorted(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """The cells that a reply certainly rests on, the deviations of which it needs one, whether only silence allows it.
+
+    The empty deviation is none.
+    """
+
+    cells: frozenset[tuple[int, int]] = frozenset()
+    deviations: tuple[str, ...] = ("",)
+    unspecified: bool = False
+
+
+def _resting_on(each: Configuration, deviation: str) -> Configuration:
+    """*each*, which rests on *deviation* too, unless that is none."""
+    return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each
+
+
+def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: bool = False) -> Dynamics:
+    """How beliefs about *table* move, where a trace shows of its signals those *shown*; ``None``: all of them.
+
+    Where the trace shows *outputs* on their own, it shows neither calls nor signals.
+    Events go by their names, and by those on the wire.
+    """
+    events = table.machine.events.values()
+    unseen = [
+        table.row[event.name]
+        for event in events
+        if event.kind == "hidden"
+        or (event.kind == "signal" and shown is not None and event.name not in shown)
+        or (event.kind == "call" and outputs)
+    ]
+    names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
+    return Dynamics(rules=Rules(table), unseen=tuple(unseen), outputs=outputs, names=names)

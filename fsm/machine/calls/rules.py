@@ -1,0 +1,128 @@
+"""How calls proceed, one instant at a time, and which replies fit.
+
+A call acts at some instant between its request and its reply.  One that takes
+time begins, goes on and ends at instants of its own.  There are six rules:
+
+1. A call that is *asked* for acts by the cell of its event in the current
+   state.  It *begins*, or ends by an outcome of that cell.
+2. A call that has *begun* goes on by the ``ends`` of the current state,
+   wherever other events have moved the entity meanwhile.  Where there are
+   none, its end is unspecified: the call is *free*.
+3. Where the specification is silent, any state may follow, and a call that
+   acts there is free.
+4. An event that interrupts cuts off the calls that have not ended.  They do not
+   act any more, and get no reply but an indefinite one.
+5. A reply fits a call that has ended if its outcome has it; any reply fits a
+   free one.  An indefinite reply also fits a call that has not acted, and never will.
+6. A call that was *lost*, since its caller gave up, may act at any later
+   time, repeatedly, or never, until something interrupts it.
+
+Engines differ in which calls they tell apart and in what they know beside;
+they ask :class:`Rules` for everything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from fsm.machine.table import Table, Way
+
+ASKED: Final = -1
+"""The request was seen; the call has not acted."""
+CUT: Final = -2
+"""It was interrupted before it ended; only an indefinite reply may come."""
+BEGUN: Final = -3
+"""The call is in a state that others may meet."""
+HELD: Final = -4
+"""As begun, and it does not go on before a test lets it."""
+FREE: Final = -5
+"""The call has ended in an unspecified way."""
+LOST: Final = -6
+"""The caller gave up; the call may act at any time, repeatedly, or never.
+
+Repeatedly, since callers that give up try again: such calls look alike, and a
+set of them stays small where a bag would grow with every retry.
+"""
+LOST_BEGUN: Final = -7
+"""As lost, and in a state that others may meet."""
+
+
+class Instant(NamedTuple):
+    """One instant of an event or of a call: the ``way`` that ``row`` went, ``None`` where that is unspecified.
+
+    ``stage`` is how far a call is then: begun, free, or the index of the way by which it ended.
+    """
+
+    row: int
+    way: Way | None
+    to: int
+    stage: int
+
+    @property
+    def emits(self) -> tuple[str, ...]:
+        """The outputs of the way; none are known where it is unspecified."""
+        return self.way.emits if self.way else ()
+
+
+class Rules:
+    """The rules, applied to *table*; instants are computed once.
+
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> rules = Rules(tabulate(load("container-status")))
+    >>> begun = rules.instants(rules.table.states.index("created"), rules.table.row["start"])[0]
+    >>> rules.table.states[begun.to], begun.stage == BEGUN
+    ('starting', True)
+    >>> [each.way.name for each in rules.instants(begun.to, begun.row, BEGUN)]
+    ['started', 'failed', 'not-recorded']
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._instants: dict[tuple[int, int, bool], tuple[Instant, ...]] = {}
+
+    def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[Instant, ...]:
+        """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
+
+        Empty where the event cannot happen, and for a call that does not act any more.
+        In the order of the model.
+        """
+        begun = stage in {BEGUN, LOST_BEGUN}
+        if not begun and stage not in {ASKED, LOST}:
+            return ()
+        found = self._instants.get((state, row, begun))
+        if found is None:
+            found = self._instants[state, row, begun] = self._found(state, row, begun=begun)
+        return found
+
+    def _found(self, state: int, row: int, *, begun: bool) -> tuple[Instant, ...]:
+        row = self.table.end[row] if begun else row
+        ways = self.table.step(state, row)
+        if ways is None:
+            return tuple(Instant(row, None, to, FREE) for to in range(len(self.table.states)))
+        if begun and not ways:
+            return (Instant(row, None, state, FREE),)
+        return tuple(Instant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
+
+    def silent(self, state: int, row: int) -> bool:
+        """Whether nothing is specified of an event of *row* in *state*."""
+        return self.table.step(state, row) is None
+
+    def interrupts(self, row: int) -> bool:
+        """Whether an event of *row* interrupts the calls in progress."""
+        return self.table.rows[row].event.interrupts
+
+    def indefinite(self, reply: str) -> bool:
+        """Whether *reply* leaves open what the call did; an empty one was not seen."""
+        return not reply or reply in self.table.machine.indefinite
+
+    def fits(self, stage: int, reply: str) -> bool:
+        """Whether *reply* may be that of a call that is as far as *stage*."""
+        if stage >= 0:
+            return self.indefinite(reply) or self.table.ways[stage].replies(reply)
+        return stage == FREE or (stage in {ASKED, CUT} and self.indefinite(reply))
+
+    def interrupted(self, stage: int) -> int:
+        """How far a call is that was as far as *stage* when something interrupted it."""
+        return CUT if stage in {ASKED, BEGUN, HELD} else stage
