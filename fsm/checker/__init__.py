@@ -92,7 +92,7 @@ def examine(
     not compared if *only* is given.
     """
     described = specification.machine
-    machine = _under(described, profile)
+    machine = described.under(profile)
     joint = isinstance(machine, System)
     stepping = Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
     checked = []
@@ -107,12 +107,6 @@ def examine(
         expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
     )
-
-
-def _under(described: Machine | System, profile: str | None) -> Machine | System:
-    if isinstance(described, System):
-        return described.profiles[profile].system if profile else described
-    return described.under(profile)
 
 
 def reachable_size(table: TransitionSystem) -> Counts:

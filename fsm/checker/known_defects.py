@@ -92,5 +92,5 @@ def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
 
 def _steps(of: Specification | JointSpecification, profile: str | None) -> StepCache | Cones:
     if isinstance(of, JointSpecification):
-        return Cones(system=of.machine.profiles[profile].system if profile else of.machine)
+        return Cones(system=of.machine.under(profile))
     return StepCache(tabulate(of.machine.under(profile)))

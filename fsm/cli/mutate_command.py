@@ -91,7 +91,7 @@ def command(
 
 def _mutants(of: Specification | JointSpecification, profile: str | None) -> Iterable[Mutant | JointMutant]:
     if isinstance(of, JointSpecification):
-        system = of.machine.profiles[profile].system if profile else of.machine
+        system = of.machine.under(profile)
         return joint_mutants(system, composition(of.machine), profile)
     return mutants(of.machine.under(profile))
 

@@ -70,7 +70,7 @@ def system_under(name: str, profile: str | None) -> System:
         return system
     if profile not in system.profiles:
         raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
-    return system.profiles[profile].system
+    return system.under(profile)
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:

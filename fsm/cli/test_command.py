@@ -21,7 +21,7 @@ from fsm.cli.options import (
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.library import is_system, load
 from fsm.machine import LEVELS
 from fsm.product.flatten import flatten
@@ -117,14 +117,14 @@ def command(
         tested = replay(machine, factory, _steps(again, machine), profile=tolerated, name=sut)
     else:
         with _progress() as advanced:
-            tested = run(
+            tested = conform(
                 machine,
                 factory,
                 profile=tolerated,
                 name=sut,
                 examples=examples,
                 steps=steps,
-                chance=seed,
+                seed=seed,
                 threads=threads,
                 advanced=advanced,
             )

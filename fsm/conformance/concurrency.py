@@ -34,7 +34,6 @@ from fsm.linearizability import Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
-from fsm.report.lanes import explained, lanes
 from fsm.sut import Emitting, UnsupportedError
 
 if TYPE_CHECKING:
@@ -78,21 +77,12 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, what happened, and why it is not legal: ``answer``, or ``broken`` if the SUT gave none."""
+    """A programme, what happened, and why it is not legal: ``verdict``, or ``broken`` if the SUT gave none."""
 
     programme: Programme
     history: History
-    answer: Linearizability | None
+    verdict: Linearizability | None
     broken: str = ""
-
-    def __str__(self) -> str:
-        """The history in lanes, and why it is not legal."""
-        lines = list(lanes(self.history))
-        outputs = self.history.outputs.get("")
-        if outputs is not None:
-            lines.append(f"came out  {', '.join(outputs) or 'nothing'}")
-        lines += [f"broken: {self.broken}"] if self.answer is None else explained(self.answer)
-        return "\n".join(lines)
 
 
 def concurrently(
@@ -242,7 +232,7 @@ class _Runs:
         if isinstance(answer, Linearizable):
             return
         broken = run.broken[0] if run.broken else ""
-        self.race = Race(programme=programme, history=run.history(), answer=answer, broken=broken)
+        self.race = Race(programme=programme, history=run.history(), verdict=answer, broken=broken)
         raise _RaceError
 
     def shrink(self, repeats: int) -> None:

@@ -75,9 +75,9 @@ def _model(name: str, profile: str | None) -> Machine:
     """The machine, or the system as one machine, called *name*; as *profile* has it, if it has one of that name."""
     if is_system(name):
         system = load_system(name)
-        return flatten(system.profiles[profile].system if profile and profile in system.profiles else system)
+        return flatten(system.under(profile if profile in system.profiles else None))
     other = load(name)
-    return other.under(profile) if profile and profile in other.profiles else other
+    return other.under(profile if profile in other.profiles else None)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:

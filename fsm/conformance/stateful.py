@@ -1,4 +1,4 @@
-"""A machine as a Hypothesis stateful test of anybody's implementation."""
+"""Tests in random order: a Hypothesis state machine that walks a machine on a SUT."""
 
 from __future__ import annotations
 
@@ -10,39 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from fsm.conformance.executor import Cover, FailedError, Walk
-from fsm.conformance.oracle import oracle as oracle_of
-from fsm.report.failures import told
-from fsm.sut import Overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fsm.conformance.executor import Failure
     from fsm.conformance.oracle import Oracle
-    from fsm.machine import Machine
     from fsm.property_monitor import Watch
     from fsm.sut import SUT
-
-
-def stateful(
-    machine: Machine, factory: Callable[[], SUT], *, profile: str | None = None
-) -> type[RuleBasedStateMachine]:
-    """A Hypothesis state machine that drives what *factory* makes, and judges each step by *machine*.
-
-    It may be run as any other: as ``TestCase``, with ``settings``.  It fails
-    with an :class:`AssertionError` that says what was not legal, and why.
-
-    >>> from hypothesis import settings
-    >>> from hypothesis.stateful import run_state_machine_as_test
-    >>> from fsm.library import load
-    >>> from fsm.conformance.simulated import Simulated
-    >>> machine = load("cri-pod")
-    >>> kind = stateful(machine, lambda: Simulated(machine))
-    >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
-    """
-    sut = factory()
-    oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
-    return walker(oracle, sut, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
 
 
 def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
@@ -69,7 +44,7 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """The state machine of :func:`stateful` on *sut*, which notes in *cover* what it meets; or of *watch* alone.
+    """A Hypothesis state machine on *sut* that notes in *cover* what it meets; or of *watch* alone.
 
     What *failing* makes is raised where it fails.  Both rules draw one number, whatever has happened before: where a test is
     cut short by shrinking, what is left still means the same.

@@ -10,10 +10,14 @@ from fsm.conformance.concurrency import concurrently
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import Telling
 from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shorten
 from fsm.conformance.stateful import chanced, walker
+from fsm.product.flatten import flatten
+from fsm.product.system import System
 from fsm.sut import Crashing, Emitting, Overlapping
+from fsm.verdict import Fails, Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +31,15 @@ if TYPE_CHECKING:
 
 
 KINDS: Final = 25
-"""Failures of different kinds after which nobody wants to know of more."""
+"""Failures of different kinds after which a test ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nonconforming(Fails):
+    """What a SUT did is not legal: ``failures`` by cause, each the shortest that was found, or a ``race``."""
+
+    failures: tuple[Failure, ...]
+    race: Race | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +61,13 @@ class Tested:
     race: Race | None = None
 
     @property
+    def verdict(self) -> Holds | Nonconforming | Unknown:
+        """Whether all that was tested is legal; unknown where nothing could be tested."""
+        if self.failures or self.race is not None:
+            return Nonconforming(failures=self.failures, race=self.race)
+        return Holds() if self.cover.cells else Unknown(why="nothing could be tested")
+
+    @property
     def missed(self) -> tuple[tuple[int, int], ...]:
         """What could be met, and was not."""
         return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
@@ -61,59 +80,69 @@ class Tested:
         return tuple(sorted(self.cover.unarranged - came))
 
 
-def run(
-    machine: Machine,
-    factory: Callable[[], SUT],
+def conform(
+    machine: Machine | System,
+    sut: str | Callable[[], SUT],
     *,
     profile: str | None = None,
     name: str = "",
     examples: int = 100,
     steps: int = 50,
-    chance: int = 0,
+    seed: int = 0,
     threads: int = 1,
     most: int = KINDS,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
-    """Test what *factory* makes against *machine*.
+    """What tests of a SUT against *machine* find; a system is taken for the one machine that its parts are together.
+
+    *sut* is a function or a class that makes the SUT, or a text that names
+    it as the command line does: ``reference``, ``python:MODULE:FACTORY``,
+    ``exec:COMMAND`` or ``model:MODEL``.
 
     First every step of the machine is aimed at by the shortest way to it,
-    which finds most that can be found, with the shortest test that shows it.
-    A SUT that can crash is then let die at every effect of every event.
-    If all of that was legal, Hypothesis goes on with *examples* tests of up
-    to *steps* steps each, in random order, from the seed *chance*;
-    what it finds is shrunk.  With more *threads* than one the SUT, of which
-    ``do`` may be called from several then, has races looked for last.
-    After the *most* failures of different kinds that anybody wants it ends.  *name* is what the SUT is called in
-    reports; *advanced* is told how far it has come.
+    which finds most of what can be found, with the shortest test that shows it.
+    A SUT that can crash is then made to die at every effect of every event.
+    If all of that is legal, Hypothesis goes on with *examples* tests of up
+    to *steps* steps each, in random order, from the seed *seed*, and shrinks
+    what it finds.  With two *threads* or more, ``do`` is at last called from
+    so many threads at once, in search of races.  After *most* failures of
+    different kinds the test ends.
+
+    *name* is what the SUT is called in reports; *advanced* is called with the
+    number of tests done and of all tests.
+
+    Raises :class:`InputError` if *sut* names nothing that can be tested.
 
     >>> from fsm.library import load
-    >>> from fsm.conformance.simulated import Simulated
-    >>> tested = run(load("cri-pod"), lambda: Simulated(load("cri-pod")), examples=5)
-    >>> tested.failures, tested.missed
-    ((), ())
+    >>> tested = conform(load("cri-pod"), "model:pod-sandbox", examples=5)
+    >>> type(tested.verdict).__name__, tested.missed
+    ('Holds', ())
     """
-    sut = factory()
+    if isinstance(machine, System):
+        machine, profile = flatten(machine.under(profile)), None
+    factory = find(sut, machine, profile=profile) if isinstance(sut, str) else sut
+    tested = factory()
     try:
-        overlaps = isinstance(sut, Overlapping)
+        overlaps = isinstance(tested, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         cover = Cover()
         whole = len(oracle.plan.edges) + examples
-        failures = _tour(oracle, sut, cover, most, lambda done: advanced(done, whole))
-        if isinstance(sut, Crashing) and _begins(failures) and len(failures) < most:
-            failures += _crashes(oracle, sut, cover, most - len(failures))
+        failures = _tour(oracle, tested, cover, most, lambda done: advanced(done, whole))
+        if isinstance(tested, Crashing) and _begins(failures) and len(failures) < most:
+            failures += _crashes(oracle, tested, cover, most - len(failures))
         if not failures and examples:
-            failures = _at_random(oracle, sut, cover, examples=examples, steps=steps, chance=chance)
+            failures = _at_random(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
         advanced(whole, whole)
         reachable = _cells(oracle)
         every = reachable if overlaps else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
     finally:
-        sut.close()
+        tested.close()
     race = None
     if threads > 1 and not failures:
-        race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=chance)
+        race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=seed)
     return Tested(
-        sut=name,
+        sut=name or (sut if isinstance(sut, str) else ""),
         oracle=oracle,
         cover=cover,
         failures=tuple(failures),

@@ -83,7 +83,7 @@ class _Scope:
     def system(self) -> System:
         """The system as the profile has it."""
         system = self.specification.machine
-        return system.profiles[self.profile].system if self.profile else system
+        return system.under(self.profile)
 
     @cached_property
     def stated(self) -> dict[str, Property]:

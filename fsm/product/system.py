@@ -131,6 +131,23 @@ class System:
     profiles: Mapping[str, Variant] = field(default_factory=dict)
     path: str = ""
 
+    def under(self, profile: str | None) -> System:
+        """The system as *profile* has it; as it is without a profile.
+
+        Raises ``ValueError`` if the system has no such profile.
+
+        >>> from fsm.library import load_system
+        >>> system = load_system("cri-service")
+        >>> system.under(None) is system, system.under("mended") is system
+        (True, False)
+        """
+        if not profile:
+            return self
+        if profile not in self.profiles:
+            known = ", ".join(self.profiles) or "none"
+            raise ValueError(f"system '{self.name}' has no profile {profile!r}; profiles: {known}")
+        return self.profiles[profile].system
+
     @property
     def copies(self) -> tuple[Copy, ...]:
         """All copies of all parts, by their digits."""

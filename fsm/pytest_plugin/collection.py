@@ -11,7 +11,7 @@ from fsm.checker import check, reachable_size
 from fsm.checker.instants import StepCache
 from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import keep
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.errors import InputError
 from fsm.library import load, specification
 from fsm.machine.table import tabulate
@@ -96,7 +96,7 @@ class Conforms(_Item):
     def runtest(self) -> None:
         """Test it, and fail with everything that is not legal."""
         machine = self.parent.machine
-        tested = run(machine, find(self.sut, machine), name=self.sut)
+        tested = conform(machine, find(self.sut, machine), name=self.sut)
         if conformance_report.answer(tested, "observed") is not Answer.HOLDS:
             raise _FailedError(conformance_report.text(tested, width=WIDTH))
 

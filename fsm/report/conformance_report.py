@@ -9,6 +9,7 @@ from fsm.machine import LEVELS
 from fsm.report import Answer, words
 from fsm.report.failures import lines
 from fsm.report.json_report import Json, clause_data, dumped, violation_data
+from fsm.report.lanes import raced
 from fsm.report.layout import Layout, plain
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _Writer:
         if self.tested.race is not None:
             yield ""
             yield f"  {self.layout.style('violation', 'red')}: several threads at once see what none of them can in turn"
-            yield from (f"    {words.visible(line)}".rstrip() for line in str(self.tested.race).splitlines())
+            yield from (f"    {line}".rstrip() for line in raced(self.tested.race))
         yield ""
         yield from self._summary()
 
@@ -123,7 +124,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "steps": tested.cover.steps,
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
-            "race": str(tested.race) if tested.race else None,
+            "race": "\n".join(raced(tested.race)) if tested.race else None,
             "cells": [
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable

@@ -11,6 +11,7 @@ from fsm.verdict import Cause, Unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fsm.conformance.concurrency import Race
     from fsm.linearizability import Linearizability
     from fsm.linearizability.history import History, Operation
 
@@ -54,6 +55,18 @@ def explained(answer: Linearizability) -> Iterator[str]:
                 yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
             if answer.steps:
                 yield f"as far as it is legal: {_order(answer)}"
+
+
+def raced(race: Race) -> Iterator[str]:
+    """The history of *race* in lanes, and why it is not legal, in lines."""
+    yield from lanes(race.history)
+    outputs = race.history.outputs.get("")
+    if outputs is not None:
+        yield f"outputs   {visible(', '.join(outputs)) or 'none'}"
+    if race.verdict is None:
+        yield f"broken: {visible(race.broken)}"
+    else:
+        yield from explained(race.verdict)
 
 
 def _columns(history: History) -> dict[int, int]:

@@ -17,10 +17,8 @@ from fsm.conformance.concurrency import Programme, Race, concurrently
 from fsm.conformance.simulated import Simulated
 from fsm.library import load
 from fsm.linearizability import NotLinearizable, linearize
-from fsm.linearizability.history import History, Operation
-from fsm.report.lanes import explained, lanes
 from fsm.sut import UnsupportedError
-from fsm.verdict import Cause, Unknown
+from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -128,8 +126,8 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 
     assert found is not None
     assert found.programme == Programme(threads=(("add",), ("add",)))
-    assert isinstance(found.answer, NotLinearizable)
-    assert linearize(counter(), found.history) == found.answer
+    assert isinstance(found.verdict, NotLinearizable)
+    assert linearize(counter(), found.history) == found.verdict
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
@@ -154,8 +152,8 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
     found = concurrently(machine, lambda: Forgetful(machine), events=["create-container", "stop-container"])
 
     assert found is not None
-    assert isinstance(found.answer, NotLinearizable)
-    assert found.answer.cause is Cause.OUTPUT
+    assert isinstance(found.verdict, NotLinearizable)
+    assert found.verdict.cause is Cause.OUTPUT
     assert [each.event for each in found.history.operations if each.event].count("stop-container") == 2
     assert found.history.outputs[""].count("StopContainer") == 2
 
@@ -176,7 +174,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
     found = race(job(), Late(job()))
 
-    assert isinstance(found.answer, NotLinearizable)
+    assert isinstance(found.verdict, NotLinearizable)
     assert sorted([*found.programme.before, *sum(found.programme.threads, ())]) == ["make", "start", "start"]
 
 
@@ -200,7 +198,7 @@ def test_a_system_that_raises_is_told_with_its_thread() -> None:
 
     found = race(counter(), Raising())
 
-    assert found.answer is None
+    assert found.verdict is None
     assert found.broken.startswith("reset in thread ")
     assert found.broken.endswith("raised RuntimeError: out of paper")
     assert found.programme == Programme(threads=(("reset",),)), "it needs nobody else"
@@ -226,7 +224,7 @@ def test_threads_that_never_return_are_a_finding_and_no_hang() -> None:
     found = concurrently(counter(), Stuck, patience=0.5)
 
     assert found is not None
-    assert "did not return within 0.5 s" in str(found)
+    assert "did not return within 0.5 s" in found.broken
     assert any(each.returned is None for each in found.history.operations)
 
 
@@ -303,47 +301,3 @@ def test_the_interpreter_is_left_as_it_was() -> None:
 def test_what_cannot_be_a_race_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="needs two threads, something to do, and events of counter: add, reset"):
         concurrently(counter(), Tally, **wrong)  # type: ignore[arg-type]
-
-
-# -- how it is told --------------------------------------------------------------
-
-
-def test_a_race_is_drawn_in_lanes() -> None:
-    operations = (
-        Operation(called=1, returned=2, event="add", reply="ok"),
-        Operation(called=5, returned=30, event="add", reply="ok", thread=1),
-        Operation(called=9, returned=20, event="add", reply="ok", thread=2),
-        Operation(called=40, returned=50, shows="n2"),
-    )
-    history = History(operations=operations, outputs={"": ("tick", "tick", "tick")})
-    programme = Programme(before=("add",), threads=(("add",), ("add",)))
-
-    assert (
-        str(Race(programme=programme, history=history, answer=linearize(counter(), history)))
-        == """\
-main      |-add: ok-|                 |-shows n2-|
-thread 1              |---add: ok---|
-thread 2                |-add: ok-|
-came out  tick, tick, tick
-not linearizable: shows n2 in main
-legal would be: n3
-as far as it is legal: add (done); add (done); add (done)"""
-    )
-
-
-def test_what_never_returned_has_no_end() -> None:
-    operations = (
-        Operation(called=1, returned=None, event="add", thread=1, entity="a"),
-        Operation(called=2, returned=3, event="reset", reply="ok", thread=2, entity="b"),
-    )
-
-    assert list(lanes(History(operations=operations))) == [
-        "thread 1, a  |--------add: …--------",
-        "thread 2, b    |-reset: ok-|",
-    ]
-
-
-def test_what_is_not_decided_is_said_to_be_unknown() -> None:
-    assert list(explained(Unknown(why="not decided after 5,000 situations"))) == [
-        "unknown: not decided after 5,000 situations"
-    ]

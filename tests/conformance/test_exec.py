@@ -17,7 +17,7 @@ from fsm.conformance.exec.adapter import child
 from fsm.conformance.exec.transport import LONGEST, Process, TalkError
 from fsm.conformance.plan import steps
 from fsm.conformance.simulated import Simulated
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.sut import Arranging, BrokenError, Emitting, Overlapping, UnsupportedError
 
@@ -50,7 +50,7 @@ def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2)
 
 def found(model: str, *command: str, examples: int = 5) -> Tested:
     """What tests of a command find: aimed ones, and as many at random as *examples*."""
-    return run(load(model), lambda: child(command), examples=examples)
+    return conform(load(model), lambda: child(command), examples=examples)
 
 
 def shown(tested: Tested) -> list[str]:
@@ -121,7 +121,7 @@ def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> 
 def test_nothing_is_lost_on_the_way(name: str) -> None:
     """A machine that plays itself meets the same cells and ways as a child as it does here, calls in progress too."""
     machine = load(name)
-    here = run(machine, lambda: Simulated(machine), examples=5)
+    here = conform(machine, lambda: Simulated(machine), examples=5)
 
     there = found(name, sys.executable, str(SUTS / "simulated.py"), name)
 

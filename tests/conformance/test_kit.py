@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
-from machines import DOOR, counter, door, job, machine_of
+from machines import DOOR, door, job, machine_of
 from random_machines import machines
 
 from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.simulated import Simulated
-from fsm.conformance.stateful import stateful
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.equivalence import compare
 from fsm.equivalence.comparison import Distinguished
 from fsm.library import load, names
@@ -39,7 +37,7 @@ PROFILES = [(name, profile) for name in names() for profile in (None, *load(name
 
 def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
     """What tests of *sut*, or of the machine playing it, find."""
-    return run(machine, sut or (lambda: Simulated(machine)), examples=examples)
+    return conform(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
 def shown(found: Tested) -> list[str]:
@@ -56,7 +54,7 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
     machine = load(name)
     playing = machine.under(profile)
 
-    found = run(machine, lambda: Simulated(playing), profile=profile, examples=10)
+    found = conform(machine, lambda: Simulated(playing), profile=profile, examples=10)
 
     assert (found.failures, found.missed, found.beyond) == ((), (), ())
 
@@ -157,7 +155,7 @@ def test_what_a_plain_system_cannot_be_asked_is_told() -> None:
     machine = job()
     overlapping = outcome(machine)
 
-    found = run(machine, lambda: Plain(machine), examples=50)
+    found = conform(machine, lambda: Plain(machine), examples=50)
 
     assert not found.failures
     assert not found.missed
@@ -243,7 +241,7 @@ def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
 
 def test_the_same_seed_finds_the_same() -> None:
     machine = door()
-    found = [shown(run(machine, lambda: Worn(machine), examples=60, chance=seed)) for seed in (5, 5)]
+    found = [shown(conform(machine, lambda: Worn(machine), examples=60, seed=seed)) for seed in (5, 5)]
 
     assert found[0] == found[1]
 
@@ -326,17 +324,6 @@ def test_a_system_that_breaks_is_told_of(sut: type[Simulated], says: str) -> Non
 
 
 # -- the pieces ------------------------------------------------------------------
-
-
-def test_it_is_a_hypothesis_state_machine() -> None:
-    machine = counter()
-    kind = stateful(machine, lambda: Simulated(machine))
-
-    assert issubclass(kind, RuleBasedStateMachine)
-    run_state_machine_as_test(kind, settings=settings(max_examples=10, database=None, deadline=None))
-    worn = stateful(door(), lambda: Worn(door()))
-    with pytest.raises(AssertionError, match=r"violation: push replied NOT_FOUND(?s:.*)clause +push-opens .MUST."):
-        run_state_machine_as_test(worn, settings=settings(max_examples=200, database=None, deadline=None))
 
 
 def test_a_test_can_be_repeated() -> None:

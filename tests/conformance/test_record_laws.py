@@ -14,7 +14,7 @@ import pytest
 from machines import machine_of
 
 from fsm.conformance.plan import steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 
 PURSE = """\
 [machine]
@@ -163,7 +163,7 @@ class Purse:
 
 
 def test_a_good_one_passes() -> None:
-    found = run(machine_of(PURSE), Purse, examples=20)
+    found = conform(machine_of(PURSE), Purse, examples=20)
 
     assert (found.failures, found.missed) == ((), ())
 
@@ -179,7 +179,7 @@ class Remembers(Purse):
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
     """What it has of the coins is what there was before, though it shows what it would after."""
-    found = run(machine_of(PURSE), Remembers, examples=0)
+    found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
 
@@ -265,7 +265,7 @@ def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> No
     """With the shortest test, which fails again."""
     machine = machine_of(PURSE)
 
-    found = run(machine, kind, examples=0)
+    found = conform(machine, kind, examples=0)
 
     told = {each.broken: "; ".join(map(str, each.steps)) for each in found.failures}
     assert [steps for broken, steps in told.items() if says in broken][:1] == [test], told

@@ -77,7 +77,7 @@ class BrokenError(Exception):
 def broken(profile: str | None, *, part: str) -> set[str]:
     """The clauses that a node breaks towards a plugin, of one ``container`` or of one ``pod``, in any run."""
     node = load_system("node")
-    system = node.profiles[profile].system if profile else node
+    system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
     entity, memory, mine = (
         ("container.1.1", "nri-container.1.1", ".1.1") if part == "container" else ("pod.1", "nri-pod.1", ".1")

@@ -237,7 +237,7 @@ def test_lines_are_those_of_what_is_changed() -> None:
         TEXT
         + '[profile.quiet]\nabout = "Q."\n[profile.quiet.event.burn]\nkind = "signal"\nabout = "B."\nsteps = ["door.slam"]\n'
     )
-    system = office(text).profiles["quiet"].system
+    system = office(text).under("quiet")
     (drops,) = [
         each
         for each in joint_mutants(system, parse_system(text.encode(), path="system.toml"), "quiet")

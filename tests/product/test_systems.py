@@ -402,7 +402,7 @@ def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
     (stated,) = (each for each in specification.properties if each.name == name)
 
     broken = check(stated, Cones(system=system)).verdict
-    mended = check(stated, Cones(system=system.profiles["mended"].system), profile="mended").verdict
+    mended = check(stated, Cones(system=system.under("mended")), profile="mended").verdict
 
     assert isinstance(broken, Refuted)
     assert isinstance(broken.evidence, Run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import Clock, TurnedClock
@@ -192,7 +192,7 @@ def test_the_clock_of_the_loop_goes_on() -> None:
 
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
-    tested = run(load("event-backoff"), BackoffSUT, examples=5, steps=30)
+    tested = conform(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -201,14 +201,14 @@ def test_it_takes_the_test_of_its_machine() -> None:
 
 def test_as_written_is_as_its_profile_says() -> None:
     """Which of the two losses it is has one name, and cannot be asked for."""
-    tested = run(load("event-backoff"), lambda: BackoffSUT("as-written"), profile="as-written", examples=0)
+    tested = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), profile="as-written", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert {"overwritten"} == set(tested.cover.deviations)
 
 
 def test_as_written_does_not_conform() -> None:
-    found = run(load("event-backoff"), lambda: BackoffSUT("as-written"), examples=0, most=1)
+    found = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), examples=0, most=1)
 
     assert ["backoff; tick; backoff; failed"] == [
         "; ".join(step.event for step in each.steps) for each in found.failures
@@ -303,6 +303,6 @@ BUGS: dict[type[Backoff[int]], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Backoff[int]]) -> None:
-    found = run(load("event-backoff"), lambda: BackoffSUT(kind=kind), examples=0, most=1)
+    found = conform(load("event-backoff"), lambda: BackoffSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]]

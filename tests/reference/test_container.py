@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from fsm.conformance.plan import steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.library import load as machine
 from fsm.machine.driver import NoWayError
 from fsm.reference.container.checkpoint import decode, encode
@@ -344,7 +344,7 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 
 def test_passes_the_test_of_its_machine() -> None:
     """Every reachable cell is covered, in each outcome, and every crash."""
-    tested = run(machine("container-status"), ContainerSUT, examples=3, steps=30)
+    tested = conform(machine("container-status"), ContainerSUT, examples=3, steps=30)
 
     assert () == tested.failures
     assert () == tested.missed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.reference.container.checkpoint import encode
 from fsm.reference.container.container import Container
@@ -223,7 +223,7 @@ def sut(kind: type[Container | Effects]) -> ContainerSUT:
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) -> None:
-    found = run(load("container-status"), lambda: sut(kind), examples=0, most=1)
+    found = conform(load("container-status"), lambda: sut(kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]], [
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.illegal)

@@ -16,7 +16,7 @@ import pytest
 
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.library import load, load_system
 from fsm.machine.driver import NoWayError
@@ -478,7 +478,7 @@ def test_a_controller_that_is_missing(tmp_path: Path, kind: type[Construction], 
 def flat(profile: str) -> Machine:
     """The system as one machine."""
     whole = load_system("cri-service")
-    return flatten(whole.profiles[profile].system if profile else whole)
+    return flatten(whole.under(profile))
 
 
 def test_as_written_it_is_not_as_it_should_be() -> None:
@@ -578,7 +578,7 @@ class ReadyWithoutLooking(CRIService):
 class LosesTheReason(CRIService):
     """Whatever has gone wrong, Run returns no error."""
 
-    async def run(self, ready: Callable[[], None]) -> None:
+    async def conform(self, ready: Callable[[], None]) -> None:
         try:
             await super().run(ready)
         except RunError as error:
@@ -590,7 +590,7 @@ class LosesTheReason(CRIService):
 class BlamesTheServer(CRIService):
     """Of several errors it returns that of the server first."""
 
-    async def run(self, ready: Callable[[], None]) -> None:
+    async def conform(self, ready: Callable[[], None]) -> None:
         try:
             await super().run(ready)
         except RunError as error:
@@ -609,7 +609,7 @@ class WaitsForEver(CRIService):
 class RunsAgain(CRIService):
     """A second Run is one from the beginning."""
 
-    async def run(self, ready: Callable[[], None]) -> None:
+    async def conform(self, ready: Callable[[], None]) -> None:
         self.position = type(self)(self.parts).position
         await super().run(ready)
 
@@ -680,7 +680,7 @@ BUGS: dict[type[CRIService], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
-    found = run(flat("mended"), lambda: CRIServiceSUT(kind=kind), examples=0, most=1)
+    found = conform(flat("mended"), lambda: CRIServiceSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [BUGS[kind]]
 
@@ -727,7 +727,7 @@ MISMADE: dict[type[Construction], str] = {
 @pytest.mark.parametrize("kind", MISMADE, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
     """One of them by chance only, since the machine does not tell one folder from two."""
-    found = run(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
+    found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MISMADE[kind]]
 
@@ -770,7 +770,7 @@ MONITORS: dict[type[EventMonitor], str] = {
 
 @pytest.mark.parametrize("kind", MONITORS, ids=lambda kind: kind.__name__)
 def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMonitor]) -> None:
-    found = run(load("event-monitor"), lambda: MonitorSUT(kind=kind), examples=0, most=1)
+    found = conform(load("event-monitor"), lambda: MonitorSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
 

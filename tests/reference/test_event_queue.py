@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
@@ -283,7 +283,7 @@ async def test_as_written_events_are_lost_to_who_has_gone() -> None:
 
 @pytest.mark.parametrize("profile", [None, "as-written"])
 def test_passes_the_kit(profile: str | None) -> None:
-    tested = run(load("container-events"), lambda: EventsSUT(profile or ""), profile=profile, examples=5, steps=20)
+    tested = conform(load("container-events"), lambda: EventsSUT(profile or ""), profile=profile, examples=5, steps=20)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert (set() if profile is None else {("send", "too-many"), ("read", "still-full")}) >= set(tested.unarranged)
@@ -459,7 +459,7 @@ BUGS: dict[type[EventQueue[int]], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[EventQueue[int]]) -> None:
-    tested = run(load("container-events"), lambda: EventsSUT(kind=kind), examples=0, most=1)
+    tested = conform(load("container-events"), lambda: EventsSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in tested.failures] == [BUGS[kind]], [
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.illegal)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.conformance.plan import Edge, Plan
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
@@ -148,7 +148,7 @@ def test_every_cell_of_what_relays_nothing() -> None:
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
     """What the kit finds."""
     factory = SUTS[name, release]
-    return run(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
+    return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
 
 @pytest.mark.parametrize(("name", "release"), SUTS)
@@ -164,7 +164,7 @@ def test_the_newest_is_not_an_old_release() -> None:
     """An update of a pod is refused by the one, and relayed by the other."""
     factory = SUTS["nri-pod", ""]
 
-    found = run(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
+    found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
 
     assert {"update-pod-sandbox", "post-update-pod-sandbox"} == {each.steps[-1].event for each in found.failures}
 

@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 from nri_parts import ONE, POD, Told
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.api_sut import NriApiSUT
@@ -36,14 +36,14 @@ UNARRANGED = {
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
     """All cells are covered, in every way that this release may go."""
-    found = run(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
+    found = conform(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
     assert {"=".join(each) for each in found.unarranged} == UNARRANGED[release]
 
 
 def test_the_newest_is_not_an_old_release() -> None:
-    found = run(load("nri-api"), NriApiSUT, profile="containerd-1.7", examples=0)
+    found = conform(load("nri-api"), NriApiSUT, profile="containerd-1.7", examples=0)
 
     assert {"new-default", "start", "block", "relay-pod-update"} == {each.steps[-1].event for each in found.failures}
 
@@ -262,7 +262,7 @@ BUGS: dict[type[NRI], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
-    found = run(load("nri-api"), lambda: NriApiSUT(kind=kind), examples=0)
+    found = conform(load("nri-api"), lambda: NriApiSUT(kind=kind), examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps)
@@ -280,7 +280,7 @@ class Fatal(NriApiSUT):
 
 
 def test_a_process_that_a_domain_ends_is_found() -> None:
-    found = run(load("nri-api"), Fatal, examples=0)
+    found = conform(load("nri-api"), Fatal, examples=0)
 
     assert "new; register-domain" in {"; ".join(step.event for step in each.steps) for each in found.failures}
 

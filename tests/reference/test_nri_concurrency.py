@@ -64,5 +64,5 @@ def test_without_its_lock_it_is_caught_by_the_machine_alone(chance: int) -> None
     )
 
     assert found is not None
-    assert isinstance(found.answer, NotLinearizable) or "has no outcome" in found.broken
+    assert isinstance(found.verdict, NotLinearizable) or "has no outcome" in found.broken
     assert concurrently(machine, Overheard, events=["create-container", "stop-container"], examples=20) is None

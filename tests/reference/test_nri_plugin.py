@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from nri_parts import TWO, Told, domain_of_two
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
@@ -50,14 +50,14 @@ POD = Pod(id="p1")
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
     """All cells are covered, in every way that there is."""
-    found = run(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
+    found = conform(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
     assert UNARRANGED[profile] == {"=".join(each) for each in found.unarranged}
 
 
 def test_as_it_is_written_it_is_not_as_it_should_be() -> None:
-    found = run(load("nri-plugin"), lambda: NriPluginSUT("as-written"), examples=0)
+    found = conform(load("nri-plugin"), lambda: NriPluginSUT("as-written"), examples=0)
 
     assert {"register", "stop"} == {each.steps[-1].event for each in found.failures}
 
@@ -256,7 +256,7 @@ BUGS: dict[type[Connection], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Connection]) -> None:
-    found = run(load("nri-plugin"), lambda: NriPluginSUT(kind=kind), examples=0)
+    found = conform(load("nri-plugin"), lambda: NriPluginSUT(kind=kind), examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert BUGS[kind] == "; ".join(map(str, shortest.steps))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load_system
 from fsm.product.flatten import flatten
 from fsm.reference.nri.sync_sut import PluginSyncSUT
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def machine(profile: str) -> Machine:
     """The calls and the plugin, as one machine."""
     system = load_system("plugin-sync")
-    return flatten(system.profiles[profile].system if profile else system)
+    return flatten(system.under(profile))
 
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
     """All cells are covered; where nothing is asked for twice containerd's lock is as good."""
-    found = run(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
+    found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
 
@@ -103,7 +103,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
     profile, steps = BUGS[kind]
-    found = run(machine(profile), lambda: PluginSyncSUT(kind=kind), examples=50)
+    found = conform(machine(profile), lambda: PluginSyncSUT(kind=kind), examples=50)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert steps == "; ".join(step.event.partition(".")[0] for step in shortest.steps)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance.plan import steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.reference.container.container import Container
 from fsm.reference.container.faults import SimulatedWorld
@@ -382,7 +382,7 @@ class Deathless(PodsSUT):
 
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered."""
-    tested = run(load("pod-sandbox"), Deathless, examples=3, steps=15)
+    tested = conform(load("pod-sandbox"), Deathless, examples=3, steps=15)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -412,7 +412,7 @@ def test_it_may_die_at_any_effect(before: str, event: str, effects: int) -> None
 
 def test_it_is_what_every_version_may_be() -> None:
     """What is right is no deviation."""
-    tested = run(load("pod-sandbox"), Deathless, profile="containerd-1.7", examples=0)
+    tested = conform(load("pod-sandbox"), Deathless, profile="containerd-1.7", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert not tested.cover.deviations
@@ -609,13 +609,13 @@ DEADLY: dict[type[Pods], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
-    found = run(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
+    found = conform(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
     assert [BUGS[kind]] == ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
 @pytest.mark.parametrize("kind", DEADLY, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_dying(kind: type[Pods]) -> None:
-    found = run(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
+    found = conform(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
     assert DEADLY[kind] == "; ".join(map(str, found.failures[0].steps))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from real_parts import program
 
-from fsm.conformance.suite import run
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.runtime_handlers.introspection import (
@@ -207,7 +207,7 @@ def test_a_runtime_without_the_command_has_no_features() -> None:
 
 @pytest.mark.parametrize("profile", [None, "as-written"])
 def test_passes_the_kit(profile: str | None) -> None:
-    tested = run(
+    tested = conform(
         load("runtime-handlers"), lambda: RuntimeHandlersSUT(profile or ""), profile=profile, examples=3, steps=10
     )
 
@@ -389,7 +389,7 @@ BUGS: dict[type[Introspection], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Introspection]) -> None:
-    tested = run(load("runtime-handlers"), lambda: RuntimeHandlersSUT(kind=kind), examples=0, most=1)
+    tested = conform(load("runtime-handlers"), lambda: RuntimeHandlersSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in tested.failures] == [BUGS[kind]], [
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.illegal)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from fsm.conformance.plan import steps
-from fsm.conformance.suite import replay, run
+from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.machine.driver import NoWayError
 from fsm.reference.clock import TurnedClock
@@ -354,7 +354,7 @@ def test_no_process_outlives_who_started_it(tmp_path: Path) -> None:
 
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
-    tested = run(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
+    tested = conform(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -506,6 +506,6 @@ BUGS: dict[type[Controller], str] = {
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Controller]) -> None:
-    found = run(load("sandbox-controller"), lambda: PodSandboxSUT(kind=kind), examples=0, most=1)
+    found = conform(load("sandbox-controller"), lambda: PodSandboxSUT(kind=kind), examples=0, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [BUGS[kind]]

@@ -27,7 +27,7 @@ LAYERS = (
     ("conformance",),
     ("reference",),
     ("report",),
-    ("pytest_plugin",),
+    ("pytest_plugin", "hypothesis_tests"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -1,0 +1,44 @@
+"""A machine as a Hypothesis stateful test, for the test suite of an implementation.
+
+Its tests are those of :mod:`fsm.conformance`; what is added here is that a
+failure is an :class:`AssertionError` with the words of a report.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsm.conformance.executor import Cover
+from fsm.conformance.lookup import find
+from fsm.conformance.oracle import oracle
+from fsm.conformance.stateful import walker
+from fsm.report.failures import told
+from fsm.sut import Overlapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hypothesis.stateful import RuleBasedStateMachine
+
+    from fsm.machine import Machine
+    from fsm.sut import SUT
+
+
+def stateful(
+    machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
+) -> type[RuleBasedStateMachine]:
+    """A Hypothesis state machine that drives a SUT, and judges each step by *machine*.
+
+    It is run as any other: as ``TestCase``, with ``settings``.  It fails with
+    an :class:`AssertionError` that says what is not legal, and why.  *sut*
+    makes the SUT, or names it, as for :func:`fsm.conform`.
+
+    >>> from hypothesis import settings
+    >>> from hypothesis.stateful import run_state_machine_as_test
+    >>> from fsm.library import load
+    >>> kind = stateful(load("cri-pod"), "model:pod-sandbox")
+    >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
+    """
+    tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
+    judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
+    return walker(judge, tested, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
