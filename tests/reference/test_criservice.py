@@ -22,18 +22,18 @@ from fsm.library import load, load_system
 from fsm.machine.driver import NoWayError
 from fsm.product.flatten import flatten
 from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice.components import Component, Queue, Registration, driver, until
-from fsm.reference.criservice.construction import AsWritten as MadeAsWritten
+from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, until
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT, Controller
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Feed, cancelled
+from fsm.reference.criservice.faults import Feed, cancel_others
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.sut import CRIServiceSUT
-from fsm.reference.criservice.syncer import Folders, Syncer
-from fsm.reference.criservice.upstream import AsWritten, AsWrittenSyncer
+from fsm.reference.criservice.syncer import Syncer, Watches
+from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
+from fsm.reference.driven import driver
 from fsm.reference.events.backoff import HandlerError
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
@@ -53,7 +53,7 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.folders = Folders()
+        self.watches = Watches()
         self.feed = Feed()
         self.loaded: list[str] = []
         self.handled: list[str] = []
@@ -69,7 +69,7 @@ class Place:
             platform=lambda: (self.root / "a", self.root / "b"),
             server=StreamingServer,
             monitor=lambda: EventMonitor(lambda: self.feed, self._handle, TurnedClock(hurried=True)),
-            watch=lambda path: Syncer(self.folders, path, lambda: self.loaded.append(path.name)),
+            watch=lambda path: Syncer(self.watches, path, lambda: self.loaded.append(path.name)),
             registration=lambda: Registration(self.nri, self.domains, FakeDomain()),
             controller=lambda: Controller() if self.has_controller else None,
             introspect=lambda: None,
@@ -93,8 +93,8 @@ def at(root: Path, test: Callable[[Place], Awaitable[None]]) -> None:
         try:
             await test(place)
         finally:
-            await cancelled()
-            place.folders.close()
+            await cancel_others()
+            place.watches.close()
 
     asyncio.run(whole())
 
@@ -140,7 +140,7 @@ def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
         service.close()
         await running
         await soon(lambda: len(asyncio.all_tasks()) == 1)
-        assert (False, "stopped", 0) == (service.is_initialized(), place.nri.state, place.folders.watched)
+        assert (False, "stopped", 0) == (service.is_initialized(), place.nri.state, place.watches.count)
         assert service.parts.server.socket is None
 
     at(tmp_path, test)
@@ -181,7 +181,7 @@ def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
         place.blocked.set()
         await soon(lambda: service.parts.monitor.state == "ended")
 
-        written = AsWritten(place.parts(), clock=TurnedClock(hurried=True))
+        written = UpstreamService(place.parts(), clock=TurnedClock(hurried=True))
         place.domains._domains.clear()
         written.parts.registration.nri = NRI(domains=place.domains)
         running = await served(written)
@@ -199,7 +199,7 @@ def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
 ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 
-@pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (AsWritten, ALL_BUT_NRI)])
+@pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 def test_what_is_left_when_nri_refuses(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
     """Nothing; as containerd has it, all that Run has started goes on."""
 
@@ -211,13 +211,13 @@ def test_what_is_left_when_nri_refuses(tmp_path: Path, kind: type[CRIService], l
         assert "registration" == told.value.what
         for _ in range(10):
             await asyncio.sleep(0)
-        assert left == [type(each).__name__ for each in service.parts if each.left]
+        assert left == [type(each).__name__ for each in service.parts if each.has_task]
         assert (left == []) == (service.parts.server.socket is None) == (len(asyncio.all_tasks()) == 1)
 
     at(tmp_path, test)
 
 
-@pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (AsWritten, True)])
+@pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
     """As containerd has it, the monitor waits for ever for somebody who reads why it has ended."""
 
@@ -229,12 +229,12 @@ def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], wait
         place.feed.put(OSError("no stream"))
         for _ in range(10):
             await asyncio.sleep(0)
-        assert waits == service.parts.monitor.left
+        assert waits == service.parts.monitor.has_task
 
     at(tmp_path, test)
 
 
-@pytest.mark.parametrize(("kind", "readies"), [(CRIService, 0), (AsWritten, 1)])
+@pytest.mark.parametrize(("kind", "readies"), [(CRIService, 0), (UpstreamService, 1)])
 def test_it_is_closed_before_it_is_run(tmp_path: Path, kind: type[CRIService], readies: int) -> None:
     async def test(place: Place) -> None:
         service = kind(place.parts())
@@ -267,7 +267,7 @@ def test_a_second_run_ends_the_process_of_containerd(tmp_path: Path) -> None:
             fatal.append(str(error))
             exit_process(error)
 
-        service = AsWritten(place.parts(), fatal=ends)
+        service = UpstreamService(place.parts(), fatal=ends)
         running = await served(service)
         with pytest.raises(SystemExit):
             service._fatal(OSError("why"))
@@ -314,7 +314,7 @@ def test_an_exit_before_it_is_registered_is_told_later(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("way", ["removed", "renamed", "closed"])
 def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
     async def test(place: Place) -> None:
-        syncer, other = (Syncer(place.folders, tmp_path / "a", lambda: place.loaded.append("loaded")) for _ in "12")
+        syncer, other = (Syncer(place.watches, tmp_path / "a", lambda: place.loaded.append("loaded")) for _ in "12")
         syncer.start()
         (tmp_path / "a" / "new.conf").touch()
         await soon(lambda: place.loaded)
@@ -326,10 +326,10 @@ def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
         else:
             syncer.watcher.close()
         await until(syncer.changed, lambda: syncer.state == "failed")
-        assert ("cni conf dir" in str(syncer.tell()), syncer.left, place.folders.watched) == (True, False, 1)
+        assert ("cni conf dir" in str(syncer.take_error()), syncer.has_task, place.watches.count) == (True, False, 1)
         other.stop()
         other.stop()
-        assert ("closed", 0) == (other.state, place.folders.watched)
+        assert ("closed", 0) == (other.state, place.watches.count)
 
     at(tmp_path, test)
 
@@ -365,10 +365,10 @@ def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> No
                 server.socket.shutdown(socket.SHUT_RDWR)
             await until(server.changed, lambda: server.state == "failed")
             await asyncio.sleep(0)
-            assert (True, True, None) == (isinstance(server.tell(), OSError), server.left, server.socket)
+            assert (True, True, None) == (isinstance(server.take_error(), OSError), server.has_task, server.socket)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            assert not server.left
+            assert not server.has_task
 
     at(tmp_path, test)
 
@@ -412,7 +412,7 @@ def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> Non
         place.feed.put("exit")
         await soon(lambda: len(tries) == 2)
         monitor.stop()
-        assert ("stopping", True) == (monitor.state, monitor.left)
+        assert ("stopping", True) == (monitor.state, monitor.has_task)
         place.blocked.set()
         await soon(lambda: monitor.state == "ended")
 
@@ -438,7 +438,7 @@ def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
         monitor.start()
         place.feed.put(StopAsyncIteration())
         await until(monitor.changed, lambda: monitor.state == "failed")
-        assert isinstance(monitor.tell(), SubscriptionError)
+        assert isinstance(monitor.take_error(), SubscriptionError)
 
     at(tmp_path, test)
 
@@ -446,7 +446,7 @@ def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 # -- its construction --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "left"), [(Construction, (0, 1)), (MadeAsWritten, (1, 2))])
+@pytest.mark.parametrize(("kind", "left"), [(Construction, (0, 1)), (UpstreamConstruction, (1, 2))])
 def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construction], left: tuple[int, int]) -> None:
     """The second folder cannot be watched: as containerd has it the first is, and the event queue has its task."""
 
@@ -456,12 +456,12 @@ def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construc
             kind(place.makers()).make()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert left == (place.folders.watched, len(asyncio.all_tasks()))
+        assert left == (place.watches.count, len(asyncio.all_tasks()))
 
     at(tmp_path, test)
 
 
-@pytest.mark.parametrize(("kind", "error"), [(Construction, ConstructionError), (MadeAsWritten, SystemExit)])
+@pytest.mark.parametrize(("kind", "error"), [(Construction, ConstructionError), (UpstreamConstruction, SystemExit)])
 def test_a_controller_that_is_missing(tmp_path: Path, kind: type[Construction], error: type[BaseException]) -> None:
     async def test(place: Place) -> None:
         place.has_controller = False
@@ -602,7 +602,7 @@ class BlamesTheServer(CRIService):
 class WaitsForEver(CRIService):
     """For an event whose handler hangs."""
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
 
 
@@ -641,13 +641,13 @@ class IgnoresTheSyncers(CRIService):
 class TakesTheEndForNormal(CRIService):
     """A syncer whose watcher is closed ends without an error, as in containerd."""
 
-    syncer = AsWrittenSyncer
+    syncer = UpstreamSyncer
 
 
 class WatchesOn(Syncer):
     """Nobody looks at what it sees."""
 
-    def shut(self) -> None:
+    def close(self) -> None:
         """Nothing."""
 
 
@@ -689,15 +689,15 @@ class LeaksTheWatchers(Construction):
     """It stops the event queue only."""
 
     @property
-    def held(self) -> Iterator[Component]:
-        yield from [each for each in super().held if isinstance(each, Queue)]
+    def running(self) -> Iterator[Component]:
+        yield from [each for each in super().running if isinstance(each, Queue)]
 
 
 class LeaksTheQueue(Construction):
     """It closes the watchers only."""
 
     @property
-    def held(self) -> Iterator[Component]:
+    def running(self) -> Iterator[Component]:
         yield from self.syncers
 
 
@@ -705,14 +705,14 @@ class KeepsTheFirst(Construction):
     """Of several watchers it closes the last."""
 
     @property
-    def held(self) -> Iterator[Component]:
+    def running(self) -> Iterator[Component]:
         yield from [*self.syncers[-1:], *([self.queue] if self.position.state != "begun" else [])]
 
 
 class GoesOnWithoutAController(Construction):
     """That there is none is not noticed."""
 
-    def missing(self) -> None:
+    def miss_controller(self) -> None:
         self.position.take("set-controller", "done")
 
 
@@ -746,7 +746,7 @@ class StartsAnyway(EventMonitor):
 
     def start(self) -> None:
         if self.state == "closed":
-            self.position = driver("service-component").position()
+            self.position = driver(MACHINE).position()
             self._stopping.clear()
         super().start()
 

@@ -1,7 +1,10 @@
-"""containerd's CRI service as processes, on asyncio: what it is made of, how it is run, and how it is closed.
+"""containerd's CRI service as processes on asyncio: how it is constructed, run and closed.
 
-``construction`` makes it, ``service`` runs it as it should be, and
-``as_written`` as it is.  What runs beside Run is a :class:`Component`: the
-event monitor, a syncer for each CNI folder, the streaming server, the
-registration with NRI, and the queue of container events.
+``construction`` makes the service, driven by ``service-construction``, and
+``service`` runs it, driven by ``service-run`` and ``service-flag``.  It starts
+``components``, each driven by ``service-component``: the ``event_monitor``, a
+``syncer`` for each CNI folder, the ``streaming`` server, the registration with
+NRI, and the queue of container events.  ``upstream`` is what containerd does
+instead.  ``sut``, ``construction_sut`` and ``monitor_sut`` test them, with
+the ``faults`` that can be arranged.
 """

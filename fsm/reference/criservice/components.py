@@ -1,14 +1,12 @@
-"""What runs beside Run of the CRI service: it is started, stopped, or ends by itself, as the machine ``service-component`` says."""
+"""The components that the CRI service starts and stops, each driven by the machine ``service-component``."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from fsm.library import load
-from fsm.machine.driver import Driver
+from fsm.reference.driven import driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,61 +15,63 @@ if TYPE_CHECKING:
     from fsm.reference.nri.api import NRI
     from fsm.reference.nri.domain import Domain, Domains
 
+MACHINE: Final = "service-component"
+
 
 class Component:
-    """One of them, which others are told of by *changed*.
+    """One component; ``changed`` is set whenever its state changes.
 
-    Its ``error`` waits until Run reads it.  The task of a component that is
-    not ``buffered`` waits with it, as a goroutine at a channel without room.
+    Its ``error`` waits until Run takes it.  The task of a component that is
+    not ``buffered`` waits with it, as a goroutine at an unbuffered channel.
 
     >>> import asyncio
     >>> class Short(Component):
     ...     async def work(self) -> None:
     ...         raise OSError("gone")
-    >>> async def fails() -> str:
+    >>> async def example() -> str:
     ...     component = Short()
     ...     component.start()
     ...     await until(component.changed, lambda: component.state == "failed")
-    ...     return f"{component.tell()}, {component.state}"
-    >>> asyncio.run(fails())
+    ...     return f"{component.take_error()}, {component.state}"
+    >>> asyncio.run(example())
     'gone, told'
     """
 
     buffered = False
 
-    def __init__(self, at: str = "") -> None:
-        self.position = driver("service-component").position(at)
+    def __init__(self, state: str = "") -> None:
+        self.position = driver(MACHINE).position(state)
         self.error: Exception | None = None
         self.changed = asyncio.Event()
-        self._read = asyncio.Event()
+        self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def state(self) -> str:
-        """The machine's name for where it is."""
+        """The machine's name for its state."""
         return self.position.state
 
     @property
-    def left(self) -> bool:
-        """Whether a task of it is still there."""
+    def has_task(self) -> bool:
+        """Whether its task is running."""
         return self._task is not None and not self._task.done()
 
     @property
     def busy(self) -> bool:
-        """Whether it is at something that it would finish if it were stopped now."""
+        """Whether it has work to finish if it is stopped now."""
         return False
 
-    # -- what Run does with it ---------------------------------------------
+    # -- for Run -------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, on a task of its own; what was stopped before ends at once.
+        """Start its task; if it was stopped before, it ends at once.
 
-        Raises :class:`~fsm.machine.driver.NoWayError` where it was started before.
+        Raises :class:`~fsm.machine.driver.NoWayError` if it was started before.
         """
         if self.state == "closed":
             self.position.take("starts")
             return
-        self.position.ways("starts")  # before anything is opened a second time
+        self.position.ways("starts")  # raises before anything is opened a second time
         try:
             self.open()
         except OSError as error:
@@ -79,75 +79,72 @@ class Component:
             self.error = error
         else:
             self.position.take("starts", "runs")
-        self._task = asyncio.create_task(self._lives())
+        self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Stop it for good; whoever wants to see it end waits.  Raises :class:`OSError` if it cannot be."""
+        """Stop it for good, without waiting for its end.  Raises :class:`OSError` if it cannot be closed."""
         if self.state in {"off", "on"}:
-            self.shut()
-        self._stopped()
+            self.close()
+        self.abort()
 
-    def cut_off(self) -> None:
-        """Stop what cannot be closed in good order."""
-        self._stopped()
-
-    def tell(self) -> Exception:
-        """Its error, which is told once."""
-        self.position.take("tells")
-        self._read.set()
-        if self.error is None:
-            raise AssertionError
-        return self.error
-
-    def release(self) -> None:
-        """Give back everything at once, as it is when the process ends."""
-        with suppress(OSError):
-            self.shut()
-        if self._task is not None:
-            self._task.cancel()
-
-    def abandon(self) -> None:
-        """The process ends, and with it all of this: it is as if it had never been."""
-        self.release()
-        self.position = driver("service-component").position()
-
-    # -- what it is --------------------------------------------------------
-
-    def open(self) -> None:
-        """Take what it needs; raises :class:`OSError` if it cannot be had."""
-
-    async def work(self) -> None:
-        """Do what it is there for, until it is cancelled or fails."""
-        await asyncio.Event().wait()
-
-    def shut(self) -> None:
-        """Give back what it has, if it has that still; raises :class:`OSError` if that cannot be."""
-
-    # -- steps -------------------------------------------------------------
-
-    def _stopped(self) -> None:
+    def abort(self) -> None:
+        """Stop it without closing it."""
         before = self.state
         to = self.position.take("stops", "lingers" if self.busy else "ends").to
         if before == "on" and to == "ended":
             self._cancel()
         self.changed.set()
 
-    async def _lives(self) -> None:
+    def take_error(self) -> Exception:
+        """Its error, which can be taken once."""
+        self.position.take("tells")
+        self._taken.set()
+        if self.error is None:
+            raise AssertionError
+        return self.error
+
+    def release(self) -> None:
+        """Release everything at once, as at the end of the process."""
+        with suppress(OSError):
+            self.close()
+        if self._task is not None:
+            self._task.cancel()
+
+    def discard(self) -> None:
+        """End with the process, and return to the initial state."""
+        self.release()
+        self.position = driver(MACHINE).position()
+
+    # -- for subclasses --------------------------------------------------------
+
+    def open(self) -> None:
+        """Acquire what it needs; raises :class:`OSError` if that fails."""
+
+    async def work(self) -> None:
+        """Work until it is cancelled or fails."""
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        """Release what it has acquired, if anything; raises :class:`OSError` if that fails."""
+
+    # -- steps -----------------------------------------------------------------
+
+    async def _run(self) -> None:
         try:
             if self.error is None:
                 await self.work()
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is what Run returns)
+        except Exception as error:  # noqa: BLE001  (Run returns any error)
             self.error = error
         finally:
             with suppress(OSError):
-                self.shut()
+                self.close()
         if self.state == "on":
             self.position.take("dies", "failed" if self.error else "ended")
         elif self.state == "stopping":
             self.position.take("finishes")
         self.changed.set()
         if self.state == "failed" and not self.buffered:
-            await self._read.wait()
+            await self._taken.wait()
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -155,7 +152,7 @@ class Component:
 
 
 class Registration(Component):
-    """The service as a *domain* of NRI, and the plugins that are started with it."""
+    """The registration of the service as a *domain* of NRI, and the plugins that start with it."""
 
     def __init__(self, nri: NRI, domains: Domains, domain: Domain) -> None:
         super().__init__()
@@ -164,9 +161,9 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Start it, as seconds may pass with plugins; it fails with the error of NRI.
+        """Register, which may take seconds; it fails with the error of NRI.
 
-        If it is stopped meanwhile, NRI is stopped when it has started.
+        If it is stopped in the meantime, NRI is stopped once it has started.
         """
         if self.state == "closed":
             self.position.take("starts")
@@ -182,44 +179,38 @@ class Registration(Component):
             self.error = None
 
     async def join(self) -> None:
-        """Register the domain, and start what is configured."""
+        """Register the domain, and start NRI."""
         self._domains.register(self._domain)
         await asyncio.to_thread(self.nri.start)
 
-    def shut(self) -> None:
-        """NRI is stopped, where it was started."""
+    def close(self) -> None:
+        """Stop NRI if it was started."""
         if self.state == "on":
             self.nri.stop()
 
 
 class Queue(Component):
-    """The queue of container events, which is there from the beginning."""
+    """The queue of container events, which runs from the beginning."""
 
     def __init__(self, queue: EventQueue[str]) -> None:
         super().__init__("on")
         self.queue = queue
         self._task = asyncio.create_task(queue.run())
 
-    def shut(self) -> None:
-        """Its task ends."""
+    def close(self) -> None:
+        """Shut the queue down, which ends its task."""
         self.queue.shutdown()
 
-    def abandon(self) -> None:
-        """It is made with the process, and ends with it."""
+    def discard(self) -> None:
+        """Stop, since it runs as long as the process."""
         self.stop()
 
     def _cancel(self) -> None:
-        """It ends by itself, when it was shut."""
+        """Do nothing: the task ends by itself."""
 
 
 async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:
-    """Return when *holds*, which is asked whenever something has *changed*."""
+    """Wait until *holds* is true, which may change whenever *changed* is set."""
     while not holds():
         changed.clear()
         await changed.wait()
-
-
-@cache
-def driver(machine: str) -> Driver:
-    """What *machine* is executed by."""
-    return Driver(load(machine))

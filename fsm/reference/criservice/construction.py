@@ -1,14 +1,12 @@
-"""How the CRI service is made, step by step, as the machine ``service-construction`` says: what fails leaves nothing behind."""
+"""The construction of the CRI service in steps, driven by the machine ``service-construction``; a failure leaves nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
-from fsm.library import load
-from fsm.machine.driver import Driver
 from fsm.reference.criservice.service import CRIService, Parts, exit_process
+from fsm.reference.driven import driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,22 +21,22 @@ T = TypeVar("T")
 
 
 class ConstructionError(Exception):
-    """The service cannot be made: a step has failed."""
+    """The service cannot be constructed: a step has failed."""
 
 
 class SandboxController(Protocol):
     """The controller of pod sandboxes, which uses the service."""
 
     def init(self, parts: Parts) -> None:
-        """What the service is made of is *parts*."""
+        """Use *parts*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """What each step makes, or why it cannot: whatever they raise.
+    """A function for each part, which may raise any error.
 
-    ``platform`` gives the folders with CNI configurations, ``watch`` the
-    syncer of one; ``controller`` is ``None`` where none is configured.
+    ``platform`` returns the folders with CNI configurations, ``watch`` the
+    syncer of one; ``controller`` returns ``None`` if none is configured.
     """
 
     queue: Callable[[], Queue]
@@ -52,26 +50,26 @@ class Makers:
 
 
 class Construction:
-    """Makes one service with *makers*; each step is a method, :meth:`make` takes all of them in order."""
+    """Constructs one service with *makers*: each step is a method, and :meth:`make` does all of them."""
 
     profile = ""
-    """That of the machine."""
+    """The profile of the machine."""
 
     def __init__(self, makers: Makers, *, fatal: Callable[[Exception], NoReturn] = exit_process) -> None:
-        self.position = _driver(self.profile).position()
+        self.position = driver("service-construction", self.profile).position()
         self.makers = makers
         self.syncers: list[Syncer] = []
         self._fatal = fatal
 
     @property
-    def held(self) -> Iterator[Component]:
-        """What runs, or watches, and has to be stopped: last made first."""
+    def running(self) -> Iterator[Component]:
+        """The components that run or watch already, and have to be stopped: the last made first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue
 
     def make(self) -> CRIService:
-        """The service; raises :class:`ConstructionError`, and then nothing is left of it."""
+        """The service; raises :class:`ConstructionError`, and nothing is left then."""
         self.start_queue()
         folders = self.platform()
         self.make_server()
@@ -84,29 +82,29 @@ class Construction:
     # -- steps ---------------------------------------------------------------
 
     def start_queue(self) -> None:
-        """The queue of container events runs from now on."""
+        """Make the queue of container events, which runs from now on."""
         self.queue = self.makers.queue()
         self.position.take("start-queue")
 
     def platform(self) -> Sequence[Path]:
-        """The folders in which there are CNI configurations."""
-        return self._done("platform", self.makers.platform)
+        """Initialise the platform; the folders with CNI configurations."""
+        return self._step("platform", self.makers.platform)
 
     def make_server(self) -> None:
-        """The streaming server, which listens to nobody yet."""
-        self.server = self._done("make-server", self.makers.server)
+        """Make the streaming server, which does not listen yet."""
+        self.server = self._step("make-server", self.makers.server)
 
     def make_monitor(self) -> None:
-        """The event monitor, which has not subscribed yet."""
-        self.monitor = self._done("make-monitor", self.makers.monitor)
+        """Make the event monitor, which has not subscribed yet."""
+        self.monitor = self._step("make-monitor", self.makers.monitor)
 
     def watch_folder(self, path: Path) -> None:
-        """The folder *path* is watched from now on."""
+        """Watch the folder *path*."""
         self.position.ways("watch-folder")
-        self.syncers.append(self._done("watch-folder", lambda: self.makers.watch(path)))
+        self.syncers.append(self._step("watch-folder", lambda: self.makers.watch(path)))
 
     def set_controller(self) -> None:
-        """The controller is given the parts of the service."""
+        """Give the parts of the service to the sandbox controller."""
         self.parts = Parts(
             monitor=self.monitor,
             syncers=tuple(self.syncers),
@@ -116,63 +114,33 @@ class Construction:
         )
         controller = self.makers.controller()
         if controller is None:
-            self.missing()
+            self.miss_controller()
         else:
-            self._done("set-controller", lambda: controller.init(self.parts))
+            self._step("set-controller", lambda: controller.init(self.parts))
 
     def introspect(self) -> Parts:
-        """Ask the runtimes for their features; what the service is made of is ready then."""
-        self._done("introspect", self.makers.introspect)
+        """Ask the runtimes for their features; the parts of the service."""
+        self._step("introspect", self.makers.introspect)
         return self.parts
 
-    # -- what goes wrong -------------------------------------------------------
+    # -- failures ------------------------------------------------------------
 
-    def missing(self) -> None:
-        """There is no controller."""
-        self.failed("set-controller", "missing", LookupError("no sandbox controller is configured"))
+    def miss_controller(self) -> None:
+        """Fail, since no controller is configured."""
+        self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
 
-    def failed(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """*step* ends in *outcome*, because of *error*: nothing is left."""
-        for each in self.held:
+    def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
+        """Let *step* end in *outcome* because of *error*, and stop everything."""
+        for each in self.running:
             each.stop()
         self.position.take(step, outcome)
         message = f"{step}: {error}"
         raise ConstructionError(message) from error
 
-    def _done(self, step: str, make: Callable[[], T]) -> T:
+    def _step(self, step: str, make: Callable[[], T]) -> T:
         try:
             made = make()
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is returned)
-            self.failed(step, "failed", error)
+        except Exception as error:  # noqa: BLE001  (any error is returned)
+            self.fail(step, "failed", error)
         self.position.take(step, "done")
         return made
-
-
-class AsWritten(Construction):
-    """As containerd makes it: an error is returned at once, and what was made goes on."""
-
-    profile = "as-written"
-
-    def missing(self) -> None:
-        """It is not looked whether there is a controller."""
-        self._deviate("set-controller")
-        message = "interface conversion: interface is nil, not *podsandbox.Controller"
-        self._fatal(TypeError(message))
-
-    def failed(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """Return."""
-        del outcome
-        self._deviate(step)
-        message = f"{step}: {error}"
-        raise ConstructionError(message) from error
-
-    def _deviate(self, step: str) -> None:
-        """Go the way that the machine has only as it is written."""
-        (way,) = (each.name for each in self.position.ways(step) if each.to.startswith(("leaked", "panicked")))
-        self.position.take(step, way)
-
-
-@cache
-def _driver(profile: str) -> Driver:
-    machine = load("service-construction")
-    return Driver(machine.under(profile))

@@ -1,4 +1,4 @@
-"""The event monitor of the CRI service: events of containerd are handled one after the other, and again where that fails."""
+"""The event monitor of the CRI service: containerd's events, handled one after the other and retried when that fails."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class _Silent:
 
 
 class EventMonitor(Component):
-    """Handles what comes by the stream that *subscribe* gives: events, each with the key of what it is about.
+    """Handles the events of the stream that *subscribe* returns, each with the key of its object.
 
-    *handle* raises :class:`~fsm.reference.events.backoff.HandlerError` for what is
-    to be tried again.
+    *handler* raises :class:`~fsm.reference.events.backoff.HandlerError` for an
+    event that has to be retried.
     """
 
     def __init__(
         self,
         subscribe: Callable[[], AsyncIterator[tuple[str, str]]],
-        handle: Callable[[str], Awaitable[None]],
+        handler: Callable[[str], Awaitable[None]],
         clock: Clock | None = None,
     ) -> None:
         super().__init__()
-        self.backoff: Backoff[str] = Backoff(self._handled, clock)
-        self._handle = handle
+        self.backoff: Backoff[str] = Backoff(self._handle, clock)
+        self._handler = handler
         self._subscribe = subscribe
         self._stream: AsyncIterator[tuple[str, str]] | None = None
         self._stopping = asyncio.Event()
@@ -53,15 +53,15 @@ class EventMonitor(Component):
 
     @property
     def busy(self) -> bool:
-        """Whether an event is at its handler."""
+        """Whether an event is at the handler."""
         return not self._idle.is_set()
 
     def subscribe(self) -> None:
-        """Events are kept from now on, until it is started."""
+        """Subscribe; events wait in the stream until the monitor is started."""
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they come; what waits to be tried again is looked after meanwhile, or only that."""
+        """Handle events as they arrive, and retry deferred ones; only those if it has not subscribed."""
         stream = self._stream or _Silent()
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
@@ -70,7 +70,7 @@ class EventMonitor(Component):
             while not self._stopping.is_set():
                 coming = asyncio.ensure_future(stream.__anext__())
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                await self._idle.wait()  # what is tried again is handled in its turn, too
+                await self._idle.wait()  # a retry is at the handler
                 if coming.done():
                     await self.backoff.handle(*coming.result())
         except StopAsyncIteration:
@@ -82,14 +82,14 @@ class EventMonitor(Component):
             if coming is not None:
                 coming.cancel()
 
-    def shut(self) -> None:
-        """What waits to be tried again is dropped."""
+    def close(self) -> None:
+        """Stop handling, and drop deferred events."""
         self._stopping.set()
         self.backoff.stop()
 
-    async def _handled(self, event: str) -> None:
+    async def _handle(self, event: str) -> None:
         self._idle.clear()
         try:
-            await self._handle(event)
+            await self._handler(event)
         finally:
             self._idle.set()

@@ -1,33 +1,39 @@
-"""What the reference CRI service is tested in: a stream that can be broken off, gates, a server that refuses."""
+"""Parts of a CRI service for tests: a stream that can break, a gate before each phase, a server that cannot be closed."""
 
 from __future__ import annotations
 
 import asyncio
 
-from fsm.reference.criservice.components import Registration
+from fsm.reference.criservice.components import Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
+from fsm.reference.events.queue import EventQueue
 
 
 class ProcessExitError(Exception):
     """The process would have exited."""
 
 
-async def cancelled() -> None:
-    """All other tasks are, and have ended."""
+async def cancel_others() -> None:
+    """Cancel all other tasks, and wait for their end."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def empty_queue() -> Queue:
+    """A queue of container events that drops what it discards."""
+    return Queue(EventQueue(lambda _: None))
+
+
 class Feed:
-    """A stream of events that can be broken off."""
+    """A stream of events that can break."""
 
     def __init__(self) -> None:
         self._events: asyncio.Queue[str | Exception] = asyncio.Queue()
 
     def put(self, event: str | Exception) -> None:
-        """*event* comes, or is why none does any more."""
+        """Add *event*, or the error with which the stream breaks."""
         self._events.put_nowait(event)
 
     def __aiter__(self) -> Feed:
@@ -40,50 +46,50 @@ class Feed:
         return "container", event
 
 
-class Gates:
-    """Where Run waits until it is let on; it sleeps there, too."""
+class Gate:
+    """A gate at which Run waits; ``at`` is the phase before which it does."""
 
     def __init__(self) -> None:
         self.at = ""
-        self._open = asyncio.Event()
+        self._opened = asyncio.Event()
 
-    async def pause(self, place: str) -> None:
-        """Wait at *place*."""
-        self.at = place
-        await self._open.wait()
-        self._open.clear()
+    async def pause(self, phase: str) -> None:
+        """Wait before *phase*."""
+        self.at = phase
+        await self._opened.wait()
+        self._opened.clear()
 
-    def let_on(self) -> None:
-        """Go on."""
+    def open(self) -> None:
+        """Let Run continue."""
         self.at = ""
-        self._open.set()
+        self._opened.set()
 
 
-class ArrangedServer(StreamingServer):
-    """One that ``refuses`` to be closed, once."""
+class StubbornServer(StreamingServer):
+    """A server that cannot be closed while it ``refuses``, once."""
 
     refuses = False
 
-    def shut(self) -> None:
-        """Unless it refuses."""
+    def close(self) -> None:
+        """Close, or fail."""
         if self.refuses:
             self.refuses = False
             message = "use of closed network connection"
             raise OSError(message)
-        super().shut()
+        super().close()
 
 
-class ArrangedRegistration(Registration):
-    """Without plugins it takes no time, and needs no thread."""
+class ImmediateRegistration(Registration):
+    """A registration without plugins, which needs no thread."""
 
     async def join(self) -> None:
-        """Register and start."""
+        """Register the domain, and start NRI."""
         self._domains.register(self._domain)
         self.nri.start()
 
 
 class Listener:
-    """The socket of NRI, at which nobody comes."""
+    """A socket of NRI to which plugins never connect."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""

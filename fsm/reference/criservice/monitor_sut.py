@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.machine.driver import NoWayError
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Feed, cancelled
+from fsm.reference.criservice.faults import Feed, cancel_others
+from fsm.reference.harness import turns
 from fsm.sut import BrokenError, UnsupportedError, drained
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ SHOWS: Final[Mapping[str, str]] = {
     "ended": "stopped",
     "failed": "failed",
 }
-"""What a component shows as a monitor."""
-
-TURNS: Final = 20
+"""What the machine of the monitor shows, by the state of the component."""
 
 
 class MonitorSUT:
-    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; of another *kind* for those who try what is noticed.
+    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs.
 
     >>> sut = MonitorSUT()
     >>> [sut.do(event) for event in ("subscribe", "start", "stream-ends")], sut.shows(), sut.outputs()
@@ -35,58 +34,54 @@ class MonitorSUT:
     >>> sut.close()
     """
 
-    def __init__(self, profile: str = "", *, kind: type[EventMonitor] | None = None) -> None:
-        del profile  # as it is written it panics
-        self._kind = kind or EventMonitor
+    def __init__(self, profile: str = "", *, kind: type[EventMonitor] = EventMonitor) -> None:
+        del profile  # containerd's panics
+        self._kind = kind
         self._runner = asyncio.Runner()
-        self._monitor: EventMonitor | None = None
-        self.reset()
+        self._begin()
 
     def reset(self) -> None:
         """A new monitor."""
-        self._runner.run(self._rest())
-        self._runner.run(self._made())
-
-    async def _made(self) -> None:
-        self._feed = Feed()
-        self._monitor = self._kind(lambda: self._feed, self._handled)
-        self._outputs: list[str] = []
+        self._runner.run(self._end())
+        self._begin()
 
     def close(self) -> None:
-        """Nothing is left of the event loop."""
-        self._runner.run(self._rest())
+        """End the event loop."""
+        self._runner.run(self._end())
         self._runner.close()
 
-    @property
-    def monitor(self) -> EventMonitor:
-        """What is tested."""
-        if self._monitor is None:
-            raise AssertionError
-        return self._monitor
+    def _begin(self) -> None:
+        self._feed = Feed()
+        self.monitor = self._kind(lambda: self._feed, self._handle)
+        self._outputs: list[str] = []
+
+    async def _end(self) -> None:
+        self.monitor.release()
+        await cancel_others()
 
     def shows(self) -> str:
-        """Where it is; it has a task as long as it runs, or has an error."""
+        """Its state; it must have a task exactly while it runs or has an error."""
         shown = SHOWS[self.monitor.state]
-        if self.monitor.left != (shown in {"running", "failed"}):
-            raise BrokenError(f"it is {shown}, and its task is {'there' if self.monitor.left else 'not there'}")
+        if self.monitor.has_task != (shown in {"running", "failed"}):
+            raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")
         return shown
 
     def outputs(self) -> list[str]:
-        """Its error, when it has ended."""
+        """Its error, when it has failed."""
         return drained(self._outputs)
 
     def do(self, event: str) -> str:
         """*event*, and a few turns of the event loop."""
-        self._runner.run(self._happens(event))
+        self._runner.run(self._happen(event))
         return ""
 
-    async def _happens(self, event: str) -> None:
+    async def _happen(self, event: str) -> None:
         before = self.monitor.state
         match event:
             case "subscribe":
                 self.monitor.subscribe()
             case "start":
-                with suppress(NoWayError):  # nobody says what a second start does
+                with suppress(NoWayError):  # the machine is silent on a second start
                     self.monitor.start()
             case "stop":
                 self.monitor.stop()
@@ -94,15 +89,9 @@ class MonitorSUT:
                 self._feed.put(OSError("the stream is broken"))
             case _:
                 raise UnsupportedError(event)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+        await turns(20)
         if before != self.monitor.state == "failed":
             self._outputs.append("error")
 
-    async def _handled(self, event: str) -> None:
-        """Nothing."""
-
-    async def _rest(self) -> None:
-        if self._monitor is not None:
-            self._monitor.release()
-        await cancelled()
+    async def _handle(self, event: str) -> None:
+        """Do nothing."""

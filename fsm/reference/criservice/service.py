@@ -1,8 +1,8 @@
-"""The CRI service: Run starts what it is made of, says that it is ready, and waits for the first that ends.
+"""The CRI service: Run starts its components, signals that it is ready, and waits for the first that ends.
 
-How far Run has come is the machine ``service-run``, whether it counts as
-initialised ``service-flag``; what it starts are ``service-component``.  All
-that Run has started has stopped when it returns, and it returns why.
+The machine ``service-run`` is the progress of Run, ``service-flag`` whether
+the service counts as initialised.  When Run returns, everything that it has
+started is stopped, and it returns why it ended.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.reference.clock import Clock
-from fsm.reference.criservice.components import driver, until
+from fsm.reference.criservice.components import until
 from fsm.reference.criservice.syncer import Syncer
+from fsm.reference.driven import driver
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PATIENCE: Final = 10.0
-"""For how many seconds Run waits for an event that is being handled, when all has been stopped."""
+DRAIN_TIMEOUT: Final = 10.0
+"""Seconds for which Run waits for an event at the handler after everything else is stopped."""
 
 
 class RunError(Exception):
-    """What Run returns: ``what`` has failed, with ``errors``, the first of which is the reason."""
+    """The error that Run returns: ``what`` has failed, with ``errors``, of which the first is the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
-        told = "; ".join(str(each) or type(each).__name__ for each in errors)
-        super().__init__(f"{what}: {told}" if told else what)
+        reasons = "; ".join(str(each) or type(each).__name__ for each in errors)
+        super().__init__(f"{what}: {reasons}" if reasons else what)
         self.what = what
         self.errors = errors
 
@@ -46,7 +47,7 @@ class CloseError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the service is made of: one syncer for each CNI folder, of which there may be none."""
+    """The components of the service, with one syncer for each CNI folder."""
 
     monitor: EventMonitor
     syncers: tuple[Syncer, ...]
@@ -55,7 +56,7 @@ class Parts:
     queue: Queue
 
     def __iter__(self) -> Iterator[Component]:
-        """All that are stopped when it is closed, last started first."""
+        """All components, in the order in which they are stopped: the last started first."""
         yield self.registration
         yield self.server
         yield from self.syncers
@@ -63,40 +64,43 @@ class Parts:
         yield self.queue
 
     @property
-    def watched(self) -> tuple[Component, ...]:
-        """Those without which the service does not go on."""
+    def required(self) -> tuple[Component, ...]:
+        """The components whose end is the end of the service."""
         return (self.monitor, self.server, *self.syncers)
 
 
-async def nothing_to_recover() -> None:
-    """There are no pods and no containers."""
+async def recover_nothing() -> None:
+    """Recover no pods and no containers."""
 
 
-async def at_once(phase: str) -> None:
+async def no_pause(phase: str) -> None:
     """Do not wait before *phase*."""
     del phase
 
 
 def exit_process(error: Exception) -> NoReturn:
-    """End the process, because of *error*."""
+    """Exit the process because of *error*."""
     raise SystemExit(str(error)) from error
 
 
 class CRIService:
-    """The service of *parts*; *recover* brings back pods and containers, and raises what stands against that.
+    """The service of *parts*; *recover* brings back pods and containers, and raises an error if it cannot.
 
     *pause* is awaited before each phase of Run: ``register``, ``shut-down``,
-    ``wait`` and ``return``.  *clock* says when Run has waited long enough.
+    ``wait`` and ``return``.  *clock* limits how long Run waits at the end.
     For one event loop.
     """
+
+    syncer: type[Syncer] = Syncer
+    """The class of its syncers."""
 
     def __init__(
         self,
         parts: Parts,
-        recover: Callable[[], Awaitable[None]] = nothing_to_recover,
+        recover: Callable[[], Awaitable[None]] = recover_nothing,
         *,
         clock: Clock | None = None,
-        pause: Callable[[str], Awaitable[None]] = at_once,
+        pause: Callable[[str], Awaitable[None]] = no_pause,
         fatal: Callable[[Exception], NoReturn] = exit_process,
     ) -> None:
         self.parts = parts
@@ -111,20 +115,17 @@ class CRIService:
         for each in parts:
             each.changed = self._changed
 
-    syncer: type[Syncer] = Syncer
-    """What each of its syncers is."""
-
     def is_initialized(self) -> bool:
-        """Whether calls are taken; they are refused else."""
+        """Whether it accepts calls."""
         return self.flag.state == "yes"
 
     # -- Run -----------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start all, call *ready*, and return when the service was closed.
+        """Start everything, call *ready*, and return after :meth:`close`.
 
-        It can be run once.  Raises :class:`RunError` with the reason for
-        which it could not be started, or has ended without being closed.
+        Can be called once.  Raises :class:`RunError` with the reason if it
+        could not start, or ended without being closed.
         """
         if self.position.state != "idle":
             what = "run"
@@ -142,21 +143,18 @@ class CRIService:
         self._launch()
         await self._pause("register")
         await self.parts.registration.register()
-        if self.parts.registration.state == "failed" or not self._all_on():
-            self.position.take("closes")
-            self._stop_all()
-        else:
+        if self.parts.registration.state != "failed" and self._all_on():
             self._serve(ready)
             await until(self._changed, lambda: not self._all_on())
             await self._pause("shut-down")
-            self.position.take("closes")
-            self._stop_all()
-        await self._drained()
+        self.position.take("closes")
+        self._stop_all()
+        await self._drain()
         await self._pause("return")
         self._return()
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """*container*, which was recovered or made, has exited: NRI is told, as soon as it can be."""
+        """Notify NRI that *container* has exited, once the service is registered."""
         if self.parts.registration.state == "on":
             self.parts.registration.nri.notify_container_exit(pod, container)
         else:
@@ -165,10 +163,9 @@ class CRIService:
     # -- Close ---------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop all, whenever that is, and again; Run returns when it has seen it.
+        """Stop everything, in any state; Run returns afterwards.
 
-        Raises :class:`CloseError` if something could not be closed in good
-        order, and was cut off.
+        Raises :class:`CloseError` if a component could not be closed, and was aborted.
         """
         errors = self._stop_all()
         if errors:
@@ -177,7 +174,7 @@ class CRIService:
     # -- steps ---------------------------------------------------------------
 
     def _launch(self) -> None:
-        """Start what runs beside Run."""
+        """Start the components."""
         self.position.take("recovers")
         self.parts.monitor.start()
         for each in self.parts.syncers:
@@ -185,7 +182,7 @@ class CRIService:
         self.parts.server.start()
 
     def _serve(self, ready: Callable[[], None]) -> None:
-        """It is registered with NRI, and takes calls from now on."""
+        """Accept calls from now on."""
         self.position.take("registers")
         self.flag.take("sets")
         for pod, container in self._exits:
@@ -194,41 +191,41 @@ class CRIService:
         ready()
 
     def _all_on(self) -> bool:
-        return all(each.state == "on" for each in self.parts.watched)
+        return all(each.state == "on" for each in self.parts.required)
 
     def _stop_all(self) -> list[OSError]:
-        """Stop everything; what could not be closed in good order is cut off."""
+        """Stop all components, and abort those that cannot be closed; their errors."""
         self.flag.take("clears")
         errors = []
         for each in self.parts:
             try:
                 each.stop()
             except OSError as error:
-                _log.info("could not be closed, and is cut off: %s", error)
-                each.cut_off()
+                _log.info("could not be closed, and is aborted: %s", error)
+                each.abort()
                 errors.append(error)
         return errors
 
-    async def _drained(self) -> None:
-        """Wait for the monitor, for as long as an event may take."""
-        gone = asyncio.ensure_future(until(self._changed, lambda: self.parts.monitor.state != "stopping"))
-        late = asyncio.ensure_future(self._clock.sleep(PATIENCE))
-        await asyncio.wait({gone, late}, return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
+    async def _drain(self) -> None:
+        """Wait until the monitor has finished, for at most :data:`DRAIN_TIMEOUT`."""
+        finished = asyncio.ensure_future(until(self._changed, lambda: self.parts.monitor.state != "stopping"))
+        late = asyncio.ensure_future(self._clock.sleep(DRAIN_TIMEOUT))
+        await asyncio.wait({finished, late}, return_when=asyncio.FIRST_COMPLETED)
+        finished.cancel()
         late.cancel()
 
     def _return(self) -> None:
-        """Read every error, and return the first as the reason, all others with it."""
+        """Take all errors, and raise the first as the reason, with the others."""
         named = [
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),
             ("server", self.parts.server),
             *(("syncer", each) for each in self.parts.syncers),
         ]
-        told = [(what, each.tell()) for what, each in named if each.state == "failed"]
+        errors = [(what, each.take_error()) for what, each in named if each.state == "failed"]
         if self.parts.monitor.state == "stopping":
-            told.append(("timeout", TimeoutError("an event is still being handled")))
-        what = told[0][0] if told else "nothing"
+            errors.append(("timeout", TimeoutError("an event is still being handled")))
+        what = errors[0][0] if errors else "nothing"
         self.position.take("returns", what)
-        if told:
-            raise RunError(what, *(error for _, error in told)) from told[0][1]
+        if errors:
+            raise RunError(what, *(error for _, error in errors)) from errors[0][1]

@@ -1,4 +1,4 @@
-"""The streaming server: over HTTP, for who was given a token, what a container has to say."""
+"""The streaming server: a stream of a container over HTTP, for the client that has its token."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class StreamingServer(Component):
-    """Listens at *address*, whose port may be 0 for any that is free.
+    """A server that listens at *address*; port 0 is any free port.
 
     >>> import asyncio
     >>> from urllib.request import urlopen
-    >>> async def reads() -> bytes:
+    >>> async def example() -> bytes:
     ...     server = StreamingServer()
     ...     server.start()
     ...     url = server.grant(lambda: b"hello")
-    ...     with await asyncio.to_thread(urlopen, url) as answer:
-    ...         said = answer.read()
+    ...     with await asyncio.to_thread(urlopen, url) as response:
+    ...         content = response.read()
     ...     server.stop()
-    ...     return said
-    >>> asyncio.run(reads())
+    ...     return content
+    >>> asyncio.run(example())
     b'hello'
     """
 
@@ -40,7 +40,7 @@ class StreamingServer(Component):
         self._broken: asyncio.Future[None] | None = None
 
     def grant(self, stream: Callable[[], bytes]) -> str:
-        """An address at which *stream* can be read, once."""
+        """A URL at which *stream* can be read once."""
         if self._http is None:
             message = "the streaming server does not listen"
             raise OSError(message)
@@ -50,7 +50,7 @@ class StreamingServer(Component):
 
     @property
     def socket(self) -> socket.socket | None:
-        """That at which it listens."""
+        """The socket at which it listens, if it does."""
         return self._http.socket if self._http else None
 
     def open(self) -> None:
@@ -58,22 +58,22 @@ class StreamingServer(Component):
         loop = asyncio.get_running_loop()
         self._http = _Http(self.address, self._granted)
         self._broken = loop.create_future()
-        loop.add_reader(self._http.fileno(), self._asked)
+        loop.add_reader(self._http.fileno(), self._accept)
 
     async def work(self) -> None:
-        """Fails when nobody can be listened to any more."""
+        """Serve until connections can no longer be accepted."""
         if self._broken is not None:
             await self._broken
 
-    def shut(self) -> None:
-        """Listen no more; who is being served goes on."""
+    def close(self) -> None:
+        """Stop listening; responses in progress continue."""
         if self._http is not None:
             asyncio.get_running_loop().remove_reader(self._http.fileno())
             self._http.server_close()
             self._http = None
 
-    def _asked(self) -> None:
-        """Somebody connects, and is answered on a thread of his own."""
+    def _accept(self) -> None:
+        """Accept a connection, and respond on a thread of its own."""
         if self._http is None or self._broken is None or self._broken.done():
             return
         self._http.handle_request()
@@ -90,13 +90,13 @@ class _Http(ThreadingHTTPServer):
         super().__init__(address, _handler(granted))
 
     def server_bind(self) -> None:
-        """Without asking anybody what this host is called."""
+        """Bind without a DNS lookup of the host's name."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def get_request(self) -> tuple[socket.socket, object]:
-        """Who connects; that he has hung up already is no error of the server."""
+        """The next connection; one that the client has closed already is not an error of the server."""
         try:
             return super().get_request()
         except ConnectionError:
@@ -109,7 +109,7 @@ class _Http(ThreadingHTTPServer):
 def _handler(granted: dict[str, Callable[[], bytes]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """The stream of the token, once."""
+            """Respond with the stream of the token, once."""
             stream = granted.pop(self.path.strip("/"), None)
             self.send_response(HTTPStatus.OK if stream else HTTPStatus.NOT_FOUND)
             self.end_headers()
@@ -117,6 +117,6 @@ def _handler(granted: dict[str, Callable[[], bytes]]) -> type[BaseHTTPRequestHan
                 self.wfile.write(stream())
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Do not log."""
 
     return Handler

@@ -1,8 +1,8 @@
-"""The reference CRI service under test: real folders, sockets and tasks, and gates at which Run waits for the next step.
+"""The reference CRI service under test: real folders, sockets and tasks, and a gate before each phase of Run.
 
-What is made to go wrong goes wrong in the world: a folder is removed, a
-watcher closed, a socket shut or its address taken, a stream broken off, an
-event kept at its handler.  Only that a server cannot be closed is pretended.
+Failures are real: a folder is removed, a watcher closed, a socket shut down or
+its address in use, a stream broken, an event kept at its handler.  Only a
+server that cannot be closed is simulated.
 """
 
 from __future__ import annotations
@@ -10,30 +10,28 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-import tempfile
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.library import load_system
 from fsm.product.flatten import shown
 from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice.components import Queue
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
-    ArrangedRegistration,
-    ArrangedServer,
     Feed,
-    Gates,
+    Gate,
+    ImmediateRegistration,
     Listener,
     ProcessExitError,
-    cancelled,
+    StubbornServer,
+    cancel_others,
+    empty_queue,
 )
-from fsm.reference.criservice.service import PATIENCE, CloseError, CRIService, Parts, RunError
-from fsm.reference.criservice.syncer import Folders
-from fsm.reference.criservice.upstream import AsWritten, UnrecoverableError
-from fsm.reference.events.queue import EventQueue
+from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
+from fsm.reference.criservice.syncer import Watches
+from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
+from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fake_domain import FakeDomain
@@ -47,13 +45,13 @@ if TYPE_CHECKING:
 
 FOLDERS: Final = 2
 TURNS: Final = 500
-"""Turns of the event loop in which all that is going to happen does."""
+"""Turns of the event loop after which nothing more is going to happen."""
 
 RETURNED: Final = {"returned.registration": "returned.nri"}
-"""What is returned, where the model calls it otherwise."""
+"""The model's names of outputs that differ."""
 
-IN_TASKS: Final = frozenset({"on", "stopping", "failed"})
-"""Where a part is as long as it has a task."""
+WITH_TASK: Final = frozenset({"on", "stopping", "failed"})
+"""The states in which a component has a task."""
 
 SYSTEM: Final = load_system("cri-service")
 POD: Final = Pod(id="pod")
@@ -61,9 +59,9 @@ CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.
 
 
 class CRIServiceSUT:
-    """A :class:`~fsm.reference.criservice.service.CRIService` under test; of another *kind* for those who try what is noticed.
+    """A :class:`~fsm.reference.criservice.service.CRIService` under test; *kind* may have planted bugs.
 
-    Without the profile ``mended`` it is the service as containerd has it.
+    Without the profile ``mended`` it is containerd's service.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -74,85 +72,74 @@ class CRIServiceSUT:
     """
 
     def __init__(self, profile: str = "", *, kind: type[CRIService] | None = None) -> None:
-        self._kind = kind or (CRIService if profile == "mended" else AsWritten)
+        self._kind = kind or (CRIService if profile == "mended" else UpstreamService)
         self._runner = asyncio.Runner()
-        self._home = Path(tempfile.mkdtemp(prefix="fsm-"))
-        self._taken = socket.create_server(("127.0.0.1", 0))
-        self._folders = self._runner.get_loop().run_until_complete(_folders())
-        self._service: CRIService | None = None
-        self._run: asyncio.Task[None] | None = None
-        self.reset()
+        self._loop = self._runner.get_loop()
+        self._home = scratch_folder()
+        self._in_use = socket.create_server(("127.0.0.1", 0))
+        self._watches = self._loop.run_until_complete(_watches())
+        self._loop.run_until_complete(self._begin())
 
     def reset(self) -> None:
-        """A new service, of new parts."""
-        self._runner.get_loop().run_until_complete(self._rest())
-        self._runner.get_loop().run_until_complete(self._made())
+        """A new service of new parts."""
+        self._loop.run_until_complete(self._end())
+        self._loop.run_until_complete(self._begin())
 
     def close(self) -> None:
-        """Nothing is left of tasks, sockets, watches and folders."""
-        self._runner.get_loop().run_until_complete(self._rest())
-        self._folders.close()
+        """End all tasks, and close sockets, watches and folders."""
+        self._loop.run_until_complete(self._end())
+        self._watches.close()
         self._runner.close()
-        self._taken.close()
+        self._in_use.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    @property
-    def service(self) -> CRIService:
-        """What is tested."""
-        if self._service is None:
-            raise AssertionError
-        return self._service
-
-    async def _made(self) -> None:
-        self._gates, self._clock, self._feed, self._handler = Gates(), TurnedClock(), Feed(), asyncio.Event()
+    async def _begin(self) -> None:
+        self._gate, self._clock, self._feed, self._handled = Gate(), TurnedClock(), Feed(), asyncio.Event()
         self._recovery: asyncio.Future[None] | None = None
-        self._run = None
-        self._way, self._lingers = "", False
+        self._run: asyncio.Task[None] | None = None
+        self._outcome, self._lingers = "", False
         self._listens = True
         self._fault = ""
         self._outputs: list[str] = []
         domains = Domains()
-        self.server = ArrangedServer()
+        self.server = StubbornServer()
         parts = Parts(
-            monitor=EventMonitor(lambda: self._feed, self._handled),
+            monitor=EventMonitor(lambda: self._feed, self._handle),
             syncers=tuple(
-                self._kind.syncer(self._folders, self._home / str(each), lambda: None) for each in range(FOLDERS)
+                self._kind.syncer(self._watches, self._home / str(each), lambda: None) for each in range(FOLDERS)
             ),
             server=self.server,
-            registration=ArrangedRegistration(NRI(domains=domains, listen=self._listened), domains, FakeDomain()),
-            queue=Queue(EventQueue(lambda _: None)),
+            registration=ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
+            queue=empty_queue(),
         )
-        self._service = self._kind(parts, self._recover, clock=self._clock, pause=self._gates.pause, fatal=self._fatal)
+        self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
-    async def _rest(self) -> None:
-        if self._service is not None:
-            for each in self._service.parts:
-                each.release()
-        await cancelled()
+    async def _end(self) -> None:
+        for each in self.service.parts:
+            each.release()
+        await cancel_others()
 
-    # -- what is seen ------------------------------------------------------
+    # -- observation -------------------------------------------------------
 
     def shows(self) -> str:
-        """Where Run stands, and each part; that the world is as they say is looked at, too."""
+        """The state of Run and of each component, which must be true of the world."""
         if self._fault:
             raise BrokenError(self._fault)
         parts, states = self.service.parts, {}
-        for name, part, where, is_there in (
-            ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.left),
+        for name, part, expected, exists in (
+            ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
             *(
                 (f"syncer.{number}", each, {"off", "on"}, not each.watcher.closed)
                 for number, each in enumerate(parts.syncers, start=1)
             ),
             ("server", parts.server, {"on"}, self.server.socket is not None),
-            ("server", parts.server, {"on", "failed"}, parts.server.left),
+            ("server", parts.server, {"on", "failed"}, parts.server.has_task),
             ("nri", parts.registration, {"on"}, parts.registration.nri.state == "started"),
             ("queue", parts.queue, {"on"}, not parts.queue.queue.is_shut),
         ):
             states[name] = part.state
-            if is_there != (part.state in where) and not self._has_exited:
-                raise BrokenError(
-                    f"{name} is {part.state}, and of it there is {'something' if is_there else 'nothing'}"
-                )
+            if exists != (part.state in expected) and not self._has_exited:
+                raise BrokenError(f"{name} is {part.state}, and {'something' if exists else 'nothing'} of it is left")
         flag = "yes" if self.service.is_initialized() else "no"
         return _shown(service=self.service.position.state, flag=flag, **states)
 
@@ -160,81 +147,81 @@ class CRIServiceSUT:
         """What Run has returned, or that the process has exited."""
         return drained(self._outputs)
 
-    # -- what happens ------------------------------------------------------
+    # -- events ------------------------------------------------------------
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Everything can be; what the monitor is at when it is stopped stands behind the colon."""
+        """Remember the outcome; after the colon is whether the monitor handles an event when it is stopped."""
         del event
-        self._way, _, rest = outcome.partition(": ")
+        self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
         return True
 
     def do(self, event: str) -> str:
-        """*event*, until there is nothing to do but to wait."""
+        """*event*, until everything waits."""
         try:
-            return self._runner.get_loop().run_until_complete(self._done(event))
+            return self._loop.run_until_complete(self._do(event))
         finally:
-            self._way, self._lingers = "", False
+            self._outcome, self._lingers = "", False
 
-    async def _done(self, event: str) -> str:
+    async def _do(self, event: str) -> str:
         if self._lingers:
             self._feed.put("slow")
             await self._until(lambda: self.service.parts.monitor.busy, "the monitor does not handle an event")
-        self.server.refuses = self._way.endswith("not-closed")
-        reply = await self._happens(event)
-        await self._until(self._rests, "it does not come to rest")
+        self.server.refuses = self._outcome.endswith("not-closed")
+        reply = await self._happen(event)
+        await self._until(self._waits, "it does not come to rest")
         self.server.refuses = False
-        await self._look()
+        await self._collect()
         return reply
 
-    async def _happens(self, event: str) -> str:
+    async def _happen(self, event: str) -> str:
         family, _, number = event.partition(".")
         match family:
             case "run":
-                return await self._called()
+                return await self._call_run()
             case "close":
-                return self._closed()
+                return self._close()
             case "container-exits":
                 with suppress(ProcessExitError):
                     self.service.exited(POD, CONTAINER)
             case "monitor-finishes":
-                self._handler.set()
+                self._handled.set()
                 monitor = self.service.parts.monitor
                 await self._until(lambda: monitor.state != "stopping", "the monitor does not finish")
             case "monitor-ends" | "syncer-ends" | "server-ends":
-                part = self._breaks(family, int(number or 0))
-                await self._until(lambda: part.state != "on", "a part that is broken does not end")
+                part = self._break(family, int(number or 0))
+                await self._until(lambda: part.state != "on", "a broken component does not end")
             case _:
-                await self._goes_on(event)
+                await self._continue(event)
         return ""
 
-    async def _goes_on(self, event: str) -> None:
-        """Run comes to its next phase."""
+    async def _continue(self, event: str) -> None:
+        """Let Run continue to its next phase."""
         match event:
             case "recover-fails":
-                error = UnrecoverableError if self._way == "exits" else OSError
+                error = UnrecoverableError if self._outcome == "exits" else OSError
                 self._recovering.set_exception(error("cannot recover"))
             case "launch":
-                if self._way == "server-not-started":
-                    self.server.address = self._taken.getsockname()
+                if self._outcome == "server-not-started":
+                    self.server.address = self._in_use.getsockname()
                 self._recovering.set_result(None)
             case "ready" | "nri-fails":
                 self._listens = event == "ready"
-                self._let_on("register")
+                self._open_gate("register")
             case "shut-down":
-                chosen = self._way.removesuffix("-not-closed")
-                if isinstance(self.service, AsWritten):
+                chosen = self._outcome.removesuffix("-not-closed")
+                if isinstance(self.service, UpstreamService):
                     self.service.chance = lambda ready: next(each for each in ready if each.startswith(chosen))
-                self._let_on("shut-down")
+                self._open_gate("shut-down")
             case "run-returns":
-                self._clock.turn(PATIENCE)
-                await self._until(lambda: self._gates.at == "return", "Run does not come to its end")
-                self._let_on("return")
+                self._clock.turn(DRAIN_TIMEOUT)
+                await self._until(lambda: self._gate.at == "return", "Run does not come to its end")
+                self._open_gate("return")
             case _:
                 raise UnsupportedError(event)
 
-    def _breaks(self, event: str, number: int) -> Component:
-        """What breaks a part; of two folders one is removed, and one renamed."""
+    def _break(self, event: str, number: int) -> Component:
+        """Break a component; one of the two folders is removed, the other renamed."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put(OSError("the stream is broken"))
@@ -244,7 +231,7 @@ class CRIServiceSUT:
                 self.server.socket.shutdown(socket.SHUT_RDWR)
             return parts.server
         syncer = parts.syncers[number - 1]
-        if self._way == "ended":
+        if self._outcome == "ended":
             syncer.watcher.close()
         elif number == 1:
             syncer.path.rmdir()
@@ -252,8 +239,8 @@ class CRIServiceSUT:
             syncer.path.rename(self._home / "renamed")
         return syncer
 
-    async def _called(self) -> str:
-        """Run is called; what it replies where it returns at once."""
+    async def _call_run(self) -> str:
+        """Call Run; its reply if it returns at once."""
         before = self._recovery
         called = asyncio.create_task(self.service.run(self._ready))
         await self._until(lambda: called.done() or self._recovery is not before, "Run does not begin")
@@ -263,7 +250,7 @@ class CRIServiceSUT:
         error = called.exception()
         return "ok" if error is None else "EXIT" if isinstance(error, ProcessExitError) else "UNKNOWN"
 
-    def _closed(self) -> str:
+    def _close(self) -> str:
         try:
             self.service.close()
         except CloseError:
@@ -273,19 +260,19 @@ class CRIServiceSUT:
     # -- the world ---------------------------------------------------------
 
     async def _recover(self) -> None:
-        """Until it is said how it goes; what is there already cannot be recovered."""
-        if self._way == "already-recovered":
+        """Wait for the event that decides how recovery ends; a second recovery fails."""
+        if self._outcome == "already-recovered":
             message = "sandbox: already exists"
             raise FileExistsError(message)
-        if self._way != "exits":
+        if self._outcome != "exits":
             self._recovery = asyncio.get_running_loop().create_future()
             await self._recovery
 
-    async def _handled(self, event: str) -> None:
+    async def _handle(self, event: str) -> None:
         del event
-        await self._handler.wait()
+        await self._handled.wait()
 
-    def _listened(self, path: str) -> Listener:
+    def _listen(self, path: str) -> Listener:
         if not self._listens:
             message = f"cannot listen at {path}"
             raise OSError(message)
@@ -293,7 +280,7 @@ class CRIServiceSUT:
 
     def _ready(self) -> None:
         if not self.service.is_initialized():
-            self._fault = "it is said to be ready before it counts as initialised"
+            self._fault = "it signals that it is ready before it counts as initialised"
 
     def _fatal(self, error: Exception) -> NoReturn:
         self._outputs.append("exited")
@@ -312,27 +299,27 @@ class CRIServiceSUT:
             raise BrokenError(message)
         return self._recovery
 
-    def _let_on(self, place: str) -> None:
-        if self._gates.at != place:
-            raise BrokenError(f"Run does not come to its phase {place!r}")
-        self._gates.let_on()
+    def _open_gate(self, phase: str) -> None:
+        if self._gate.at != phase:
+            raise BrokenError(f"Run does not come to its phase {phase!r}")
+        self._gate.open()
 
-    def _rests(self) -> bool:
-        """Whether nothing happens any more, until somebody sees to it."""
+    def _waits(self) -> bool:
+        """Whether nothing more happens until the next event."""
         parts = self.service.parts
         if self._run is None or self._run.done() or self._has_exited:
             waits = True
         elif self.service.position.state == "recovering":
             waits = self._recovery is not None and not self._recovery.done()
         else:
-            serves = self.service.position.state == "serving" and all(each.state == "on" for each in parts.watched)
+            serves = self.service.position.state == "serving" and all(each.state == "on" for each in parts.required)
             drains = self.service.position.state == "draining" and parts.monitor.state == "stopping"
-            drains &= self._clock.now() < PATIENCE
-            waits = bool(self._gates.at) or serves or drains
-        return waits and all(each.left == (each.state in IN_TASKS) for each in (parts.monitor, parts.server))
+            drains &= self._clock.now() < DRAIN_TIMEOUT
+            waits = bool(self._gate.at) or serves or drains
+        return waits and all(each.has_task == (each.state in WITH_TASK) for each in (parts.monitor, parts.server))
 
-    async def _look(self) -> None:
-        """What has become of Run."""
+    async def _collect(self) -> None:
+        """Collect the result of Run if it has returned."""
         if self._has_exited and self._run is not None:
             self._run.cancel()
             await asyncio.wait([self._run])
@@ -340,8 +327,8 @@ class CRIServiceSUT:
             error = self._run.exception()
             if error is not None and not isinstance(error, RunError):
                 raise error
-            what = "returned" if error is None else f"returned.{error.what}"
-            self._outputs.append(RETURNED.get(what, what))
+            output = "returned" if error is None else f"returned.{error.what}"
+            self._outputs.append(RETURNED.get(output, output))
         else:
             return
         self._run = None
@@ -359,5 +346,5 @@ def _shown(**states: str) -> str:
     return shown(SYSTEM, states)
 
 
-async def _folders() -> Folders:
-    return Folders()
+async def _watches() -> Watches:
+    return Watches()

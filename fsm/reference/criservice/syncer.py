@@ -1,4 +1,4 @@
-"""Syncers of CNI folders: whenever a configuration there changes, they are loaded anew."""
+"""Syncers of CNI folders, which load the configurations again when one of them changes."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class SyncError(Exception):
-    """The folder is not there any more."""
+    """The folder no longer exists, or is no longer watched."""
 
 
-class Folders:
+class Watches:
     """The watches of one event loop.
 
-    All of them are of one inotify instance, since a user has no more than
-    128 of those, and closing one takes the kernel milliseconds.
+    All of them share one inotify instance: a user may have only 128 of those,
+    and closing one takes the kernel milliseconds.
     """
 
     def __init__(self) -> None:
         self._inotify = Inotify(sync_timeout=0)
         self._watchers: dict[int, list[Watcher]] = {}
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._inotify.fd, self._happened)
+        self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """What happens to the folder *path* from now on, which is made if need be.
+        """A watcher of the folder *path*, which is created if necessary.
 
-        Raises :class:`OSError` if it cannot be, or cannot be watched.
+        Raises :class:`OSError` if it cannot be created or watched.
         """
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
-        watcher = Watcher(lambda: self._leave(watch, watcher))
+        watcher = Watcher(lambda: self._remove(watch, watcher))
         self._watchers.setdefault(watch.wd, []).append(watcher)
         return watcher
 
     @property
-    def watched(self) -> int:
-        """How many watchers there are."""
+    def count(self) -> int:
+        """Number of watchers."""
         return sum(map(len, self._watchers.values()))
 
     def close(self) -> None:
@@ -58,31 +58,31 @@ class Folders:
         self._loop.remove_reader(self._inotify.fd)
         self._inotify.close()
 
-    def _happened(self) -> None:
+    def _read(self) -> None:
         for event in self._inotify:
             for watcher in tuple(self._watchers.get(event.watch.wd, ())) if event.watch else ():
-                watcher.happened(event.mask)
+                watcher.add(event.mask)
 
-    def _leave(self, watch: Watch, watcher: Watcher) -> None:
-        """A watch is of one folder, and of all who watch that."""
+    def _remove(self, watch: Watch, watcher: Watcher) -> None:
+        """Remove *watcher*, and the kernel's *watch* with the last watcher of the folder."""
         watchers = self._watchers[watch.wd]
         watchers.remove(watcher)
         if not watchers:
             del self._watchers[watch.wd]
-            with suppress(OSError):  # a folder that is gone is not watched any more
+            with suppress(OSError):  # the kernel removes the watch of a deleted folder itself
                 self._inotify.rm_watch(watch)
 
 
 class Watcher:
-    """``async for mask in watcher``: what happens to one folder, until it is closed."""
+    """``async for mask in watcher``: the events of one folder, until it is closed."""
 
-    def __init__(self, leave: Callable[[], None]) -> None:
+    def __init__(self, on_close: Callable[[], None]) -> None:
         self.closed = False
-        self._leave = leave
+        self._on_close = on_close
         self._masks: asyncio.Queue[Mask | None] = asyncio.Queue()
 
-    def happened(self, mask: Mask) -> None:
-        """Something has."""
+    def add(self, mask: Mask) -> None:
+        """An event has happened."""
         self._masks.put_nowait(mask)
 
     def __aiter__(self) -> Watcher:
@@ -95,45 +95,45 @@ class Watcher:
         return mask
 
     def close(self) -> None:
-        """Watch no more; again it does nothing."""
+        """Stop watching; has no effect the second time."""
         if not self.closed:
             self.closed = True
-            self._leave()
+            self._on_close()
             self._masks.put_nowait(None)
 
 
 class Syncer(Component):
-    """Calls *load* whenever a file in the folder *path* is written, moved or removed.
+    """Calls *load* whenever a file in the folder *path* is written, moved or deleted.
 
-    It watches from the beginning, so that nothing is missed before it is started.
+    It watches from the beginning, so that no change is missed before it is started.
     """
 
     buffered = True
 
-    def __init__(self, folders: Folders, path: Path, load: Callable[[], None]) -> None:
+    def __init__(self, watches: Watches, path: Path, load: Callable[[], None]) -> None:
         super().__init__()
         self.path = path
-        self.watcher = folders.watch(path)
+        self.watcher = watches.watch(path)
         self._load = load
 
     async def work(self) -> None:
-        """Load what has changed; it fails when the folder is removed or renamed, or the watcher is closed by somebody."""
+        """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
         async for mask in self.watcher:
             if mask & GONE:
                 message = f"cni conf dir {self.path} is removed, stop watching"
                 raise SyncError(message)
             self._load()
         if self.state == "on":
-            self.unasked()
+            self.lose_watcher()
 
-    def unasked(self) -> None:
-        """Its watcher was closed, and it was not stopped."""
+    def lose_watcher(self) -> None:
+        """Its watcher was closed while it runs."""
         message = f"cni conf dir {self.path} is watched no longer"
         raise SyncError(message)
 
-    def shut(self) -> None:
-        """Watch no more."""
+    def close(self) -> None:
+        """Close the watcher, which ends the task."""
         self.watcher.close()
 
     def _cancel(self) -> None:
-        """It ends by itself, when the watcher is closed."""
+        """Do nothing: the task ends by itself."""

@@ -1,14 +1,16 @@
-"""The CRI service as containerd has it, where that is not what it should be.
+"""The CRI service of containerd and its construction, where that is not what the machines mean.
 
-The system ``cri-service`` without a profile is this one.
+The system ``cri-service`` without a profile describes this service, and the
+profile ``as-written`` of ``service-construction`` this construction.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from fsm.reference.criservice.components import until
+from fsm.reference.criservice.construction import Construction, ConstructionError
 from fsm.reference.criservice.service import CloseError, CRIService, RunError
 from fsm.reference.criservice.syncer import Syncer
 
@@ -20,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class UnrecoverableError(Exception):
-    """A sandbox controller that cannot recover at all."""
+    """A sandbox controller cannot recover at all."""
 
 
-class AsWrittenSyncer(Syncer):
-    """One that takes a watcher that was closed for the end."""
+class UpstreamSyncer(Syncer):
+    """A syncer that treats a closed watcher as its end."""
 
-    def unasked(self) -> None:
+    def lose_watcher(self) -> None:
         """End without an error."""
 
 
-class AsWritten(CRIService):
-    """Run returns early, and forgets what it has started; what is initialised stays so."""
+class UpstreamService(CRIService):
+    """A service whose Run returns early and leaves its components running; once initialised, it stays so."""
 
-    syncer = AsWrittenSyncer
+    syncer = UpstreamSyncer
 
     chance: Callable[[Sequence[str]], str] = staticmethod(random.choice)
-    """Which of several channels is read."""
+    """Chooses which of several channels is read."""
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """As it is; where it was run before and something is there, that ends the process."""
+        """Run; a second call exits the process if something is left of the first."""
         if self.position.state != "idle" and not self._may_run_again():
             await self._run_again()
         self.position.take("starts")
@@ -48,7 +50,7 @@ class AsWritten(CRIService):
             await self._recover()
         except UnrecoverableError as error:
             self._exit(error)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is returned)
+        except Exception as error:  # noqa: BLE001  (any error is returned)
             self._fail("recovery", error)
         self._launch()
         await self._pause("register")
@@ -58,7 +60,7 @@ class AsWritten(CRIService):
         self._serve(ready)
         await until(self._changed, lambda: not self._all_on())
         await self._pause("shut-down")
-        told = self._select()
+        errors = self._select()
         try:
             self.close()
         except CloseError as error:
@@ -66,17 +68,17 @@ class AsWritten(CRIService):
         self.position.take("closes")
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
         await self._pause("return")
-        self._return_after(told)
+        self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """As it is, but what tells NRI is there only when the service was registered."""
+        """Notify NRI; before the registration there is nothing to notify it with."""
         if self.parts.registration.state != "on":
             message = "invalid memory address or nil pointer dereference"
             self._exit(RuntimeError(message))
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop syncers, monitor and server; NRI and event queue are not, and what cannot be closed goes on."""
+        """Stop syncers, monitor and server, up to the first that cannot be closed; NRI and the queue are not stopped."""
         for each in (*self.parts.syncers, self.parts.monitor):
             each.stop()
         try:
@@ -88,11 +90,11 @@ class AsWritten(CRIService):
     # -- steps ---------------------------------------------------------------
 
     def _may_run_again(self) -> bool:
-        """Whether nothing was started when it was run before."""
+        """Whether the first Run has started nothing."""
         return self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
 
     async def _run_again(self) -> None:
-        """Recover what is there already, and register the domain again: either fails."""
+        """Recover what exists already, and register the domain again: one of them fails."""
         try:
             await self._recover()
         except Exception as error:
@@ -107,34 +109,57 @@ class AsWritten(CRIService):
         raise RunError(what, error) from error
 
     def _select(self) -> dict[str, Exception]:
-        """Read one channel of those that have something, and its error, if it is one."""
-        over = {"failed", "ended"}
-        ready = [name for name, each in self._drains().items() if each.state in over]
+        """Read one of the channels that are ready; its error by the channel's name, if it has one."""
+        ready = [name for name, each in self._drains().items() if each.state in {"failed", "ended"}]
         states = {each.state for each in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
         chosen = self.chance(ready)
         if chosen == "syncer-ended":
             return {}
         read: Sequence[Component] = self.parts.syncers if chosen == "syncer" else (self._drains()[chosen],)
-        errors = [each.tell() for each in read if each.state == "failed"]
+        errors = [each.take_error() for each in read if each.state == "failed"]
         return {chosen: errors[0]} if errors else {}
 
     def _drains(self) -> dict[str, Component]:
-        """Those that Run waits for in any case."""
+        """The components that Run waits for in any case."""
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
-    def _return_after(self, told: dict[str, Exception]) -> None:
-        """Read the other two channels, and return the first error in their order."""
-        told |= {name: each.tell() for name, each in self._drains().items() if each.state == "failed"}
-        what = next((name for name in ("monitor", "server", "syncer") if name in told), "nothing")
+    def _return_first(self, errors: dict[str, Exception]) -> None:
+        """Read the other channels, and raise the first error in the order of the channels."""
+        errors |= {name: each.take_error() for name, each in self._drains().items() if each.state == "failed"}
+        what = next((name for name in ("monitor", "server", "syncer") if name in errors), "nothing")
         self.position.take("returns", what)
-        if told:
-            raise RunError(what, told[what]) from told[what]
+        if errors:
+            raise RunError(what, errors[what]) from errors[what]
 
     def _exit(self, error: Exception) -> None:
-        """End the process; what it had the system takes back."""
+        """Exit the process, and release everything with it."""
         self.position.take("exits")
         self.flag.take("clears")
         for each in self.parts:
-            each.abandon()
+            each.discard()
         self._fatal(error)
+
+
+class UpstreamConstruction(Construction):
+    """A construction that returns an error at once, and leaves running what was made."""
+
+    profile = "as-written"
+
+    def miss_controller(self) -> None:
+        """Panic: a missing controller is not checked for."""
+        self._leak("set-controller")
+        message = "interface conversion: interface is nil, not *podsandbox.Controller"
+        self._fatal(TypeError(message))
+
+    def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
+        """Return the error."""
+        del outcome
+        self._leak(step)
+        message = f"{step}: {error}"
+        raise ConstructionError(message) from error
+
+    def _leak(self, step: str) -> None:
+        """Take the outcome of *step* that only this profile has."""
+        (way,) = (each.name for each in self.position.ways(step) if each.to.startswith(("leaked", "panicked")))
+        self.position.take(step, way)
