@@ -26,8 +26,8 @@ What is added to it:
   so has one with a reply that the machine calls indefinite.
 - Hidden events may happen at any instant, and do not have to.
 - Where the machine is silent anything may come of an event.
-- An event that interrupts takes the calls in progress with it: they act no
-  more, and nothing is specified of their replies.
+- An event that interrupts cuts off the calls that have begun: they act no
+  more, and only an indefinite reply fits them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fsm.linearizability.search import LimitError, Search
 from fsm.machine import ANY_ERROR
+from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.verdict import Cause, Fails, Holds, Unknown
 
@@ -117,10 +118,11 @@ def linearize(
     """
     table = tabulate(machine.under(profile))
     _known(table, history, unseen)
+    rules = Rules(table)
     steps: tuple[Step, ...] = ()
     for entity, part in history.parts():
         operations = tuple(sorted(part.operations, key=lambda each: each.called))
-        search = partial(Search, table=table, unseen=_unseen(table, unseen), limit=limit)
+        search = partial(Search, rules=rules, unseen=_unseen(table, unseen), limit=limit)
         whole = search(operations=operations, outputs=part.outputs.get(entity))
         try:
             found = next(whole.goals(), None)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     from fsm.linearizability.history import Operation
     from fsm.machine.table import Table, Way
 
-ASKED, SHAKEN, BEGUN, ACTED, DONE = range(5)
-"""How far an operation is: called, called before an interruption, in progress, acted and still to look, over."""
+ACTED: Final = -8
+"""The operation has acted, and is still to look."""
+DONE: Final = -9
+"""It is over.  The other stages are those of :mod:`fsm.machine.calls.rules`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class Step:
 
 
 class _Situation(NamedTuple):
-    """How far each operation is, where the entity is, and what has come out, as far as anybody watches."""
+    """The stage of each operation, the state, and the outputs so far if they are observed."""
 
     stages: tuple[int, ...]
     state: int
@@ -60,13 +64,18 @@ class Search:
     With ``partly`` more of them may come later.
     """
 
-    table: Table
+    rules: Rules
     unseen: tuple[int, ...]
     limit: int
     operations: tuple[Operation, ...]
     outputs: tuple[str, ...] | None
     partly: bool = False
     longer: int | None = None
+
+    @property
+    def table(self) -> Table:
+        """The machine's."""
+        return self.rules.table
 
     # -- the search --------------------------------------------------------
 
@@ -131,12 +140,10 @@ class Search:
             if stage == ACTED or row < 0:
                 if operation.shows == self.table.shows[here.state]:
                     yield self._at(here, number, DONE), number, -1, None
-            elif stage == BEGUN:
-                yield from self._acts(here, number, self.table.end[row])
-            else:
-                yield from self._acts(here, number, row)
-                if stage == SHAKEN or self._indefinite(operation):
-                    yield self._acted(here, number), number, row, None
+                continue
+            yield from self._acts(here, number, row)
+            if self._is_call(operation) and self.rules.fits(stage, operation.reply):
+                yield self._acted(here, number), number, row, None  # it comes to nothing
         for row in self.unseen:
             yield from self._acts(here, -1, row)
 
@@ -155,24 +162,22 @@ class Search:
         return [number for number in found if latest is None or self.operations[number].called <= latest]
 
     def _acts(self, here: _Situation, number: int, row: int) -> Iterator[_Taken]:
-        """Every way in which *row*, the stage of operation *number*, may go."""
-        ways = self.table.step(here.state, row)
-        left = self._interrupted(here, number) if self.table.rows[row].event.interrupts else here
-        if ways is None or (ways == () and self.table.rows[row].ends):
-            states = range(len(self.table.states)) if ways is None else (here.state,)
-            for came in self._anything(here.came) if number >= 0 else (here.came,):
-                for state in states:
-                    yield self._acted(left._replace(state=state, came=came), number), number, row, None
-            return
-        for way in ways:
-            after = self._came(here.came, way.emits)
+        """Every instant that may be next of operation *number*, or of the unobserved event of *row*."""
+        left = self._interrupted(here, number) if self.rules.interrupts(row) else here
+        for instant in self.rules.instants(here.state, row, here.stages[number] if number >= 0 else ASKED):
+            there = left._replace(state=instant.to)
+            if instant.way is None:
+                for came in self._anything(here.came) if number >= 0 else (here.came,):
+                    yield self._acted(there._replace(came=came), number), number, instant.row, None
+                continue
+            after = self._came(here.came, instant.emits)
             if after is None:
                 continue
-            there = left._replace(state=way.to, came=after)
-            if way.begins:
-                yield (there if number < 0 else self._at(there, number, BEGUN)), number, row, way
-            elif number < 0 or self._fits(self.operations[number], way):
-                yield self._acted(there, number), number, row, way
+            there = there._replace(came=after)
+            if instant.stage == BEGUN:
+                yield (there if number < 0 else self._at(there, number, BEGUN)), number, instant.row, instant.way
+            elif number < 0 or self._fits(self.operations[number], instant.stage):
+                yield self._acted(there, number), number, instant.row, instant.way
 
     def _at(self, here: _Situation, number: int, stage: int) -> _Situation:
         return here._replace(stages=(*here.stages[:number], stage, *here.stages[number + 1 :]))
@@ -183,25 +188,19 @@ class Search:
         return self._at(here, number, ACTED if self.operations[number].shows else DONE)
 
     def _interrupted(self, here: _Situation, number: int) -> _Situation:
-        """The same, the calls in progress lost, but for operation *number*."""
+        """*here*, the calls that have begun cut off, but for operation *number*."""
         for other in self._open(here):
-            operation = self.operations[other]
-            if other != number and operation.event and self.table.machine.events[operation.event].kind == "call":
-                if here.stages[other] == ASKED:
-                    here = self._at(here, other, SHAKEN)
-                elif here.stages[other] == BEGUN:
-                    here = self._acted(here, other)
+            if other != number and self._is_call(self.operations[other]) and here.stages[other] == BEGUN:
+                here = self._at(here, other, CUT)
         return here
 
-    def _fits(self, operation: Operation, way: Way) -> bool:
-        if self.table.machine.events[operation.event].kind != "call":
-            return True
-        return operation.returned is None or self._indefinite(operation) or way.replies(operation.reply)
+    def _is_call(self, operation: Operation) -> bool:
+        return bool(operation.event) and self.table.machine.events[operation.event].kind == "call"
 
-    def _indefinite(self, operation: Operation) -> bool:
-        """Whether the reply of a call leaves open what it did."""
-        called = self.table.machine.events[operation.event].kind == "call"
-        return called and (not operation.reply or operation.reply in self.table.machine.indefinite)
+    def _fits(self, operation: Operation, stage: int) -> bool:
+        """Whether what returned may have ended so."""
+        unknown = operation.returned is None or not self._is_call(operation)
+        return unknown or self.rules.fits(stage, operation.reply)
 
     # -- what comes out ----------------------------------------------------
 

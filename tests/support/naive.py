@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "cut", "lost", "lost-begun"]
-"""How far a call is; ``free`` where nothing is specified of how it ends, ``cut`` if it was interrupted before it ended."""
+"""How far a call is; ``free`` where nothing is specified of how it ends, ``cut`` if it had begun when it was interrupted."""
 
 
 class Way(NamedTuple):
@@ -271,9 +271,9 @@ class Asking:
                 yield kept.at(way.to)
 
     def interrupted(self, here: Situation) -> Situation:
-        """*here*, with every call cut off that has not ended; lost ones are over."""
+        """*here*, with every call cut off that has begun; lost ones are over."""
         calls = (
-            Call(call.event, "cut") if call.stage in {"asked", "begun"} else call
+            Call(call.event, "cut") if call.stage == "begun" else call
             for call in here.calls
             if call.stage not in {"lost", "lost-begun"}
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fsm.linearizability.history import History, Operation
     from fsm.machine import Machine
 
-How: TypeAlias = Literal["asked", "shaken", "begun", "acted", "over"]
+How: TypeAlias = Literal["asked", "cut", "begun", "acted", "over"]
 
 
 class Now(NamedTuple):
@@ -80,7 +80,7 @@ class _Entity:
 
     def hidden(self, now: Now, event: str) -> Iterator[Now]:
         ways = naive.ways(self.machine, now.state, event)
-        for each in self.shaken(now, event, -1):
+        for each in self.interrupted(now, event, -1):
             if ways is None:
                 yield from (each._replace(state=state) for state in self.machine.states)
             for way in ways or ():
@@ -93,9 +93,11 @@ class _Entity:
         ways = find(self.machine, now.state, operation.event)
         call = self.machine.events[operation.event].kind == "call"
         vague = operation.returned is None or not operation.reply or operation.reply in self.machine.indefinite
-        if how == "shaken" or (how == "asked" and call and vague):
+        if how in {"cut", "asked"} and call and vague:
             yield now.with_call(number, acted)
-        for each in self.shaken(now, operation.event, number):
+        if how == "cut":
+            return
+        for each in self.interrupted(now, operation.event, number):
             if ways is None or (how == "begun" and not ways):
                 free = each.with_call(number, acted)
                 last = now.came if self.outputs is None else len(self.outputs)
@@ -103,7 +105,7 @@ class _Entity:
                     for state in self.machine.states if ways is None else (now.state,):
                         yield free._replace(state=state, came=came)
             for way in ways or ():
-                known = operation.reply in way.replies or ("error" in way.replies and operation.reply != "ok")
+                known = operation.reply in way.replies or ("error" in way.replies and operation.reply not in {"", "ok"})
                 if way.begins or not call or vague or known:
                     for came in self.emitted(now.came, way.emits):
                         far: How = "begun" if way.begins else acted
@@ -114,15 +116,13 @@ class _Entity:
             return [came]
         return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
 
-    def shaken(self, now: Now, event: str, number: int) -> list[Now]:
-        """*now*, with the calls lost that *event* interrupts."""
+    def interrupted(self, now: Now, event: str, number: int) -> list[Now]:
+        """*now*, with the calls cut off that *event* interrupts."""
         if self.machine.events[event].interrupts:
             for other, how in now.calls:
                 operation = self.operations[other]
                 if other == number or not operation.event or self.machine.events[operation.event].kind != "call":
                     continue
-                if how == "asked":
-                    now = now.with_call(other, "shaken")
-                elif how == "begun":
-                    now = now.with_call(other, "acted" if operation.shows else "over")
+                if how == "begun":
+                    now = now.with_call(other, "cut")
         return [now]

@@ -11,8 +11,7 @@ class Pending(NamedTuple):
     """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`), the states it may have met.
 
     ``met`` is a set of states, as bits: for a call that was asked, those the
-    entity has been in since, up to its interruption; for one that has acted,
-    the one it acted in.
+    entity has been in since; for one that has acted, the one it acted in.
     ``emitted`` are the outputs of its stages so far, the last one's aside.
     """
 
@@ -102,7 +101,7 @@ def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
     late = 0
     for call in each.pending:
         if call.stage > LOST:
-            # One that was cut off is one that was asked and meets no more states.
+            # One that was cut off is like one that was asked and has met no state.
             waited.append((call.row, ASKED if call.stage == CUT else call.stage, call.emitted))
             met.append(call.met)
         else:
@@ -142,19 +141,11 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """*calls* once something has interrupted them: those that have not ended are cut off, lost ones are over.
-
-    One that was asked may have acted before, without moving anything.
-    """
+    """*calls* once something has interrupted them: those that have begun are cut off, lost ones are over."""
     if not calls:
         return calls
-    left = []
-    for call in calls:
-        if call.stage in {ASKED, BEGUN, HELD}:
-            left.append(Pending(call.row, CUT, call.met if call.stage == ASKED else 0))
-        elif call.stage > LOST:
-            left.append(call)
-    return tuple(sorted(left))
+    left = [call for call in calls if call.stage > LOST]
+    return tuple(sorted([Pending(call.row, CUT, 0) if call.stage in {BEGUN, HELD} else call for call in left]))
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:

@@ -10,8 +10,9 @@ time begins, goes on and ends at instants of its own.  There are six rules:
    none, its end is unspecified: the call is *free*.
 3. Where the specification is silent, any state may follow, and a call that
    acts there is free.
-4. An event that interrupts cuts off the calls that have not ended.  They do not
-   act any more, and get no reply but an indefinite one.
+4. An event that interrupts cuts off the calls that have begun.  They do not act
+   any more, and get no reply but an indefinite one.  A call that has ended may
+   still be answered, and one that was asked for may still arrive.
 5. A reply fits a call that has ended if its outcome has it; any reply fits a
    free one.  An indefinite reply also fits a call that has not acted, and never will.
 6. A call that was *lost*, since its caller gave up, may act at any later
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 ASKED: Final = -1
 """The request was seen; the call has not acted."""
 CUT: Final = -2
-"""It was interrupted before it ended; only an indefinite reply may come."""
+"""It had begun when something interrupted it; only an indefinite reply may come."""
 BEGUN: Final = -3
 """The call is in a state that others may meet."""
 HELD: Final = -4
@@ -122,7 +123,3 @@ class Rules:
         if stage >= 0:
             return self.indefinite(reply) or self.table.ways[stage].replies(reply)
         return stage == FREE or (stage in {ASKED, CUT} and self.indefinite(reply))
-
-    def interrupted(self, stage: int) -> int:
-        """How far a call is that was as far as *stage* when something interrupted it."""
-        return CUT if stage in {ASKED, BEGUN, HELD} else stage
