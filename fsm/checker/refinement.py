@@ -23,6 +23,7 @@ from fsm.checker.instants import Successors, machine_table
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls.belief import dynamics
 from fsm.machine.calls.configuration import within
+from fsm.machine.calls.rules import ASKED, BEGUN, FREE, Rules
 from fsm.property.evidence import Proved, Refuted, Run, RunStep, Unexplained, Vacuous
 from fsm.trace import Observation, key
 
@@ -34,19 +35,15 @@ if TYPE_CHECKING:
     from fsm.machine import Event
     from fsm.machine.calls.belief import Dynamics
     from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.table import Table, TransitionSystem, Way
+    from fsm.machine.calls.rules import Instant
+    from fsm.machine.table import Table, TransitionSystem
     from fsm.property.claims import Counts
     from fsm.property.evidence import Conclusion
     from fsm.trace import Phase
 
-ASKED = -1
-BEGUN = -2
-LEFT = -3
-"""Stages of a call in progress; an index of the table's ways is how it ended."""
-
 
 class Call(NamedTuple):
-    """A call in progress: its row, and how far it is."""
+    """A call in progress: its row, and its stage as :mod:`fsm.machine.calls.rules` has it."""
 
     row: int
     stage: int
@@ -66,7 +63,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     With no overlap calls are single steps.  Raises :class:`TooManyError` if
     what may be true of *other* grows beyond bounds.
     """
-    product = _Product(table=table, believing=believing(table, other), overlap=overlap)
+    product = _Product(rules=Rules(table), believing=believing(table, other), overlap=overlap)
     start = Node(table.initial, (), product.believing.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
     return _concluded(found, product.believing, table)
@@ -220,10 +217,15 @@ class Believing:
 class _Product:
     """The machine, its calls in progress, and what may be true of the other."""
 
-    table: Table
+    rules: Rules
     believing: Believing
     overlap: int
     met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        """The machine's."""
+        return self.rules.table
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
         """Every step from *node*, towards what allows least of what was met so far."""
@@ -260,8 +262,8 @@ class _Product:
                 if len(node.calls) < max(1, self.overlap):
                     yield self._asked(node, row.index)
             else:
-                for way in self.ways(node.state, row.index):
-                    yield self._happened(node, row.index, way)
+                for instant in self.rules.instants(node.state, row.index):
+                    yield self._happened(node, instant)
 
     def _asked(self, node: Node, row: int) -> SearchEdge[Node]:
         table = self.table
@@ -272,38 +274,27 @@ class _Product:
         calls = tuple(sorted((*node.calls, Call(row, ASKED))))
         return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
-    def _happened(self, node: Node, row: int, way: tuple[int, Way | None]) -> SearchEdge[Node]:
-        """A signal, or something hidden; if it interrupts, nobody gets a reply any more."""
-        event = self.table.rows[row].event
-        to, _ = way
-        belief = node.belief
+    def _happened(self, node: Node, instant: Instant) -> SearchEdge[Node]:
+        """A signal, or something hidden; calls that have begun are lost if it interrupts."""
+        event = self.table.rows[instant.row].event
+        belief, calls = node.belief, node.calls
         if event.kind == "signal":
-            belief = self.believing.after(belief, Observation(event=self._name(row)))
-        calls = node.calls
+            belief = self.believing.after(belief, Observation(event=self._name(instant.row)))
         if event.interrupts:
             for call in calls:
-                if belief >= 0:
+                if call.stage == BEGUN and belief >= 0:
                     belief = self._said(belief, call.row, "lost")
-            calls = ()
-        taken = self._taken(node.state, row, way)
-        return SearchEdge(taken=taken, to=Node(to, calls, belief), found=belief < 0)
+            calls = tuple(call for call in calls if call.stage != BEGUN)
+        taken = self._taken(node.state, instant)
+        return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
 
     def _goes_on(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
-        table = self.table
-        if call.stage >= 0 or call.stage == LEFT:
+        if call.stage >= 0 or call.stage == FREE:
             yield from self._replies(node, call, others)
-            return
-        row = call.row if call.stage == ASKED else table.end[call.row]
-        ways = self.ways(node.state, row)
-        if not ways:  # another event took the entity away: nothing is specified of how the call ends
-            belief = self._said(node.belief, call.row, "lost")
-            name = table.states[node.state]
-            taken = RunStep(event=table.rows[call.row].event.name, source=name, target=name, phase="lost")
-            yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=False)
-        for to, way in ways:
-            stage = LEFT if way is None else BEGUN if way.begins else way.index
-            calls = tuple(sorted((*others, Call(call.row, stage))))
-            yield SearchEdge(taken=self._taken(node.state, row, (to, way)), to=Node(to, calls, node.belief))
+        for instant in self.rules.instants(node.state, call.row, call.stage):
+            calls = tuple(sorted((*others, Call(call.row, instant.stage))))
+            to = Node(instant.to, calls, node.belief)
+            yield SearchEdge(taken=self._taken(node.state, instant), to=to, found=False)
 
     def _replies(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
         table = self.table
@@ -323,23 +314,15 @@ class _Product:
         mentioned = {code for way in self.believing.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))
 
-    def ways(self, state: int, row: int) -> tuple[tuple[int, Way | None], ...]:
-        """Every outcome with the state it leads to; where the specification is silent, any state and no outcome."""
-        ways = self.table.step(state, row)
-        if ways is None:
-            return tuple((to, None) for to in range(len(self.table.states)))
-        return tuple((way.to, way) for way in ways)
-
-    def _taken(self, state: int, row: int, way: tuple[int, Way | None]) -> RunStep:
+    def _taken(self, state: int, instant: Instant) -> RunStep:
         table = self.table
-        to, outcome = way
         return RunStep(
-            event=table.rows[row].event.name,
+            event=table.rows[instant.row].event.name,
             source=table.states[state],
-            target=table.states[to],
-            outcome=outcome.name if outcome else "unspecified",
-            emits=outcome.emits if outcome else (),
-            ends=table.rows[row].ends,
+            target=table.states[instant.to],
+            outcome=instant.way.name if instant.way else "unspecified",
+            emits=instant.emits,
+            ends=table.rows[instant.row].ends,
         )
 
     def _said(self, belief: int, row: int, phase: Phase, reply: str = "") -> int:

@@ -109,9 +109,10 @@ class Refining:
     def _happens(self, here: Here, name: str) -> Iterator[Next]:
         event = self.machine.events[name]
         seen = [self._seen(name)] if event.kind == "signal" else []
-        lost = [self._seen(call.event, "lost") for call in here.calls if event.interrupts]
+        begun = [call for call in here.calls if event.interrupts and call.stage == "begun"]
+        left = tuple(call for call in here.calls if call not in begun)
         for state in self._leads(here.state, name):
-            yield Here(state, () if event.interrupts else here.calls), (*seen, *lost)
+            yield Here(state, left), (*seen, *(self._seen(call.event, "lost") for call in begun))
 
     def _leads(self, state: str, name: str) -> list[str]:
         ways = naive.ways(self.machine, state, name)
@@ -128,7 +129,7 @@ class Refining:
             for state in self.machine.states:
                 yield here.at(state, call, Going(call.event, "ended", ANY)), ()
         elif not ways:
-            yield here.at(here.state, call), (self._seen(call.event, "lost"),)
+            yield here.at(here.state, call, Going(call.event, "ended", ANY)), ()
         for way in ways or ():
             new = Going(call.event, "begun") if way.begins else Going(call.event, "ended", way.replies)
             yield here.at(way.to, call, new), ()
