@@ -1,4 +1,4 @@
-"""The way that a recorded run took through a machine: the steps that it may have taken, and where it failed."""
+"""The path of a recorded run through a machine: the steps that it may have taken, and where it failed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class _Track:
-    """What may be true of the entity by now, and what it came through."""
+    """The configurations of the entity after the observations so far, and the states and steps on the way."""
 
     table: Table
     dynamics: Dynamics
@@ -53,7 +53,7 @@ class _Track:
         return True
 
     def _label(self, seen: Observation) -> EdgeLabel:
-        """What *seen* says, in the machine's words."""
+        """*seen* as the label of an edge, in the names of the machine."""
         event = self.table.rows[self.dynamics.names[seen.event]].event if seen.event else None
         return EdgeLabel(
             event=event.name if event else "",
@@ -64,7 +64,7 @@ class _Track:
         )
 
     def _mark(self, row: int, sources: set[int], targets: set[int], seen: Observation) -> None:
-        """Note the steps of *row*, its ends included, that may have led from *sources* to *targets*."""
+        """Mark the steps of *row*, its ends included, that may have led from *sources* to *targets*."""
         table = self.table
         ends = table.end.get(row)
         for source in sources:
@@ -75,10 +75,10 @@ class _Track:
 
 
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
-    """The way through *machine* of *entity*, or of the first one of its kind, in the recording *name*.
+    """The path through *machine* of *entity*, or of the first entity of its kind, in the recording *name*.
 
-    An *entity* may be named by the beginning of its name.  Raises
-    :class:`InputError` for a file that cannot be read, or that has no such entity.
+    *entity* may be the beginning of a name.  Raises :class:`InputError` for a file that
+    cannot be read, or that contains no such entity.
     """
     recording = open_recording(name, lambda _: None)
     table = tabulate(machine)
@@ -100,7 +100,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
                 return _marks(track)
     if track is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
-        what = f"shows no {machine.entity}{f' {entity!r}' if entity else ''}"
+        what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
         raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
     return _marks(track)
 

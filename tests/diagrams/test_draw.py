@@ -408,7 +408,7 @@ WRONG = [
     (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", __file__], "shows nothing of what cri-pod does [FSM204]"),
-    (["draw", "cri-pod", "--highlight", __file__], "shows no pod [FSM204]"),
+    (["draw", "cri-pod", "--highlight", __file__], "contains no pod [FSM204]"),
     (["draw", "cri-pod", "-o", "/proc/none/pod.svg"], "/proc/none"),
 ]
 

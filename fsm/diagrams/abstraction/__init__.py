@@ -1,13 +1,11 @@
-"""A machine as a drawing shows it: states under their drawn names, and the moves between them.
+"""A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
 
-Several states may be drawn as one.  What happens within it is not seen: a
-call that takes time is a move when it leads to a state that is drawn as
-another, whether it has ended by then or not.  A drawing may as well show
-where such a call leads in the end.
+Several states may be drawn as one, and what happens within it is not visible.  A call
+that takes time is a move when it leads to a state that is drawn as another, whether it
+has ended by then or not; a drawing may instead show where such a call leads in the end.
 
-An event after which the state is as before is a move only where nothing else
-can come of it: that a stop may fail is no arrow, that a process can be run in
-a container is one.
+An event that leaves the state unchanged is a move only if it has no other outcome: that
+a stop may fail is no arrow, that a process can be executed in a container is one.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Move(NamedTuple):
-    """A move between drawn states; ``source`` is empty for "from nowhere"."""
+    """A move between drawn states; ``source`` is empty for an arrow without a source."""
 
     source: str
     event: str
@@ -35,10 +33,10 @@ class Move(NamedTuple):
 
 
 class Act(NamedTuple):
-    """What makes up a move: an outcome of its event in one of the machine's states.
+    """One outcome of an event in one state of the machine, as part of a move.
 
-    ``named`` says that drawings have a label of their own for it, ``failed``
-    that its caller gets an error.
+    ``named``: drawings have a label of their own for it; ``failed``: its caller gets an
+    error.
     """
 
     state: str
@@ -49,13 +47,13 @@ class Act(NamedTuple):
 
 @dataclass(slots=True)
 class Abstraction:
-    """``must`` are the moves of a full drawing, in the machine's order; it ``may`` have others.
+    """The moves that a full drawing ``must`` have, in the machine's order, and those that it ``may`` have.
 
-    ``names`` are the drawn states with those that they stand for; ``nowhere``
-    the interrupting events that are drawn from nowhere, since what was before
-    does not matter.  ``ends`` maps a move that begins a call to those that it
-    may be in the end.  ``begun`` are the outcomes that begin a call in the
-    very state in which it goes on: a loop may show that.
+    ``names`` maps drawn states to the states that they stand for.  ``nowhere`` are the
+    interrupting events that are drawn without a source, since the state before them
+    does not matter.  ``ends`` maps a move that begins a call to the moves that the call
+    may be in the end.  ``begun`` are the outcomes that begin a call and stay in the
+    same state: a loop may show that.
     """
 
     machine: Machine
@@ -68,7 +66,7 @@ class Abstraction:
     ends: dict[Move, set[Move]] = field(default_factory=dict)
     begun: set[tuple[Move, str]] = field(default_factory=set)
 
-    def act(self) -> None:
+    def find_moves(self) -> None:
         """Find all moves."""
         self.shown = {state: name for name, states in self.names.items() for state in states}
         for state in self.machine.states:
@@ -116,7 +114,7 @@ class Abstraction:
         return key
 
     def omitted(self, act: Act, event: str) -> bool:
-        """Whether the machine says that drawings leave *act* out."""
+        """Whether the model lists *act* among what drawings leave out."""
         omission = (self.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
@@ -128,7 +126,7 @@ class Abstraction:
 
 
 def _finals(table: Table, row: Row, way: Way) -> list[Way]:
-    """The outcomes in which a call that goes *way* may end in the end, as far as the machine says."""
+    """The outcomes by which a call that begins with *way* may end, as far as they are specified."""
     if not way.begins:
         return [way]
     end = table.end.get(row.index, row.index)
@@ -145,7 +143,7 @@ def _finals(table: Table, row: Row, way: Way) -> list[Way]:
 
 
 def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Abstraction:
-    """*machine* under these names.
+    """The abstraction of *machine* under these names.
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.library import load
@@ -161,5 +159,5 @@ def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: It
             (event.name, way.name) for event in machine.events.values() for way in outcomes_of(event) if way.aliases
         ),
     )
-    found.act()
+    found.find_moves()
     return found

@@ -1,13 +1,11 @@
-"""Names in a drawing, and what they are called in a machine.
+"""Names in a drawing, and what they mean in a machine.
 
-A drawn state is a state of the machine by its name or an alias, or all that
-show it.  A drawn label is an event by its name, its name on the wire or an
-alias; or one outcome of it, by an alias of the outcome or as
-``event/outcome``.  Labels along one line are joined by ``then``, so that a
-call drawn in two steps is an outcome with the alias ``"Create(Run) then
-Start(Run)"``.  What our own pictures add to a label, such as the outputs, is
-understood too.  Nothing is matched by likeness: letters, blanks and case
-count.
+A drawn state is a state of the machine by its name or an alias, or all states that show
+it.  A drawn label is an event by its name, its name on the wire or an alias; or one
+outcome of it, by an alias of the outcome or as ``event/outcome``.  Labels along one
+line are joined by ``then``, so that a call drawn in two steps is an outcome with the
+alias ``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`` adds
+to a label are understood.  Names match exactly: letters, blanks and case.
 """
 
 from __future__ import annotations
@@ -25,25 +23,25 @@ if TYPE_CHECKING:
     from fsm.machine import Event, Machine, Outcome
 
 THEN: Final = " then "
-"""Between the labels that stand along one line."""
+"""Separates the labels along one line."""
 
 _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
-"""Between events that share a label."""
+"""Separates events that share a label."""
 
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
-"""Words that no part of a drawing looks like."""
+"""Words that cannot be taken for a part of a drawing."""
 
 _OUTPUTS: Final = " / "
-"""Between an event and its outputs."""
+"""Separates an event from its outputs."""
 
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
-"""What pictures add to an event: that it is no state, that a call ends, its error, its outputs."""
+"""What pictures add to an event: a mark that it is no state, that a call ends, its error, its outputs."""
 
 
 class Meaning(NamedTuple):
-    """What a label stands for: an event, and its outcome if it names one."""
+    """The event that a label stands for, and its outcome if the label names one."""
 
     event: str
     outcome: str = ""
@@ -51,13 +49,13 @@ class Meaning(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMeanings:
-    """What every name that a drawing may use means in one machine."""
+    """The meaning in one machine of every label that a drawing may use."""
 
     meanings: Mapping[str, Meaning]
     outputs: frozenset[str]
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
-        """Each label of *labels*, apart where it names several events, with what it means."""
+        """The meaning of each of *labels*; a label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
             several = [label] if self._meaning(label) else parts(self._quiet(label))
@@ -66,7 +64,7 @@ class LabelMeanings:
         return found
 
     def _quiet(self, label: str) -> str:
-        """*label* without the outputs that our pictures write behind a stroke: they have commas between them too."""
+        """*label* without the outputs that ``fsm draw`` writes behind a slash, which are separated by commas too."""
         if _OUTPUTS not in label:
             return label
         kept: list[str] = []
@@ -83,7 +81,7 @@ class LabelMeanings:
 
 
 def label_meanings(machine: Machine) -> LabelMeanings:
-    """What labels mean in *machine*.
+    """The meanings of labels in *machine*.
 
     >>> from fsm.library import load
     >>> label_meanings(load("cri-container")).meant(["StopContainer"])
@@ -103,7 +101,7 @@ def label_meanings(machine: Machine) -> LabelMeanings:
 
 
 def outcomes_of(event: Event) -> Iterator[Outcome]:
-    """Every way in which *event* acts in any state."""
+    """Every outcome by which *event* acts in any state."""
     for cell in (*event.cells.values(), *event.ends.values()):
         if isinstance(cell, Moves):
             yield from cell.outcomes
@@ -119,7 +117,7 @@ def parts(label: str) -> list[str]:
 
 
 def plain(those: Iterable[str]) -> list[str]:
-    """Those that can be written in any drawing without being taken for something else.
+    """Those names that can be written in any drawing without being taken for something else.
 
     >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
     ['Create(Run) then Start(Run)', 'CREATED']
@@ -128,11 +126,11 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The states of *machine* that each of the *drawn* names stands for; empty for names it does not know.
+    """The states of *machine* that each of the *drawn* names stands for; empty for unknown names.
 
-    What stands below a name may name further states, which are drawn as one with it.
-    A state that has no alias, and is drawn under no name of its own, belongs
-    to the one that shows the same, if one alone does.
+    Further lines below a name may name other states, which are drawn as one with it.  A
+    state that has no alias and is not drawn under its own name belongs to the drawn
+    state that shows the same, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name in drawn:
@@ -149,9 +147,9 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]] | Iterable[str])
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """The names under which *machine* is best drawn, each with the states it stands for.
+    """The names under which to draw *machine*, each with the states it stands for.
 
-    States that show the same are one, unless they have aliases that differ.
+    States that show the same are one, unless they have different aliases.
 
     >>> from fsm.library import load
     >>> list(proposed(load("container-status")))

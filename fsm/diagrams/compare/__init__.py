@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fsm.diagrams.compare.choice import choose
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
-from fsm.diagrams.compare.drawing_with_machine import matched
+from fsm.diagrams.compare.drawing_with_machine import compare_with_drawing
 from fsm.diagrams.compare.two_drawings import compare_drawings
 from fsm.diagrams.compare.two_machines import compare_machines
 from fsm.diagrams.read import Drawing
@@ -22,9 +22,8 @@ def compare(
 ) -> Comparison:
     """What *first* and *second* have in common, and what only one of them has.
 
-    ``names`` are what they are called, where that is not their own name.
-    With *complete* a drawing must show all of a machine, also of one that
-    says nothing about drawings.
+    ``names`` replace their own names.  With *complete* a drawing must show all of a
+    machine, even if the model does not mention drawings.
 
     >>> from fsm.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
@@ -35,9 +34,9 @@ def compare(
         case Machine(), Machine():
             return compare_machines(first, second, names=called)
         case Machine(), Drawing():
-            return replace(matched(first, second, complete=complete), first=called[0])
+            return replace(compare_with_drawing(first, second, complete=complete), first=called[0])
         case Drawing(), Machine():
-            return replace(_swapped(matched(second, first, complete=complete)), second=called[1])
+            return replace(_swapped(compare_with_drawing(second, first, complete=complete)), second=called[1])
         case Drawing(), Drawing():
             return compare_drawings(first, second)
         case _:

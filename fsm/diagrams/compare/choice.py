@@ -1,4 +1,4 @@
-"""Which drawing of a file is meant, where there are several: the one that matches, or the only one that could."""
+"""Which drawing of a file is meant, where there are several: the one that matches, or the only candidate."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ def choose(
     second: Machine | tuple[Found, ...],
     compare: Callable[[Machine | Drawing, Machine | Drawing], Comparison],
 ) -> Comparison:
-    """The comparison of two sides, of which each is a machine or what was found in a file.
+    """The comparison of two sides, each of which is a machine or the drawings found in a file.
 
-    Of several drawings it is one that shows no difference, else the only one
-    that has a state in common with the other side.  Raises
-    :class:`InputError` if it cannot be told which is meant, or if a drawing
-    that could be meant cannot be read.
+    Of several drawings it is one without differences, else the only one that has a
+    state in common with the other side.  Raises :class:`InputError` if several could be
+    meant, or if one that could be meant cannot be read.
     """
     pairs = [(one, other) for one in _drawn(first) for other in _drawn(second)]
     compared = [compare(*pair) for pair in pairs]

@@ -21,7 +21,7 @@ class Where(Enum):
 
 
 class Why(Enum):
-    """What is wrong with something that is drawn, where more can be said than that the machine lacks it."""
+    """What is wrong with something drawn, if it is known more precisely than that the machine lacks it."""
 
     STATE = "unknown state"
     EVENT = "unknown event"
@@ -32,7 +32,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedState:
-    """A state by the name it is shown under, the machine's states it stands for, and where it is drawn."""
+    """A state by its drawn name, the machine's states that it stands for, and where it is drawn."""
 
     name: str
     where: Where
@@ -43,13 +43,12 @@ class ComparedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMove:
-    """One move: an event that leads from a state to one.
+    """One move: an event that leads from one state to another.
 
-    ``source`` is empty for "from nowhere".  Of two machines, moves differ also
-    by reply and outputs, and by whether the call ends with it; ``silent`` is a
-    cell of which nothing is said.  ``label`` is what is drawn, and ``places``
-    where, in the first and in the second.  ``outcomes`` are the machine's,
-    where it has the move.
+    ``source`` is empty for an arrow without one.  Of two machines, moves also differ by
+    reply and outputs, and by whether the call ends with it; ``silent`` is a cell that
+    is not specified.  ``label`` is what is drawn, and ``places`` are where, in the
+    first and in the second.  ``outcomes`` are the machine's, if it has the move.
     """
 
     source: str
@@ -68,9 +67,9 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles; ``first`` and ``second`` are their names.
+    """All states and moves of two lifecycles, called ``first`` and ``second``.
 
-    ``initial`` is the state in which lives begin, if both have the same one.
+    ``initial`` is the initial state, if both have the same.
     """
 
     first: str
@@ -91,5 +90,5 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether neither has anything that the other lacks, what may be left undrawn apart."""
+        """Whether neither has anything that the other lacks, other than what may be left undrawn."""
         return not self.differing_states and not self.differing_moves

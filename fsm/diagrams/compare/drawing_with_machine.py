@@ -1,12 +1,11 @@
-"""A drawing against a machine: what both have, what only one has, and what drawings may leave out.
+"""A drawing compared with a machine: what both have, what only one has, and what drawings may leave out.
 
-An arrow from nowhere comes from the initial state; one by an event that
-interrupts, such as a restart, comes from anywhere.  An arrow from nowhere
-without a label says which state is the initial one.
+An arrow without a source comes from the initial state, or, if its event interrupts, as
+a restart does, from any state.  Without a label too, it marks the initial state.
 
-A machine that says what drawings of it leave out is to be drawn in full
-apart from that.  Of one that says nothing a drawing may be a sketch: what is
-compared are the states and the events that it has, and what succeeds.
+If the model lists what drawings of it leave out, everything else must be drawn.  If it
+does not, a drawing may be a sketch: only the states and events that it shows are
+compared, and only outcomes that succeed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 ANY: Final = "any state"
-"""What our own pictures call the source of an arrow that leaves every state."""
+"""The name that ``fsm draw`` gives to the source of an arrow from every state."""
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ class Matching:
     complete: bool
     found: dict[str, tuple[str, ...]] = field(init=False)
     known: LabelMeanings = field(init=False)
-    projection: Abstraction = field(init=False)
+    abstraction: Abstraction = field(init=False)
     initial: str = field(init=False)
     moves: list[ComparedMove] = field(default_factory=list)
     drawn: dict[Move, set[str]] = field(default_factory=dict)
@@ -64,13 +63,14 @@ class Matching:
             rest = tuple(state for state in states if state not in drawn)
             if rest and name not in merged:
                 merged[name] = rest
-        self.projection = abstract(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
-        self.initial = self.projection.shown[self.machine.initial]
+        self.abstraction = abstract(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
+        self.initial = self.abstraction.shown[self.machine.initial]
 
     def _without_words(self) -> Drawing:
-        """The drawing with arrows from nowhere for those that begin at their own label.
+        """The drawing, where an arrow that begins at its own label is one without a source.
 
-        Our pictures draw so what they otherwise leave out, where nothing else leads to a state.
+        ``fsm draw`` draws so the events it otherwise leaves out, where nothing else
+        leads to a state.
         """
         words = {
             name: (name, *self.drawing.below.get(name, ()))
@@ -93,14 +93,14 @@ class Matching:
         return replace(self.drawing, states=states, arrows=arrows)
 
     def _same(self, name: str, among: dict[str, tuple[str, ...]]) -> str:
-        """The first of the drawn names that stand for a state that *name* stands for."""
+        """The first of the drawn names that have a state in common with *name*."""
         return next((other for other in among if set(self.found[other]) & set(self.found[name])), name)
 
     def compare(self) -> Comparison:
         """All states and moves of both."""
         for arrow in self.drawing.arrows:
             self._arrow(arrow)
-        for key, acts in self.projection.must.items():
+        for key, acts in self.abstraction.must.items():
             self._move(key, acts)
         return Comparison(
             first=self.machine.name,
@@ -113,10 +113,10 @@ class Matching:
     # -- the drawing -------------------------------------------------------------
 
     def _shown(self, name: str | None) -> str:
-        """The name under which a drawn state is compared; that of nowhere is the initial state's."""
+        """The name under which a drawn state is compared; without one, that of the initial state."""
         if name is None:
             return self.initial
-        return next((self.projection.shown[state] for state in self.found[name]), name)
+        return next((self.abstraction.shown[state] for state in self.found[name]), name)
 
     def _arrow(self, arrow: Arrow) -> None:
         target = self._shown(arrow.target)
@@ -139,18 +139,18 @@ class Matching:
             key = Move(source, event, target)
             if meaning is None or unknown:
                 self._only_drawn(arrow, key, label, Why.EVENT if meaning is None else Why.STATE)
-            elif not self.projection.allows(key, outcome):
-                why = Why.OUTCOME if outcome and self.projection.allows(key, "") else None
+            elif not self.abstraction.allows(key, outcome):
+                why = Why.OUTCOME if outcome and self.abstraction.allows(key, "") else None
                 self._only_drawn(arrow, key, label, why)
             else:
                 self._both(arrow, key, label, outcome)
 
     def _from_any(self, arrow: Arrow, target: str) -> None:
-        """An arrow from any state is one from each in which the machine has the move."""
+        """Treat an arrow from any state as one from each state in which the machine has the move."""
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
-            keys = [Move(source, event, target) for source in dict.fromkeys(self.projection.shown.values())]
-            keys = [key for key in keys if self.projection.allows(key, outcome)]
+            keys = [Move(source, event, target) for source in dict.fromkeys(self.abstraction.shown.values())]
+            keys = [key for key in keys if self.abstraction.allows(key, outcome)]
             for key in keys:
                 self._both(arrow, key, label, outcome)
             if not keys:
@@ -158,7 +158,7 @@ class Matching:
                 self._only_drawn(arrow, Move(ANY, event, target), label, why)
 
     def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
-        # An arrowhead may be far from the label that is wrong.
+        # An arrowhead may be far from the label in question.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         self.moves.append(
             ComparedMove(
@@ -176,7 +176,7 @@ class Matching:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
-        acts = (*self.projection.must.get(key, ()), *self.projection.may.get(key, ()))
+        acts = (*self.abstraction.must.get(key, ()), *self.abstraction.may.get(key, ()))
         self.moves.append(
             ComparedMove(
                 source=key.source,
@@ -192,11 +192,11 @@ class Matching:
     # -- the machine -------------------------------------------------------------
 
     def _move(self, key: Move, acts: list[Act]) -> None:
-        """A move that a full drawing has: is it there, may it be left out, or is it missing?"""
+        """Record a move of a full drawing that is missing, or that may be left out."""
         drawn = self.drawn.get(key)
-        ends = self.projection.ends.get(key)
+        ends = self.abstraction.ends.get(key)
         if drawn is not None:
-            # A label that names one outcome does not speak of the others that have labels of their own.
+            # A label that names one outcome does not cover the others that have labels of their own.
             acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
         elif ends and self._whole(ends):
             return
@@ -215,11 +215,11 @@ class Matching:
     def _whole(self, ends: set[Move]) -> bool:
         """Whether the drawing shows where a call leads in the end, instead of where it begins."""
         seen = [end for end in ends if end.source != end.target]
-        return all(end in self.drawn for end in seen) and any(end not in self.projection.must for end in seen)
+        return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 
     def _may_be_left_out(self, key: Move, act: Act) -> bool:
         if self._strict:
-            return self.projection.omitted(act, key.event)
+            return self.abstraction.omitted(act, key.event)
         events = {event for arrow in self.drawing.arrows for event in self._events(arrow)}
         states = {self._shown(name) for name in self.drawing.states}
         if any(arrow.source is None for arrow in self.drawing.arrows):
@@ -236,7 +236,7 @@ class Matching:
     # -- states ------------------------------------------------------------------
 
     def _states(self) -> list[ComparedState]:
-        shown = self.projection.shown
+        shown = self.abstraction.shown
         stands_for = {name: tuple(state for state in shown if shown[state] == name) for name in shown.values()}
         places = {self._shown(name): place for name, place in reversed(self.drawing.states.items())}
         nowhere = any(arrow.source is None for arrow in self.drawing.arrows)
@@ -252,10 +252,10 @@ class Matching:
         return states
 
 
-def matched(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
+def compare_with_drawing(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
     """What *machine* and *drawing* have in common, and what only one of them has.
 
-    With *complete*, what the machine does not say that drawings leave out is
-    missing, even if it says nothing of drawings at all.
+    With *complete*, all that the model does not list as left out must be drawn, even if
+    the model does not mention drawings.
     """
     return Matching(machine=machine, drawing=drawing, complete=complete).compare()

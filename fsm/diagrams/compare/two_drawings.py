@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
-    """What two drawings have in common; names are the same only letter by letter."""
+    """What two drawings have in common; names must be equal."""
     mine, theirs = _moves(first), _moves(second)
     states = {**first.states, **second.states}
     return Comparison(
@@ -46,7 +46,7 @@ def _where(
 
 
 def _moves(drawing: Drawing) -> dict[Move, Position]:
-    """What is drawn, one move for each event of a label, with the first place of it."""
+    """The drawn moves, one for each event of a label, with the first place of each."""
     found: dict[Move, Position] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:

@@ -26,10 +26,10 @@ class _Entry(NamedTuple):
 
 
 def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str]) -> Comparison:
-    """What the tables of two machines have in common; ``names`` are what they are called.
+    """What the tables of two machines have in common; ``names`` are those of the machines.
 
-    States and events are the same if they have a name in common: their own,
-    that on the wire, or an alias.
+    States and events are the same if they share a name: their own, that on the wire, or
+    an alias.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
@@ -69,7 +69,7 @@ def _where(entry: _Entry, mine: Mapping[_Entry, object], theirs: Mapping[_Entry,
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """For each of *theirs*, what it is called among *mine*: there by any name of it, else as it is."""
+    """For each of *theirs*, its name among *mine*, by any of its names; else its own."""
     called: dict[str, str] = {}
     taken = list(mine)
     for each in taken:

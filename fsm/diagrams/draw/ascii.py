@@ -1,10 +1,10 @@
 """Boxes and arrows drawn with characters, to be pasted into a comment and checked there.
 
-The states stand below each other.  What leads from one to the next is a line
-between them; loops are on the left; every other arrow has a row of its own
-at each of its boxes and a column on the right.  Events that come from
-nowhere are trunks with branches on the far right.  States that no line
-joins stand side by side.  :mod:`fsm.diagrams.read` reads what is drawn here.
+The states stand below each other.  Arrows from one state to the next are lines between
+them; loops are on the left; every other arrow has a row of its own at each of its boxes
+and a column on the right.  Events without a source are trunks with branches on the far
+right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read` reads
+these drawings.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 _APART: Final = 12
-"""Columns between drawings side by side: more than a label may be away from its line."""
+"""Columns between drawings side by side: more than the largest distance of a label from its line."""
 
 _HEAD: Final = 3
-"""Rows above the boxes, for what comes from nowhere."""
+"""Rows above the boxes, for arrows without a source."""
 
 _LOOP: Final = 6
 """Columns that a loop takes on the left."""
 
 _STEP: Final = 3
-"""Columns from one upright line to the next."""
+"""Columns from one vertical line to the next."""
 
 
 def ascii_drawing(machine: Machine) -> str:
@@ -58,7 +58,7 @@ def drawn(shown: Outline) -> str:
 
 
 def _together(shown: Outline) -> list[list[str]]:
-    """The states in groups that lines join: the initial state first, the others in the order of the outline."""
+    """The states in groups connected by lines: the initial state first, the others in the order of the outline."""
     groups = [[state] for state in shown.states]
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
     for ends in joined:
@@ -71,7 +71,7 @@ def _together(shown: Outline) -> list[list[str]]:
 
 @dataclass(slots=True, kw_only=True)
 class _Page:
-    """States that lines join, laid out from top to bottom; their left border is in column 0."""
+    """Connected states, laid out from top to bottom; their left border is in column 0."""
 
     shown: Outline
     states: list[str]
@@ -79,12 +79,12 @@ class _Page:
     top: dict[str, int] = field(default_factory=dict)
     bottom: dict[str, int] = field(default_factory=dict)
     met: dict[str, int] = field(default_factory=dict)
-    """How many arrows have a row at the right side of each box."""
+    """Number of arrows that have a row at the right side of each box."""
     turns: list[tuple[int, int, str]] = field(default_factory=list)
-    """Row and column at which an arrow on the right turns, and the label on its way there; none on its way in."""
+    """Row and column at which an arrow on the right turns, and its label; no label at its end."""
 
     def draw(self) -> None:
-        """Draw everything: upright lines first, since level ones let them through."""
+        """Draw everything: vertical lines first, since horizontal ones are drawn around them."""
         following = dict(zip(self.states, self.states[1:], strict=False))
         own = [line for line in self.shown.lines if line.target in self.states]
         loops = _merged([line for line in own if line.source == line.target])
@@ -130,7 +130,7 @@ class _Page:
     # -- boxes ---------------------------------------------------------------
 
     def _rows(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: list[OutlineArrow]) -> None:
-        """Decide on which rows each box stands."""
+        """Choose the rows of each box."""
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
         row = 0
         if trunks or self.shown.initial in self.states:
@@ -159,7 +159,7 @@ class _Page:
     # -- lines ---------------------------------------------------------------
 
     def _enter(self, start: int, top: int) -> None:
-        """The arrow that says which state is the initial one."""
+        """The arrow that marks the initial state."""
         self._put(start, self._middle, "+")
         self._down(self._middle, start + 1, top - 1)
         self._put(top, self._middle, "v")
@@ -185,7 +185,7 @@ class _Page:
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _around(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
-        """The arrows on the right, as far as they are upright; the first column that is free beside them."""
+        """Draw the vertical parts of the arrows on the right; the result is the first free column beside them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP
@@ -207,7 +207,7 @@ class _Page:
         return start + _STEP * len(taken)
 
     def _trunks(self, column: int) -> None:
-        """What comes from nowhere, beyond all other columns."""
+        """Draw the arrows without a source, beyond all other columns."""
         for trunk in self.shown.trunks:
             rows = [self._right(state) for state in self.states if state in trunk.targets]
             if rows:
@@ -219,7 +219,7 @@ class _Page:
                 column += 2 + max(map(len, trunk.labels)) + _STEP
 
     def _levels(self) -> None:
-        """The level part of each arrow on the right: out of a box with its label, or into one."""
+        """Draw the horizontal parts of the arrows on the right: out of a box with a label, or into one."""
         for row, column, label in self.turns:
             if label:
                 self._put(row, self.width - 1, f"+- {label} -")

@@ -1,4 +1,4 @@
-"""Words and names in pictures, for all formats."""
+"""Texts and names in pictures, for all formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fsm.diagrams.draw.picture import EdgeLabel, Picture, PictureEdge
 
 OWN: Final = "↗"
-"""Stands for an output that has the name of its event."""
+"""Stands for an output with the name of its event."""
 
 WIDTH: Final = 80
 
@@ -24,7 +24,7 @@ _RESERVED: Final = re.compile(
     "|statediagram|stop|style|subgraph|tb|then|title",
     re.IGNORECASE,
 )
-"""Words of Mermaid or PlantUML that name no state."""
+"""Words of Mermaid or PlantUML that cannot name a state."""
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
@@ -54,7 +54,7 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 
 
 def counted(edge: PictureEdge) -> list[str]:
-    """A line for each label of *edge*, with how often its cell was met where that is asked for."""
+    """A line for each label of *edge*, with the number of times its cell was used, if that is known."""
     counts = edge.counts or (0,) * len(edge.labels)
     return [
         caption(label) + (f" {count:,}{TIMES}" if count else "")
@@ -63,7 +63,7 @@ def counted(edge: PictureEdge) -> list[str]:
 
 
 def footer(picture: Picture) -> list[str]:
-    """What is said below a picture, in short lines."""
+    """The text below a picture, in short lines."""
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
     if any(caption(label).endswith(OWN) for label in labels):
@@ -78,7 +78,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """A name for each node, and for each source that is none, of letters, digits and underscores; none twice."""
+    """A unique name of letters, digits and underscores for each node, and for each source that is no node."""
     names: dict[str, str] = {}
     wanted = [
         *((node.name, node.name) for node in picture.nodes),
@@ -94,7 +94,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge) -> str:
-    """What names the place where *edge* begins: its source, or one of its own if that is no state."""
+    """The name of the place where *edge* begins: its source, or a name of its own if that is no state."""
     return f"{edge.source} {edge.target}" if edge.source in {ANY, ELSEWHERE} else edge.source
 
 

@@ -1,9 +1,8 @@
 """A picture in Graphviz's language.
 
-The initial state is drawn twice where others lead back to it: where life
-begins, and at the end; otherwise half of the edges would run up the page.
-What leads from any state, or from elsewhere, begins in a word beside the
-state that it leads to.
+If edges lead back to the initial state, it is drawn twice, at the top and at the
+bottom; otherwise half of the edges would run up the page.  An edge from any state, or
+from states that are not drawn, begins in a word beside its target.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
 ALONE: Final = "#dafbe1"
 TINTS: Final = ("#ddf4ff", "#fff8c5", "#fbefff", "#ffebe9")
-"""The fills of states that show the same as others, in the order of what they show; one that differs is ``ALONE``."""
+"""The fills of states that show the same as others, in the order of what they show; ``ALONE`` is for all others."""
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
-"""The fills of states by how often they were met: never, up to ten times, up to a hundred and so on."""
+"""The fills of states by the number of times they were visited: 0, below ten, below a hundred and so on."""
 
 LONG: Final = 30
-"""As many letters of a label stand on one line."""
+"""Largest number of characters of a label on one line."""
 
 START: Final = "(start)"
 AGAIN: Final = "(again)"
-"""Added to the name of the initial state for the node at the end; no state has brackets in its name."""
+"""Added to the name of the initial state for its second node; no state has brackets in its name."""
 
 
 def dot(picture: Picture) -> str:
@@ -78,7 +77,7 @@ def dot(picture: Picture) -> str:
 
 
 def _tints(picture: Picture) -> dict[str, str]:
-    """The fill for each of what states show, if some states differ in other things only."""
+    """The fill for each of what states show, if several states show the same."""
     shown = Counter(node.shows for node in picture.nodes if node.shows for _ in node.states)
     shared = [shows for shows, count in shown.items() if count > 1]
     if not 0 < len(shared) <= len(TINTS):
@@ -137,7 +136,7 @@ def _colour(label: EdgeLabel) -> str:
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
-    """*label* in a line; in two if its outputs make it long."""
+    """*label* on one line; on two if its outputs make it long."""
     words = caption(label, emits=False)
     emits = caption(label).removeprefix(words).strip()
     long = len(words) + len(emits) > LONG
@@ -162,5 +161,5 @@ def _font(words: str, colour: str) -> str:
 
 
 def _heat(count: int) -> str:
-    """A fill for how often in five degrees: never, a few times, and up by tens."""
+    """The fill for a number of visits."""
     return HEAT[min(len(str(count)), len(HEAT) - 1) if count else 0]

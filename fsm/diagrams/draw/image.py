@@ -33,22 +33,22 @@ _DARK: Final = {
     **dict(zip(dot.TINTS, ("#11284a", "#332a10", "#2c1f4a", "#3c1618"), strict=True)),
     **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1f6feb"), strict=True)),
 }
-"""What each colour is on a dark page."""
+"""What each colour is replaced by on a dark page."""
 
 
 class NoDotError(Exception):
-    """Graphviz's program ``dot`` is not there."""
+    """Graphviz's program ``dot`` is not installed."""
 
 
 class DotFailedError(Exception):
-    """Graphviz's program ``dot`` is there, and did not do it."""
+    """Graphviz's program ``dot`` failed."""
 
 
 def svg(picture: Picture) -> bytes:
     """*picture* as SVG that suits light and dark pages.
 
-    Its attribute ``data-source`` is the digest of the text it was made from,
-    so that it can be seen whether it is up to date without ``dot``.
+    Its attribute ``data-source`` is the digest of the text it was made from, so whether
+    it is up to date can be checked without ``dot``.
     """
     text = dot.dot(picture)
     ET.register_namespace("", _SVG)
@@ -57,7 +57,7 @@ def svg(picture: Picture) -> bytes:
     for each in root.iter():
         each.attrib.pop("id", None)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # pixels, so that letters have the size of those around
+        root.set(side, f"{math.ceil(float(length))}")  # pixels, so that text has the size of the page's
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
@@ -72,28 +72,28 @@ def svg(picture: Picture) -> bytes:
 
 
 def png(picture: Picture) -> bytes:
-    """*picture* as PNG on white, sharp enough for print."""
+    """*picture* as PNG on white, in a resolution for print."""
     return image(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
-    """What names the text that an image was made from."""
+    """The digest of the text that an image is made from."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def image(text: str, form: str) -> bytes:
-    """What ``dot`` makes of *text* in Graphviz's language.
+    """The image that ``dot`` makes of *text* in Graphviz's language.
 
     Raises :class:`NoDotError` or :class:`DotFailedError`.
     """
-    # Not through a pipe: if dot ends without having read it all, so would we,
-    # without a word, in a process that does not catch SIGPIPE.
+    # Not through a pipe: if dot ends before it has read everything, SIGPIPE
+    # would silently end a process that does not catch it.
     with TemporaryDirectory() as folder:
         try:
             made = graphviz.Source(text).render(filename="picture", directory=folder, format=form, quiet=True)
         except graphviz.ExecutableNotFound as error:
             raise NoDotError from error
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip() if error.stderr else str(error)
-            raise DotFailedError(f"Graphviz's program 'dot' could not make {form}: {said}") from error
+            reason = error.stderr.decode(errors="replace").strip() if error.stderr else str(error)
+            raise DotFailedError(f"Graphviz's program 'dot' could not make {form}: {reason}") from error
         return Path(made).read_bytes()

@@ -1,4 +1,4 @@
-"""A machine's whole table of cells, in Markdown."""
+"""A machine's whole table, in Markdown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Event, Machine, Outcome, State
 
 LEGEND = (
-    "`→` moves to, and replies `ok` unless another reply is said; `…` a call has begun and is in progress; "
+    "`→` moves to, and replies `ok` unless another reply is given; `…` a call has begun and is in progress; "
     "`·` ok, nothing changes; `✗` an error, nothing changes; `—` does not happen; `?` not specified; "
-    "`/` emits. Rows with `…` say how a call that has begun goes on."
+    "`/` emits. Rows with `…` are the ends of a call that has begun."
 )
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Every cell of *machine*, events down and states across, ending in a newline; with *marks*, how often it was met.
+    """Every cell of *machine*, events down and states across, ending in a newline; *marks* add how often each was used.
 
     >>> from fsm.library import load
     >>> markdown(load("cri-pod")).splitlines()[0]
@@ -36,12 +36,12 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
         if events is not None and event.name not in events:
             continue
         for name, cells in _rows(event):
-            told = []
+            row = []
             for state in states:
                 count = counts.get((name, state), 0)
                 met = f"<br>{count:,} times" if count else ""
-                told.append(f"{_said(cells[state])}{met}" if state in cells else "")
-            lines.append(_row([f"**{name}**", *told]))
+                row.append(f"{_cell(cells[state])}{met}" if state in cells else "")
+            lines.append(_row([f"**{name}**", *row]))
     return "\n".join(lines) + "\n"
 
 
@@ -50,7 +50,7 @@ def _head(state: State) -> str:
 
 
 def _text(words: str) -> str:
-    """*words* on one line, with what Markdown might take for its own escaped."""
+    """*words* on one line, with what is syntax in Markdown escaped."""
     return re.sub(r"([\\`*\[\]<>&#|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(words.split()))
 
 
@@ -64,7 +64,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _said(cell: Cell) -> str:
+def _cell(cell: Cell) -> str:
     match cell:
         case Moves(outcomes=ways):
             return "<br>".join(dict.fromkeys(map(_way, ways)))
@@ -90,5 +90,5 @@ def _way(way: Outcome) -> str:
 
 
 def _codes(codes: tuple[str, ...]) -> str:
-    told = [code for code in codes if code not in {"error", "ok"}]
-    return f" {' or '.join(told)}" if told else ""
+    named = [code for code in codes if code not in {"error", "ok"}]
+    return f" {' or '.join(named)}" if named else ""

@@ -1,4 +1,4 @@
-"""A picture as a Mermaid state diagram, which GitHub and GitLab draw by themselves."""
+"""A picture as a Mermaid state diagram, which GitHub and GitLab display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASSES: Final = {
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""The looks of states; colours are few, since the page's theme may be light or dark."""
+"""The styles of states; few colours, since the page's theme may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -43,8 +43,8 @@ def mermaid(picture: Picture) -> str:
         if edge.source in {ANY, ELSEWHERE}:
             lines.append(f'    state "{words if edge.source == ELSEWHERE else "any state"}" as {name}')
             used.setdefault("word", []).append(name)
-        said = f": {words}" if edge.source != ELSEWHERE else ""
-        lines.append(f"    {name} --> {names[edge.target]}{said}")
+        label = f": {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"    {name} --> {names[edge.target]}{label}")
     lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
     lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
     title = [f"    %% {line}" for line in [*_plain(picture.title), *footer(picture)]]
@@ -57,7 +57,7 @@ def _quoted(node: PictureNode) -> str:
 
 
 def _text(words: str) -> str:
-    """*words* with all that Mermaid might take for its own as entities, which it writes with ``#``."""
+    """*words* with what is syntax in Mermaid as character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
 
 

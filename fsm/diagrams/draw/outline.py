@@ -1,7 +1,7 @@
 """What a drawing that is to be checked later shows of a machine: drawn states, and arrows with their labels.
 
-It is what :mod:`fsm.diagrams.compare` expects of a full drawing: nothing more, since
-the reader of a comment wants the lifecycle and not the table, and nothing less.
+It is exactly what :mod:`fsm.diagrams.compare` expects of a full drawing.  More would
+bury the lifecycle under the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineArrow:
-    """An arrow from one state to another, with its labels and all of them as one."""
+    """An arrow from one state to another, with its labels, and all of them joined."""
 
     source: str
     target: str
@@ -31,7 +31,7 @@ class OutlineArrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trunk:
-    """Arrows from nowhere with the same labels."""
+    """Arrows without a source that have the same labels."""
 
     targets: tuple[str, ...]
     labels: tuple[str, ...]
@@ -39,7 +39,7 @@ class Trunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """States in the machine's order, and the lines between them."""
+    """States in the machine's order, and the arrows between them."""
 
     initial: str
     states: tuple[str, ...]
@@ -48,18 +48,18 @@ class Outline:
 
 
 def outline(machine: Machine) -> Outline:
-    """What a drawing of *machine* shows.
+    """The outline of *machine*.
 
     >>> from fsm.library import load
     >>> outline(load("container-status")).trunks
     (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
     """
     interrupting = [event.name for event in machine.events.values() if event.interrupts]
-    projection = abstract(machine, proposed(machine), interrupting)
+    abstraction = abstract(machine, proposed(machine), interrupting)
     moves: dict[tuple[str, str], dict[str, None]] = {}
     trunks: dict[str, dict[str, None]] = {}
-    for key, acts in projection.must.items():
-        shown = [act for act in acts if not projection.omitted(act, key.event)]
+    for key, acts in abstraction.must.items():
+        shown = [act for act in acts if not abstraction.omitted(act, key.event)]
         for label in _labels(machine, machine.events[key.event], shown):
             if not key.source:
                 trunks.setdefault(label, {})[key.target] = None
@@ -69,15 +69,15 @@ def outline(machine: Machine) -> Outline:
     for label, targets in trunks.items():
         alike.setdefault(tuple(targets), []).append(label)
     return Outline(
-        initial=projection.shown[machine.initial],
-        states=tuple(dict.fromkeys(projection.shown[state] for state in machine.states)),
+        initial=abstraction.shown[machine.initial],
+        states=tuple(dict.fromkeys(abstraction.shown[state] for state in machine.states)),
         lines=tuple(line for ends, labels in moves.items() for line in _lines(machine, ends, list(labels))),
         trunks=tuple(Trunk(targets=targets, labels=tuple(labels)) for targets, labels in alike.items()),
     )
 
 
 def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
-    """One line for all labels that can share it, and one for each that cannot."""
+    """One arrow for all labels that can share it, and one for each that cannot."""
     shared = [label for label in labels if parts(label) == [label] and THEN not in label]
     for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
         joined = "/".join(group)
@@ -87,7 +87,7 @@ def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterat
 
 
 def _labels(machine: Machine, event: Event, acts: list[Act]) -> list[str]:
-    """How a move is labelled: by its event, or by each outcome that drawings have a label for."""
+    """The labels of a move: its event, or each outcome that has a label of its own."""
     known = label_meanings(machine).meanings
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}

@@ -1,11 +1,11 @@
-"""What to draw of a machine: nodes, and edges that bundle all that leads from one to the other.
+"""What to draw of a machine: nodes, and edges that bundle all that leads from one to another.
 
-A whole table drawn is a ball of wool.  A picture shows what moves the machine
-on, each way once: what stays where it is, what fails or takes a short cut
-where another outcome leads the same way, and what interrupts everything, as a
-restart does, is left out unless it is asked for.  An event that does the same
-in every state is drawn once, from *any state*; states that differ in nothing
-that is drawn are one node; deviations of a profile are always drawn.
+A picture of the whole table would be unreadable.  A picture shows what changes the
+state, each way once.  Outcomes that stay in the state, that fail or take a short cut
+where another outcome leads to the same state, and events that interrupt every state, as
+a restart does, are left out unless requested.  An event that does the same in every
+state is drawn once, from *any state*; states that differ in nothing that is drawn are
+one node; deviations of a profile are always drawn.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ANY: Final = "*"
 """The source of edges that lead from every state."""
 
 ELSEWHERE: Final = "…"
-"""The source of edges that lead to a state from where nothing else that is drawn leads: by what is left out."""
+"""The source of edges to a state that is reached only by events that are left out."""
 
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
-"""What is drawn on request only: every outcome by itself, outcomes that lead nowhere else, and so on."""
+"""What is drawn on request only: every outcome separately, outcomes that stay in the state, and so on."""
 
 Moved: TypeAlias = "tuple[str, str, str]"
 """Event, source and target of a step."""
@@ -37,9 +37,8 @@ Moved: TypeAlias = "tuple[str, str, str]"
 class PictureNode:
     """A state, or several that are drawn alike, with what they show; in ``passing`` ones a call is in progress.
 
-    ``name`` is that of the first of its ``states``.  ``count`` says how often
-    they were met, ``marked`` that a run came through, ``failed`` that there it
-    did what is not allowed.
+    ``name`` is that of the first of its ``states``.  ``count`` is the number of visits.
+    ``marked``: a run visited it; ``failed``: the run failed there.
     """
 
     name: str
@@ -55,7 +54,7 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """One event on an edge: how it ends where it may end in several ways, its error reply, its outputs."""
+    """One event on an edge: its outcome where it has several, its error reply, its outputs."""
 
     event: str
     kind: Kind
@@ -71,8 +70,8 @@ class EdgeLabel:
 class PictureEdge:
     """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
 
-    ``counts`` says for each label, where that is asked for, how often its cell
-    was met; ``failed`` that it is not allowed, and was seen.
+    ``counts`` has for each label the number of times its cell was used, if that is
+    known; ``failed``: it was observed and is not allowed.
     """
 
     source: str
@@ -85,9 +84,9 @@ class PictureEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What is drawn, the events that are only named, and the profiles whose deviations are there.
+    """What is drawn, the events that are left out, and the profiles whose deviations are included.
 
-    ``initial`` is empty where the initial state is not drawn.
+    ``initial`` is empty if the initial state is not drawn.
     """
 
     name: str
@@ -103,8 +102,8 @@ class Picture:
 class Marks:
     """What a run or some recordings add to a picture.
 
-    The steps and states it came through, the states in which it failed and
-    what was seen there; how often each cell was met.
+    The steps and states of the run, the states in which it failed and what was observed
+    there; the number of uses of each cell.
     """
 
     steps: frozenset[Moved] = frozenset()
@@ -121,7 +120,7 @@ def picture(
     events: Collection[str] | None = None,
     marks: Marks | None = None,
 ) -> Picture:
-    """What to draw of *machine*: its moves, and what *show* asks for, of all *events* or of those named.
+    """What to draw of *machine*: its moves, and what *show* requests, of all *events* or of those named.
 
     >>> from fsm.library import load
     >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
@@ -148,7 +147,7 @@ class _Drawing:
     profiles: dict[str, None] = field(default_factory=dict)
 
     def event(self, event: Event, *, asked: bool) -> None:
-        """Draw *event*, or note that it is left out."""
+        """Draw *event*, or record that it is left out."""
         if event.interrupts and not asked and "interrupts" not in self.show:
             self.left_out[event.name] = None
             return
@@ -164,7 +163,7 @@ class _Drawing:
             self.left_out[event.name] = None
 
     def _everywhere(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Targets with the labels that lead there from every other state, if there are more than one of those."""
+        """Targets and labels that lead there from every other state, if there is more than one other."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -210,7 +209,7 @@ class _Drawing:
     # -- the whole ---------------------------------------------------------
 
     def picture(self) -> Picture:
-        """What came together."""
+        """The picture of all events drawn so far."""
         passing = {state for event in self.machine.events.values() for state in event.ends}
         nodes = [
             PictureNode(
@@ -243,7 +242,7 @@ class _Drawing:
     def _strays(self) -> Iterator[PictureEdge]:
         """Edges to states that nothing drawn leads to, by the events left out that do.
 
-        They begin in a word, which must not be taken for a state of that name.
+        They begin in a word, which must not be mistaken for a state of that name.
         """
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
@@ -289,10 +288,10 @@ class _Drawing:
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Where *event* gets from *state*, one time by an error and one time not, by what it begins.
+    """The states that *event* reaches from *state* by way of a call it begins, each with whether by an error.
 
-    What leads there at once is a short cut.  The state in between may be
-    *state* itself: then what is said of the call in progress is said.
+    An outcome that leads there at once is a short cut.  The state in between may be
+    *state* itself.
     """
     found: dict[str, set[bool]] = {}
     seen: set[str] = set()
@@ -311,7 +310,7 @@ def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set
 
 
 def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """*labels* without errors where something leads without one, and each event once; deviations all."""
+    """*labels* with each event once, without errors if one of them succeeds; all deviations."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
@@ -329,7 +328,7 @@ def _joined(drawn: Picture) -> Picture:
 
 
 def _alike(drawn: Picture) -> Picture:
-    """*drawn* with those states as one node between which it makes no difference."""
+    """*drawn* with states that are drawn alike as one node."""
     leads: dict[str, set[tuple[object, ...]]] = {node.name: set() for node in drawn.nodes}
     for edge in drawn.edges:
         rest = (edge.labels, edge.marked, edge.failed, edge.counts)

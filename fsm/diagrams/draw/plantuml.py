@@ -19,7 +19,7 @@ WORD: Final = (
     "FontStyle<<word>> italic",
     "}",
 )
-"""The looks of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
+"""The style of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
 
 
 def plantuml(picture: Picture) -> str:
@@ -43,8 +43,8 @@ def plantuml(picture: Picture) -> str:
         if edge.source in {ANY, ELSEWHERE}:
             lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
-        said = f" : {words}" if edge.source != ELSEWHERE else ""
-        lines.append(f"{name} {arrow} {names[edge.target]}{said}")
+        label = f" : {words}" if edge.source != ELSEWHERE else ""
+        lines.append(f"{name} {arrow} {names[edge.target]}{label}")
     if below := footer(picture):
         lines += ["footer", *map(_text, below), "endfooter"]
     return "\n".join([*lines, "@enduml"]) + "\n"
@@ -54,11 +54,11 @@ def _node(node: PictureNode, name: str) -> list[str]:
     style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
     states = "\\n".join(map(_text, node.states))
     lines = [f'state "{states}" as {name}{style}']
-    told = [node.shows] if node.shows else []
-    told += [f"met {node.count:,}"] if node.count is not None else []
-    return [*lines, *(f"{name} : {_text(words)}" for words in told)]
+    rows = [node.shows] if node.shows else []
+    rows += [f"met {node.count:,}"] if node.count is not None else []
+    return [*lines, *(f"{name} : {_text(words)}" for words in rows)]
 
 
 def _text(words: str) -> str:
-    """*words* with all that PlantUML might take for its own as entities."""
+    """*words* with what is syntax in PlantUML as entities."""
     return re.sub(r"[^\w \-./,():…?✗↗]", lambda found: f"&#{ord(found[0])};", words)

@@ -1,4 +1,4 @@
-"""A run of a system as a sequence chart: who calls whom, what each part becomes, and who hears of it."""
+"""A run of a system as a sequence chart: calls and replies, the states of each part, and the outputs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from fsm.property.evidence import Run, RunStep
 
 CALLER: Final = "caller"
-"""Who makes calls."""
+"""The participant that makes calls."""
 
 OUTSIDE: Final = "outside"
-"""Who hears what no part is said to hear."""
+"""The participant that receives outputs that no single part receives."""
 
 RowKind: TypeAlias = Literal["step", "call", "reply", "note", "output"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One line of a chart: ``step`` over all, a message, or a ``note`` at one participant."""
+    """One line of a chart: a ``step`` across all participants, a message, or a ``note`` at one of them."""
 
     kind: RowKind
     text: str
@@ -43,7 +43,7 @@ class SequenceChart:
 
 
 def chart(run: Run, system: System) -> SequenceChart:
-    """*run* of *system*, with those parts only that do something in it."""
+    """*run* of *system*, with only the parts that do something in it."""
     steps = (*run.steps, *run.cycle)
     rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, system)]
     met = {name for row in rows for name in (row.source, row.target)}
@@ -72,7 +72,7 @@ def _rows(number: int, taken: RunStep, system: System) -> Iterator[ChartRow]:
 
 
 def _hearer(done: Done, system: System) -> str:
-    """The one copy on whose state it depends whether the output is heard."""
+    """The only copy whose state determines whether the output is delivered; ``OUTSIDE`` if there is not exactly one."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
@@ -103,11 +103,11 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle }
 .step { font-weight: bold; text-anchor: start }
 .line { stroke: #8c959f; fill: none }
 .life { stroke: #d0d7de; stroke-dasharray: 3 3 }
-.told { stroke: #0969da } .told + text { fill: #0969da }
+.output { stroke: #0969da } .output + text { fill: #0969da }
 .box { stroke: #8c959f; fill: #f6f8fa }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .box { fill: #161b22 } .life { stroke: #30363d }
-  .told { stroke: #58a6ff } .told + text { fill: #58a6ff }
+  .output { stroke: #58a6ff } .output + text { fill: #58a6ff }
 }
 """
 
@@ -147,7 +147,7 @@ def svg(shown: SequenceChart) -> bytes:
 
 
 def _message(root: ET.Element, source: int, target: int, y: int, row: ChartRow) -> None:
-    line = {"class": f"line{' told' if row.kind == 'output' else ''}", "marker-end": "url(#to)"}
+    line = {"class": f"line{' output' if row.kind == 'output' else ''}", "marker-end": "url(#to)"}
     if row.kind == "reply":
         line["stroke-dasharray"] = "5 3"
     ET.SubElement(root, "line", {**line, "x1": f"{source}", "x2": f"{target}", "y1": f"{y}", "y2": f"{y}"})

@@ -1,8 +1,8 @@
-"""Drawings of lifecycles in text files: found, read, and nothing guessed.
+"""Drawings of lifecycles in text files: found and read, without guessing.
 
-Boxes and arrows of characters, Mermaid state diagrams and DOT graphs are
-read from any text: a document, a source file, a file of their own.  What a
-drawing cannot mean unambiguously is a problem with its place.
+Boxes and arrows of characters, Mermaid state diagrams and DOT graphs are read from any
+text: a document, a source file, a file of their own.  Whatever is ambiguous is a
+problem with its place.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fsm.errors import InputError, Problem
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Notation", "Position", "find", "parse"]
 
 LARGEST: Final = 16 << 20
-"""Bytes of a file."""
+"""Largest file, in bytes."""
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")
-"""Blanks as columns need them."""
+"""Blanks between columns."""
 
 _SQUEEZED: Final = 3
-"""Strokes like the top of a box, without which nothing is said of columns."""
+"""Number of strokes like the top of a box from which lost columns are diagnosed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Found:
 
 
 def find(path: str) -> tuple[Found, ...]:
-    """All drawings in the file at *path*, ``-`` being standard input, in the order of their lines.
+    """All drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
     Raises :class:`InputError` if the file cannot be read or has none.
     """
@@ -65,7 +65,7 @@ def find(path: str) -> tuple[Found, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Found, ...]:
-    """All drawings in *text*; *path* is the name that problems carry.
+    """All drawings in *text*; *path* is the name used in problems.
 
     >>> [found.drawing.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
@@ -94,7 +94,7 @@ def _refused(path: str, code: str, what: str, hint: str) -> InputError:
 
 
 def _nothing(text: str, path: str) -> Problem:
-    """Why there is no drawing in *text*: its boxes do not close, or there are none."""
+    """The reason why there is no drawing in *text*: its boxes do not close, or there are none."""
     sheet = canvas(text, path)
     pieces = [cell for within in sheet.paragraphs() for cell in strokes(sheet, within)]
     if not pieces:

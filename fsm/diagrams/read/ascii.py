@@ -1,13 +1,12 @@
 """Boxes and arrows drawn with characters, in any text.
 
-A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed:
-a line that ends at nothing, a label that could belong to two lines, or a
-box that is not closed is a mistake with its place, so that no arrow is ever
-read that was not drawn.
+A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed: a line that
+ends at nothing, a label that could belong to two lines, or a box that is not closed is
+a problem with its place, so that no arrow is read that was not drawn.
 
-An arrow is a way along a line from its beginning to an arrowhead.  Where a
-line branches, there is an arrow to each head, and it has the labels that
-stand on its way.  A line that begins at nothing comes from nowhere.
+An arrow is a path along a line from its beginning to an arrowhead.  A line that
+branches has an arrow to each head, with the labels along that path.  An arrow whose
+line begins at nothing has no source.
 """
 
 from __future__ import annotations
@@ -35,41 +34,41 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
-"""Ends of a line with an arrowhead at each."""
+"""Number of arrowheads of a line with one at each end."""
 
 _GAP: Final = 2
-"""Rows that may be missing between a drawing and a piece of line that belongs to it."""
+"""Largest number of empty rows between a drawing and a piece of line that belongs to it."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """What becomes of one paragraph: its drawing, and what is wrong with it."""
+    """Reads one paragraph, and collects the problems in it."""
 
     sheet: Canvas
     within: Paragraph
     problems: list[tuple[Cell, Problem]] = field(default_factory=list)
     lines: int = 0
 
-    def complain(self, cell: Cell, code: str, what: str, hint: str) -> None:
-        """Note a mistake at *cell*."""
+    def add_problem(self, cell: Cell, code: str, what: str, hint: str) -> None:
+        """Add a problem at *cell*."""
         place = self.sheet.place(cell)
-        said = Problem(
+        problem = Problem(
             path=self.sheet.path, line=place.line, code=code, what=f"column {place.column}: {what}", hint=hint
         )
-        if (cell, said) not in self.problems:
-            self.problems.append((cell, said))
+        if (cell, problem) not in self.problems:
+            self.problems.append((cell, problem))
 
     def read(self, found: list[Box], around: list[Box]) -> Drawing:
         """The drawing made of these boxes."""
         for box in around:
-            hint = "draw states side by side: states within states are not read"
-            self.complain(box.corners()[0], "FSM407", "a box has boxes in it", hint)
+            hint = "draw states side by side: nested states are not read"
+            self.add_problem(box.corners()[0], "FSM407", "a box has boxes in it", hint)
         lines = wires(self.sheet, self.within, found)
         drawn = {node.cell for node in lines.links}
         written = phrases(self.sheet, self.within, lambda cell: cell in drawn or lines.box(cell) is not None)
         strays = [each for each in written if not any(map(str.isalnum, each.text)) and each.text not in STARTS]
         written = [each for each in written if each not in strays]
-        nets = Nets(wires=lines, phrases=written, complain=self.complain)
+        nets = Nets(wires=lines, phrases=written, add_problem=self.add_problem)
         pieces = nets.find()
         first, last = _reach(found, pieces, lines)
         pieces = [net for net in pieces if first <= net.nodes[0].cell[0] <= last]
@@ -77,10 +76,10 @@ class Reading:
         words = [word for node, word in nets.words.items() if first <= node.cell[0] <= last]
         last = max([last, *(word.row for word in words)])
         first = min([first, *(word.row for word in words)])
-        labels = Labels(wires=lines, complain=self.complain)
+        labels = Labels(wires=lines, add_problem=self.add_problem)
         for stray in strays:
             what = f"'{stray.text}' is part of no line"
-            self.complain(stray.start, "FSM404", what, "close the line, or take it out of the drawing")
+            self.add_problem(stray.start, "FSM404", what, "close the line, or take it out of the drawing")
         steps = labels.find(nets.phrases, nets.between, first, last)
         arrows = [arrow for net in pieces for arrow in self._arrows(net, steps, lines)]
         self._contested(arrows, steps)
@@ -100,7 +99,7 @@ class Reading:
     # -- arrows ------------------------------------------------------------------
 
     def _arrows(self, net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:
-        """The arrows along *net*, each with the strokes it consists of."""
+        """The arrows along *net*, each with its strokes."""
         for start, end in self._pairs(net, lines):
             way = _way(lines, start.node, end.node)
             steps = sorted((label for label in labels if label.at in way), key=lambda label: way.index(label.at))
@@ -113,14 +112,14 @@ class Reading:
             yield arrow, way
 
     def _pairs(self, net: Net, lines: Wires) -> list[tuple[End, End]]:
-        """Which end of *net* leads to which."""
+        """The pairs of ends of *net* between which arrows lead."""
         heads = [end for end in net.ends if end.head]
         tails = [end for end in net.ends if not end.head]
         if net.broken:
             return []
         if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
             hint = "draw each way as a line of its own"
-            self.complain(
+            self.add_problem(
                 min(net.nodes).cell, "FSM405", "the line runs in a ring, so there are two ways along it", hint
             )
             return []
@@ -129,20 +128,20 @@ class Reading:
         if not heads:
             cell = tails[0].cell if tails else min(net.nodes).cell
             what = f"the line {self._between(tails)}has no arrowhead"
-            self.complain(cell, "FSM404", what, "end it in one of < > ^ v, at a box or a word")
+            self.add_problem(cell, "FSM404", what, "end it in one of < > ^ v, at a box or a word")
             return []
         if len(tails) > 1 and any(end.state is None for end in tails):
             what = f"the line {self._between(tails)}has arrowheads elsewhere, and none at these ends"
-            self.complain(tails[0].cell, "FSM404", what, "add the arrowhead, or the box, that is missing")
+            self.add_problem(tails[0].cell, "FSM404", what, "add the arrowhead, or the box, that is missing")
             return []
         if not tails:
             hint = "let it leave a box, or begin it with a + beside none"
-            self.complain(heads[0].cell, "FSM404", "the line has arrowheads only", hint)
+            self.add_problem(heads[0].cell, "FSM404", "the line has arrowheads only", hint)
             return []
         if len(tails) > 1 and len(heads) > 1:
             what = f"a line with {len(tails)} beginnings and {len(heads)} arrowheads: which leads where?"
             hint = "draw a line for each, or let lines cross as in --|--; a + joins them"
-            self.complain(tails[0].cell, "FSM405", what, hint)
+            self.add_problem(tails[0].cell, "FSM405", what, hint)
             return []
         return [(tail, head) for tail in tails for head in heads]
 
@@ -153,17 +152,19 @@ class Reading:
         return f"between {' and '.join(named)} " if named else ""
 
     def _contested(self, arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel]) -> None:
-        """Labels that touch another line as well, which has none."""
+        """Add a problem for each label that also touches a line without a label."""
         for label in labels:
             for arrow, way in arrows:
                 if not arrow.steps and any(rival in way for rival in label.rivals):
-                    what = f"'{label.step.names[0]}' could be the label of the line to {arrow.target} as well, which has none"
+                    what = (
+                        f"'{label.step.names[0]}' could also be the label of the line to {arrow.target}, which has none"
+                    )
                     cell = label.step.place.line - 1, label.step.place.column - 1
-                    self.complain(cell, "FSM406", what, "move it away from the line that it does not belong to")
+                    self.add_problem(cell, "FSM406", what, "move it away from the line that it does not belong to")
 
 
 def _way(lines: Wires, start: Stroke, end: Stroke) -> list[Stroke]:
-    """The strokes from *start* to *end*; there is one way only."""
+    """The strokes from *start* to *end*; there is only one path."""
     before: dict[Stroke, Stroke] = {start: start}
     front = [start]
     for node in front:
@@ -178,9 +179,9 @@ def _way(lines: Wires, start: Stroke, end: Stroke) -> list[Stroke]:
 
 
 def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """The first and the last row of a drawing: its boxes, their lines, and lines that stand by them.
+    """The first and the last row of a drawing: its boxes, their lines, and lines close to them.
 
-    Arrows in the sentences around a drawing are none of it.
+    Arrows in the text around a drawing are not part of it.
     """
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     rows = {net: [node.cell[0] for node in net.nodes] for net in pieces}
@@ -195,7 +196,7 @@ def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]
 
 
 def drawings(sheet: Canvas) -> list[tuple[Drawing, list[Problem]]]:
-    """The drawing in each paragraph that has boxes and lines, with what is wrong with it from top to bottom."""
+    """The drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
     found = []
     for within in sheet.paragraphs():
         inner, around = boxes(sheet, within)

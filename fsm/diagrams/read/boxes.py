@@ -1,9 +1,9 @@
 """Boxes: rectangles of strokes around a name.
 
-The top and the bottom of a box are whole strokes from one corner to the
-other, and nothing goes on outward from its corners: that tells a box from
-the rectangle between a loop and the box it belongs to.  A corner may be
-missing, or be a plain stroke.
+The top and the bottom of a box are unbroken strokes from one corner to the other, and
+no line continues outward from its corners: this distinguishes a box from the rectangle
+between a loop and the box it belongs to.  A corner may be missing, or be a plain
+stroke.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.strokes import Cell, Direction
 
 NARROWEST: Final = 3
-"""Columns: two sides, and a name between them."""
+"""Smallest width in columns: two sides, and a name between them."""
 
 _REMARK: Final = re.compile(r"\(.*\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A state that is drawn: its name, which begins at ``cell``, and the rows and columns of its border."""
+    """A drawn state: its name, which begins at ``cell``, and the rows and columns of its border."""
 
     name: str
     cell: Cell
@@ -38,17 +38,17 @@ class Box:
     right: int
 
     def holds(self, cell: Cell) -> bool:
-        """Whether *cell* is of the box, border or inside."""
+        """Whether *cell* is on the border or inside."""
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
     def cells(self) -> Iterator[Cell]:
-        """Its border, and all that is inside."""
+        """All cells on the border and inside."""
         for row in range(self.top, self.bottom + 1):
             for column in range(self.left, self.right + 1):
                 yield row, column
 
     def sides(self) -> Iterator[tuple[Cell, Direction]]:
-        """The cells of the border without its corners, and the way out from each."""
+        """The cells of the border without its corners, and the direction outward from each."""
         for column in range(self.left + 1, self.right):
             yield (self.top, column), "N"
             yield (self.bottom, column), "S"
@@ -63,7 +63,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Edge:
-    """A whole stroke from left to right that could be the top or the bottom of a box."""
+    """An unbroken stroke from left to right that could be the top or the bottom of a box."""
 
     row: int
     first: int
@@ -71,7 +71,7 @@ class _Edge:
 
 
 def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
-    """The boxes of a paragraph from top to bottom, those around others apart."""
+    """The boxes of a paragraph from top to bottom, and apart from them those that contain others."""
     edges = [edge for row in range(within.first, within.last + 1) for edge in _edges(sheet, row)]
     found: list[Box] = []
     for number, top in enumerate(edges):
@@ -83,7 +83,7 @@ def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
 
 
 def strokes(sheet: Canvas, within: Paragraph) -> list[Cell]:
-    """Where strokes begin that could have been the top or the bottom of a box."""
+    """The beginnings of strokes that could have been the top or the bottom of a box."""
     return [
         (edge.row, edge.first)
         for row in range(within.first, within.last + 1)
@@ -97,7 +97,7 @@ def _around(box: Box, inner: Box) -> bool:
 
 
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
-    """The longest runs of strokes in *row*, arrowheads up and down among them."""
+    """The longest runs of strokes in *row*; vertical arrowheads may be among them."""
     text, first = sheet.rows[row], None
     for column, char in enumerate((*text, " ")):
         flat = _flat(char, text, column)
@@ -117,7 +117,7 @@ def _flat(char: str, text: str, column: int) -> bool:
 
 
 def _aligned(top: _Edge, bottom: _Edge) -> bool:
-    """Whether they end in the same columns, but for one corner that may be missing."""
+    """Whether they end in the same columns, except for one corner that may be missing."""
     return abs(top.first - bottom.first) + abs(top.last - bottom.last) <= 1
 
 
@@ -139,7 +139,7 @@ def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
 
 
 def _ruled(sheet: Canvas, top: int, bottom: int, left: int, right: int) -> bool:
-    """Whether lines go through from side to side, or from top to bottom, as in a table."""
+    """Whether lines cross it from side to side or from top to bottom, as in a table."""
     inside = range(top + 1, bottom)
     rules = any(all(sheet.at((row, column)) in ARMS for column in range(left, right + 1)) for row in inside)
     return rules or any(
@@ -152,7 +152,7 @@ def _upright(char: str) -> bool:
 
 
 def _clean(sheet: Canvas, box: Box, corner: Cell) -> bool:
-    """Whether nothing goes on outward from *corner*, and no arrowhead stands on it."""
+    """Whether no line continues outward from *corner*, and no arrowhead is on it."""
     up: Direction = "N" if corner[0] == box.top else "S"
     out: Direction = "W" if corner[1] == box.left else "E"
     char = sheet.at(corner)
@@ -166,7 +166,7 @@ def _clean(sheet: Canvas, box: Box, corner: Cell) -> bool:
 
 
 def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, Cell]:
-    """What stands in the box: its lines, without remarks in parentheses, joined by blanks; and where."""
+    """The lines in the box, joined by blanks, without remarks in parentheses; and where they begin."""
     left, right = min(top.first, bottom.first), max(top.last, bottom.last)
     lines = {row: sheet.text(row, left + 1, right - 1) for row in range(top.row + 1, bottom.row)}
     named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}

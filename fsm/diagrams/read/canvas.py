@@ -1,8 +1,8 @@
-"""A text as a sheet of characters: without the marks of comments, with every column where it is seen.
+"""A text as a grid of characters: without comment marks, each character in the column where it is seen.
 
-Drawings stand in comments of all kinds of files.  Comment marks at the
-beginning of a line become blanks, so that every character keeps its column;
-tabs are expanded and wide characters take two columns, as on a terminal.
+Drawings stand in comments of all kinds of files.  Comment marks at the beginning of a
+line become blanks, so that every character keeps its column; tabs are expanded and wide
+characters take two columns, as on a terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLOSING: Final = re.compile(r"[ \t]*(?:\*+/|\"\"\"|''')[ \t]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
-    """Lines without an empty one among them, by row; ``last`` is within."""
+    """Lines without an empty one among them, by row; ``last`` is included."""
 
     first: int
     last: int
@@ -38,9 +38,9 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The sheet.
+    """The grid.
 
-    ``columns`` say for each character which one of its line it is.
+    ``columns`` has for each column the index of its character in the line.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Canvas:
         return " "
 
     def stroke(self, cell: Cell) -> str:
-        """The character at *cell*, or a blank if it belongs to a word, as the v of "Remove" and most hyphens do."""
+        """The character at *cell*; a blank if it is part of a word, as the v of "Remove" and most hyphens are."""
         char = self.at(cell)
         if char in "vV":
             return " " if _letter(self.at(beyond(cell, "W"))) or _letter(self.at(beyond(cell, "E"))) else char
@@ -67,13 +67,13 @@ class Canvas:
         return char
 
     def place(self, cell: Cell) -> Position:
-        """Where *cell* is in the file."""
+        """The place of *cell* in the file."""
         row, column = cell
         columns = self.columns[row] if 0 <= row < len(self.columns) else ()
         return Position(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
-        """What stands in *row* from one column to another, both within."""
+        """The text in *row* from one column to another, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
     def paragraphs(self) -> list[Paragraph]:
@@ -94,7 +94,7 @@ def _letter(char: str) -> bool:
 
 
 def canvas(text: str, path: str) -> Canvas:
-    r"""*text* as a sheet.
+    r"""*text* as a grid.
 
     >>> canvas("\t// +-> A", "x.go").rows
     ('           +-> A',)
@@ -122,7 +122,7 @@ def _bare(line: str) -> str:
 
 
 def _spread(line: str) -> tuple[str, tuple[int, ...]]:
-    """*line* as its columns are seen, and for each of them the character it comes from."""
+    """*line* as its columns are seen, and for each column the index of its character."""
     row: list[str] = []
     places: list[int] = []
     for number, char in enumerate(line):
@@ -132,8 +132,8 @@ def _spread(line: str) -> tuple[str, tuple[int, ...]]:
         elif unicodedata.combining(char):
             continue
         else:
-            # Letters of East Asia take two columns; the strokes and heads of
-            # drawings are "ambiguous" there, and take one everywhere else.
+            # East Asian letters take two columns.  The strokes and heads of drawings
+            # have "ambiguous" width, and take one column outside East Asia.
             wide = 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
             row += [char if char.isprintable() else " ", *[_FILL] * (wide - 1)]
         places += [number] * wide

@@ -1,7 +1,7 @@
 """DOT graphs: nodes are states, edges are arrows; parsed by pydot.
 
-A node is called what is seen of it: the first line of its label if it has
-one, else its name.  A point, or a node with an empty label, is nowhere.
+The name of a state is the first line of the node's label, else the node's name.  An
+arrow from a point, or from a node with an empty label, has no source.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TAG: Final = re.compile(r"<[^>]*>")
 
 @dataclass(slots=True)
 class DotGraph:
-    """One graph of a text: where it begins, and what is read from it."""
+    """One graph of a text: its place, and what is read from it."""
 
     path: str
     line: int
@@ -50,25 +50,25 @@ class DotGraph:
             (graph,) = GraphParser.parser.parse_string(self.text, parse_all=True)
         except ParseBaseException as error:
             line = self.line + error.lineno - 1
-            self._say(
+            self._add_problem(
                 line,
                 f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}",
                 "see https://graphviz.org/doc/info/lang.html",
             )
             return None
         if graph.get_type() != "digraph":
-            self._say(self.line, "the graph has no directions", "write digraph and ->")
+            self._add_problem(self.line, "the graph has no directions", "write digraph and ->")
             return None
         return self._drawing(graph)
 
-    def _say(self, line: int, what: str, hint: str) -> None:
+    def _add_problem(self, line: int, what: str, hint: str) -> None:
         self.problems.append(Problem(path=self.path, line=line, code="FSM409", what=what, hint=hint))
 
     def _drawing(self, graph: pydot.Graph) -> Drawing:
         nodes = list(_nodes(graph))
         edges = list(_edges(graph))
         arrows = [match.start() for match in _TOKEN.finditer(self.text) if match.group() == "->"]
-        # One edge of pydot is one arrow of the text, in its order.
+        # Each edge of pydot is one arrow of the text, in the same order.
         places = [self._place(at) for at in arrows] if len(arrows) == len(edges) else [self._place(0)] * len(edges)
         ends = [(_members(edge.get_source()), _members(edge.get_destination())) for edge in edges]
         lines: dict[str, list[str]] = {name: [name] for both in ends for side in both for name in side}
@@ -113,7 +113,7 @@ def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
 
 
 def _edges(graph: pydot.Graph) -> Iterator[pydot.Edge]:
-    """The edges as they stand in the text; pydot numbers the statements of each graph and subgraph."""
+    """The edges in the order of the text; pydot numbers the statements of each graph and subgraph."""
     statements: list[pydot.Edge | pydot.Subgraph] = [*graph.get_edge_list(), *graph.get_subgraph_list()]
     for each in sorted(statements, key=lambda each: each.get_sequence() or 0):
         if isinstance(each, pydot.Edge):
@@ -123,7 +123,7 @@ def _edges(graph: pydot.Graph) -> Iterator[pydot.Edge]:
 
 
 def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the nodes of a subgraph as pydot keeps them)
-    """The nodes that one end of an edge is: itself, or all of a subgraph; without ports."""
+    """The nodes at one end of an edge: one node, or all of a subgraph; without ports."""
     if isinstance(end, str):
         named = _PORT.match(end)
         return (_bare(named[1] if named else end),)
@@ -131,7 +131,7 @@ def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the node
 
 
 def _text(node: pydot.Node) -> list[str]:
-    """What is seen of *node*, line by line."""
+    """The visible lines of *node*."""
     label = node.get("label")
     if node.get("shape") == "point":
         return []
@@ -159,7 +159,7 @@ def _lines(label: str) -> list[str]:
     plain = (" ".join((unescape(_TAG.sub("", part)) if html else part).split()) for part in parts)
     found: list[str] = []
     for line in plain:
-        # Our own pictures break a long label before what is emitted.
+        # fsm draw breaks a long label before its outputs.
         if found and line.startswith(("/ ", "↗")):
             found[-1] += f" {line}"
         elif line:
@@ -168,7 +168,7 @@ def _lines(label: str) -> list[str]:
 
 
 def graphs(text: str, path: str) -> Iterator[DotGraph]:
-    """The graphs in a text: from their headings to the brace that closes them, or to the end."""
+    """The graphs in a text: each from its heading to the brace that closes it, or to the end."""
     end = 0
     for heading in HEADING.finditer(text):
         if heading.start() < end:

@@ -1,7 +1,7 @@
 """A drawing of a lifecycle as data: what is drawn, and where.
 
-A drawing has names and arrows only.  What the names mean, a machine says;
-:mod:`fsm.diagrams.compare` brings the two together.
+A drawing has names and arrows only; what the names mean is up to a machine.
+:mod:`fsm.diagrams.compare` compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fsm.diagrams.abstraction.drawn_names import THEN
 
 
 class Notation(Enum):
-    """How a drawing is written."""
+    """The notation in which a drawing is written."""
 
     ASCII = "ASCII drawing"
     MERMAID = "Mermaid state diagram"
@@ -23,7 +23,7 @@ class Notation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Position:
-    """Where something stands in a file; both numbers count from 1."""
+    """A place in a file; line and column count from 1."""
 
     line: int
     column: int
@@ -31,7 +31,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowLabel:
-    """One label on the way of an arrow; stacked labels are alternatives."""
+    """One label along an arrow; stacked labels are alternatives."""
 
     names: tuple[str, ...]
     place: Position
@@ -41,9 +41,9 @@ class ArrowLabel:
 class Arrow:
     """A line from one state to another.
 
-    ``source`` is ``None`` for an arrow from nowhere.  ``steps`` are the labels
-    met on the way, in order; most arrows have one.  ``place`` is that of the
-    arrowhead, or of the statement.
+    ``source`` is ``None`` for an arrow without one.  ``steps`` are the labels along it,
+    in order; most arrows have one.  ``place`` is that of the arrowhead, or of the
+    statement.
     """
 
     source: str | None
@@ -53,16 +53,16 @@ class Arrow:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels on its way joined, once for every choice among stacked ones; none if it has none."""
+        """Its labels joined, once for every choice among stacked ones; empty if it has none."""
         choices = itertools.product(*(step.names for step in self.steps))
         return tuple(THEN.join(choice) for choice in choices if choice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States by name with the place where each stands first, and arrows in the order of their places.
+    """States by name with their first place, and arrows in the order of their places.
 
-    ``below`` is what else is written in a state, line by line.
+    ``below`` are the further lines written in a state.
     """
 
     path: str
@@ -75,5 +75,5 @@ class Drawing:
 
     @property
     def place(self) -> str:
-        """The file and line at which it begins, as people write it."""
+        """The file and line at which it begins, as ``path:line``."""
         return f"{self.path}:{self.line}"

@@ -1,8 +1,8 @@
 """Labels: which line each phrase belongs to.
 
-A label stands above or below a level stretch of its line, beside an upright
-one, or in the line.  One that stands as near to two lines belongs to
-neither: that is for the author to say, not for us to guess.
+A label stands above or below a horizontal stretch of its line, beside a vertical one,
+or within the line.  One that is equally near to two lines is a problem; it is not
+assigned to either.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.wires import Wires
 
 FARTHEST: Final = 8
-"""Blanks between a label and the line that it stands beside."""
+"""Largest number of blanks between a label and the line beside it."""
 
 _JUNCTION: Final = 3
-"""Lines that meet there."""
+"""Number of lines that make a junction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLabel:
-    """A step, the stroke at which it stands, and strokes of other lines that it touches as well."""
+    """A label, the stroke at which it stands, and strokes of other lines that it touches too."""
 
     step: ArrowLabel
     at: Stroke
@@ -40,10 +40,10 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line of each phrase.  ``stretch`` numbers the stretches of line between junctions."""
+    """Finds the line of each phrase; ``stretch`` numbers the stretches of line between junctions."""
 
     wires: Wires
-    complain: Callable[[Cell, str, str, str], None]
+    add_problem: Callable[[Cell, str, str, str], None]
     stretch: dict[Stroke, int] = field(default_factory=dict)
 
     def find(
@@ -51,10 +51,9 @@ class Labels:
     ) -> list[PlacedLabel]:
         """The labels of a drawing that reaches from row *first* to *last*.
 
-        They are all *phrases* in it, and those that lines are broken
-        *between*.  What stands directly above or below the drawing may be a
-        sentence about it: it is a label if it is that of an outermost line
-        that has no other.
+        They are all *phrases* within it, and the phrases *between* the two parts of a
+        broken line.  A phrase directly above or below the drawing may be a sentence
+        about it; it is a label only if it is next to an outermost line without one.
         """
         self._stretches()
         those = list(phrases)
@@ -113,16 +112,16 @@ class Labels:
         else:
             what = f"'{stack[0].text}' belongs to no line"
             hint = "write it above, below or beside the line that it is the label of, or take it out of the drawing"
-            self.complain(stack[0].start, "FSM406", what, hint)
+            self.add_problem(stack[0].start, "FSM406", what, hint)
 
     def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
         places = [self.wires.sheet.place(node.cell) for node in nodes]
         lines = " and ".join(f"that at {place.line}:{place.column}" for place in places)
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"
-        self.complain(stack[0].start, "FSM406", what, "move it nearer to one of them")
+        self.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
     def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
-        """The stretches that run from left to right directly above or below *stack*."""
+        """The horizontal stretches directly above or below *stack*."""
         found: dict[int, Stroke] = {}
         for phrase in stack:
             for cell in phrase.cells():
@@ -133,7 +132,7 @@ class Labels:
         return found
 
     def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
-        """The stretches on the lines of *stack*, to its left and right, with the blanks between."""
+        """The stretches to the left and right of *stack*, with the number of blanks between."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
@@ -148,7 +147,7 @@ class Labels:
         return found
 
     def _nearest(self, cell: Cell, to: Direction) -> tuple[int, Stroke] | None:
-        """The first stroke on the way from *cell*, and the blanks before it."""
+        """The first stroke on the way from *cell*, and the number of blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
             node = self._at(there, "v")

@@ -1,10 +1,10 @@
 """Mermaid state diagrams: as a file, between fences of Markdown, or in a comment.
 
-Reads the part of the language that says which states and transitions there
-are.  A state is called by its text where it has one (``state "TEXT" as id``),
-else by its id; what follows it after a colon is a remark.  Colours, notes and directions are passed over.  States within states,
-choices and forks mean more than a flat lifecycle can, and are mistakes here.
-The grammar is that of https://mermaid.js.org/syntax/stateDiagram.html.
+The part of the language that defines states and transitions is read.  The name of a
+state is its text if it has one (``state "TEXT" as id``), else its id; what follows a
+colon is a remark.  Colours, notes and directions are skipped.  Nested states, choices
+and forks have no meaning in a flat lifecycle, and are problems.  The grammar is that of
+https://mermaid.js.org/syntax/stateDiagram.html.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOWHERE: Final = "[*]"
-"""Where lives begin; as a target, where they end."""
+"""The pseudostate: initial as a source, final as a target."""
 
 HEADING: Final = re.compile(r"^\s*(?P<mark>//+!?|\*|#+|;+|)\s*stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
@@ -81,14 +81,12 @@ class Block:
             if named.re is _NAMED:
                 self.texts.setdefault(named["id"], named["text"])
         else:
-            hint = (
-                "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; states within states are not read"
-            )
+            hint = "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; nested states are not read"
             what = f"column {place.column}: not a statement of a flat state diagram: {statement!r}"
             self.problems.append(Problem(path=self.path, line=place.line, code="FSM408", what=what, hint=hint))
 
     def _text(self, name: str) -> str:
-        """What is seen of the state *name*."""
+        """The name of the state *name* as it is drawn."""
         return self._lines(name)[0]
 
     def _lines(self, name: str) -> tuple[str, ...]:
@@ -105,7 +103,7 @@ class Block:
 
 
 def _plain(text: str) -> str:
-    """*text* with Mermaid's codes for characters resolved.
+    """*text* with Mermaid's character codes resolved.
 
     >>> _plain("a#colon; #35;1")
     'a: #1'
@@ -118,7 +116,7 @@ def _plain(text: str) -> str:
 
 
 def blocks(text: str, path: str) -> Iterator[Block]:
-    """The diagrams in a text: each from its heading to the end of its fence, or of the comment or file it is in."""
+    """The diagrams in a text: each from its heading to the end of its fence, its comment, or the file."""
     rows = iter(enumerate(text.splitlines(), 1))
     for line, row in rows:
         heading = HEADING.match(row)

@@ -1,8 +1,8 @@
-"""Nets: lines that hang together, where they begin and where they lead.
+"""Nets: connected lines, their beginnings and their ends.
 
-A net has one beginning and one or several ends, or several beginnings and
-one end.  A beginning is a line that leaves a box without an arrowhead, or
-begins at nothing; an end is an arrowhead at a box, or at a word without one.
+A net has one beginning and one or several ends, or several beginnings and one end.  A
+beginning is a line that leaves a box without an arrowhead, or begins at nothing; an end
+is an arrowhead at a box, or at a word without a box.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.wires import Wires
 
 NEAR: Final = 2
-"""Blanks that may lie between an arrowhead and the word it points at, and at which a line is broken, not ended."""
+"""Largest number of blanks between an arrowhead and its word, and in a line that counts as broken rather than ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Where a net meets a state, or nothing: ``state`` is ``None`` then."""
+    """An end of a net; ``state`` is ``None`` if it is not at a state."""
 
     state: str | None
     node: Stroke
@@ -36,7 +36,7 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Lines that hang together; ``broken`` if something is wrong with one of their ends."""
+    """Connected lines; ``broken`` if there is a problem with one of their ends."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[End, ...]
@@ -45,37 +45,37 @@ class Net:
 
 @dataclass(slots=True)
 class Nets:
-    """Finds the nets among the lines of a paragraph, and the words that take part in them.
+    """Finds the nets among the lines of a paragraph, and the words that are part of them.
 
-    ``words`` are states without a box; ``between`` the phrases that a line
-    is broken by, with the node that stands for them.
+    ``words`` are states without a box; ``between`` are the phrases within a broken
+    line, by the node that stands for them.
     """
 
     wires: Wires
     phrases: list[Phrase]
-    complain: Callable[[Cell, str, str, str], None]
+    add_problem: Callable[[Cell, str, str, str], None]
     words: dict[Stroke, Phrase] = field(default_factory=dict)
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
-    said: int = 0
+    problems: int = 0
 
     def find(self) -> list[Net]:
-        """The nets, from the top; phrases that belong to one are taken from ``phrases``."""
+        """The nets, from the top; phrases that are part of one are removed from ``phrases``."""
         for cell in self.wires.loose:
             mark = self.wires.sheet.at(cell)
             what = "the arrowhead" if mark in HEADS else "the joint"
-            self._say(cell, f"{what} '{mark}' on the border of a box has no line", "draw its line to it")
+            self._add_problem(cell, f"{what} '{mark}' on the border of a box has no line", "draw its line to it")
         self._point()
         self._mend()
         found = []
         for nodes in self._components():
-            before = self.said
+            before = self.problems
             ends = tuple(self._ends(nodes))
-            found.append(Net(nodes=nodes, ends=ends, broken=self.said > before))
+            found.append(Net(nodes=nodes, ends=ends, broken=self.problems > before))
         return found
 
-    def _say(self, cell: Cell, what: str, hint: str) -> None:
-        self.said += 1
-        self.complain(cell, "FSM404", what, hint)
+    def _add_problem(self, cell: Cell, what: str, hint: str) -> None:
+        self.problems += 1
+        self.add_problem(cell, "FSM404", what, hint)
 
     # -- words -----------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class Nets:
     # -- lines broken by a label -----------------------------------------------
 
     def _mend(self) -> None:
-        """Join the two parts of each line that a label stands in."""
+        """Join the two parts of each line that is broken by a label."""
         for node in list(self.wires.links):
             for to in ("E", "S"):
                 if not self._open(node, to):
@@ -126,7 +126,7 @@ class Nets:
                 self._take(label)
 
     def _open(self, node: Stroke, to: Direction) -> bool:
-        """Whether a line could go on from *node* in that direction, and does not."""
+        """Whether a line could continue from *node* in that direction, and does not."""
         char = self.wires.sheet.at(node.cell)
         return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
 
@@ -134,7 +134,7 @@ class Nets:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
     def _across(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
-        """The label in which the line at *node* breaks off, and where it goes on behind it."""
+        """The label at which the line from *node* is broken, and where the line continues behind it."""
         label: list[Phrase] = []
         if to == "E":
             starts = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
@@ -185,7 +185,7 @@ class Nets:
                     yield End(state=self.words[node].text, node=node, cell=node.cell, head=True)
                 elif not any(touch.head for touch in touches):
                     what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
-                    self._say(node.cell, what, "let it touch the box, or the word, that it leads to")
+                    self._add_problem(node.cell, what, "let it touch the box, or the word, that it leads to")
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node)
 
@@ -204,17 +204,17 @@ class Nets:
                 break
             if phrase is not None and straight(self.wires.sheet.at(node.cell)):
                 what = f"the line ends at '{phrase.text}', which is no box"
-                self._say(node.cell, what, "put it in a box if it is a state; write labels beside lines")
+                self._add_problem(node.cell, what, "put it in a box if it is a state; write labels beside lines")
                 return
             if self.wires.box(there) is not None or any(
                 Stroke(there, axis) in self.wires.links for axis in ("", "h", "v")
             ):
-                self._say(node.cell, "the line is broken off", "close the gap, or draw it longer")
+                self._add_problem(node.cell, "the line is broken off", "close the gap, or draw it longer")
                 return
         yield End(state=None, node=node, cell=node.cell, head=False)
 
     def _free(self, node: Stroke) -> Direction:
-        """Where a line that ends at *node* points."""
+        """The direction in which the line points at its end *node*."""
         for to in self.wires.links[node]:
             return OPPOSITE[to]
         for to in OPPOSITE:

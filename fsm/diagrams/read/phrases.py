@@ -1,4 +1,4 @@
-"""Words of a drawing that are not in a box: what stands together, on one line or stacked on several."""
+"""Words of a drawing outside of boxes: phrases, on one line or stacked on several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words of one line with single blanks between them; both columns are within."""
+    """Words of one line with single blanks between them; both columns are included."""
 
     text: str
     row: int
@@ -23,20 +23,20 @@ class Phrase:
 
     @property
     def start(self) -> Cell:
-        """Where it begins."""
+        """The cell where it begins."""
         return self.row, self.first
 
     def over(self, column: int) -> bool:
-        """Whether it stands in *column*."""
+        """Whether it covers *column*."""
         return self.first <= column <= self.last
 
     def cells(self) -> Iterator[Cell]:
-        """Where its characters are."""
+        """The cells of its characters."""
         return ((self.row, column) for column in range(self.first, self.last + 1))
 
 
 def phrases(sheet: Canvas, within: Paragraph, drawn: Callable[[Cell], bool]) -> list[Phrase]:
-    """What is written in a paragraph beside what is *drawn*, line by line."""
+    """The phrases of a paragraph, line by line, other than what is *drawn*."""
     found: list[Phrase] = []
     for row in range(within.first, within.last + 1):
         first: int | None = None
@@ -53,7 +53,7 @@ def phrases(sheet: Canvas, within: Paragraph, drawn: Callable[[Cell], bool]) -> 
 
 
 def stacked(those: Iterable[Phrase]) -> list[tuple[Phrase, ...]]:
-    """*those* in stacks: phrases on lines that follow each other, one above the other."""
+    """*those* in stacks: phrases on consecutive lines, one above the other."""
     stacks: list[list[Phrase]] = []
     for phrase in sorted(those, key=lambda each: each.start):
         above = [
@@ -70,7 +70,7 @@ def stacked(those: Iterable[Phrase]) -> list[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """The names in a stack: a line of its own each, but what is in parentheses belongs to the line before.
+    """The names in a stack: one for each line, but text in parentheses belongs to the line before.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

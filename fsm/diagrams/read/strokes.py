@@ -1,4 +1,4 @@
-"""What each character of a drawing reaches for: the four directions, strokes, joints and arrowheads."""
+"""The characters of a drawing: the directions in which each connects, joints and arrowheads."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _ARMS: Final[Mapping[str, str]] = {
     "'`": "NEW",
 }
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
-"""The directions in which a line goes on from a character."""
+"""The directions in which a line continues from a character."""
 
 ROUND: Final = ".'`"
-"""Characters that are corners only where a line turns at them."""
+"""Characters that are corners only where a line turns."""
 
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
-"""Arrowheads, and where they point."""
+"""Arrowheads, and the direction in which they point."""
 
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
-"""What stands for "nowhere" at the beginning of an arrow."""
+"""What may stand at the beginning of an arrow without a source."""
 
 
 def beyond(cell: Cell, to: Direction, far: int = 1) -> Cell:
-    """The cell that lies *far* steps from *cell*.
+    """The cell *far* steps from *cell*.
 
     >>> beyond((3, 3), "E", 2)
     (3, 5)
@@ -55,7 +55,7 @@ def beyond(cell: Cell, to: Direction, far: int = 1) -> Cell:
 
 
 def reaches(char: str, to: Direction) -> bool:
-    """Whether a line goes on from *char* in that direction; an arrowhead reaches back for its line.
+    """Whether a line continues from *char* in that direction; an arrowhead continues opposite to where it points.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
@@ -64,15 +64,15 @@ def reaches(char: str, to: Direction) -> bool:
 
 
 def horizontal(char: str) -> bool:
-    """Whether a straight stroke from left to right."""
+    """Whether it is a straight stroke from left to right."""
     return ARMS.get(char) == "EW"
 
 
 def vertical(char: str) -> bool:
-    """Whether a straight stroke from top to bottom."""
+    """Whether it is a straight stroke from top to bottom."""
     return ARMS.get(char) == "NS"
 
 
 def straight(char: str) -> bool:
-    """Whether a stroke without a joint."""
+    """Whether it is a stroke without a joint."""
     return horizontal(char) or vertical(char)

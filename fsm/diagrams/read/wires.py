@@ -1,8 +1,7 @@
-"""Lines: which cells are strokes of a line, and where a line goes on from each of them.
+"""Lines: which cells are strokes of a line, and where a line continues from each of them.
 
-Strokes join where they meet at a joint (``+``), and where one ends at the
-side of another (``|---``).  Where a stroke goes through on both sides
-(``--|--``) the lines cross and have nothing to do with each other.
+Strokes join at a joint (``+``), and where one ends at the side of another (``|---``).
+Where a stroke continues on both sides (``--|--``) the lines cross without joining.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class Stroke(NamedTuple):
-    """One stroke: a cell, with ``axis`` telling the two strokes of a crossing apart."""
+    """One stroke: a cell, and the ``axis`` if two lines cross there."""
 
     cell: Cell
     axis: str = ""
 
 
 class Touch(NamedTuple):
-    """A line that meets a box: at the cell of its border, with an arrowhead or without."""
+    """A line that meets a box at a cell of its border, with an arrowhead or without."""
 
     box: Box
     border: Cell
@@ -47,10 +46,10 @@ class Touch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wires:
-    """The lines of a paragraph: each stroke, the strokes it goes on to, and the boxes it meets.
+    """The lines of a paragraph: each stroke, the strokes it continues to, and the boxes it meets.
 
-    ``loose`` are arrowheads and joints on borders that no line comes to;
-    ``owners`` are the boxes by their cells, and ``chars`` what was asked for.
+    ``loose`` are arrowheads and joints on borders that have no line; ``owners`` maps
+    cells to their boxes; ``chars`` is a cache.
     """
 
     sheet: Canvas
@@ -80,7 +79,7 @@ class Wires:
         return char if inside and self.box(cell) is None and self._turns(cell, char) else " "
 
     def _turns(self, cell: Cell, char: str) -> bool:
-        """Whether a dot or a quotation mark is a corner."""
+        """Whether a line turns at a dot or a quotation mark."""
         if char not in ROUND:
             return True
         ways = {to for to in DIRECTIONS if reaches(char, to) and reaches(self._near(cell, to), OPPOSITE[to])}
@@ -93,7 +92,7 @@ class Wires:
     # -- where lines go on -----------------------------------------------------
 
     def _crossed(self, cell: Cell) -> bool:
-        """Whether two lines cross at *cell* without meeting."""
+        """Whether two lines cross at *cell* without joining."""
         char = self.char(cell)
         sides: tuple[Direction, Direction] = ("W", "E") if vertical(char) else ("N", "S")
         return straight(char) and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
@@ -104,11 +103,11 @@ class Wires:
         return reaches(char, to) and (straight(char) or char in HEADS)
 
     def _next(self, cell: Cell, to: Direction) -> Stroke | None:
-        """What a line that leaves *cell* in that direction comes to."""
+        """The stroke to which a line continues from *cell* in that direction."""
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
-            # The side of a stroke: only another that ends there goes on from it.
+            # The side of a stroke: only another that ends there continues it.
             side = straight(self.char(cell)) and self._ends_at(there, back) and not self._crossed(cell)
             return self.node(there, to) if side else None
         if reaches(char, back):
@@ -138,7 +137,7 @@ class Wires:
     # -- boxes -----------------------------------------------------------------
 
     def _meet(self, box: Box, border: Cell, out: Direction) -> None:
-        """Note the line that comes to *border*, and what is loose there."""
+        """Record the line at *border*, or a loose arrowhead or joint there."""
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
@@ -168,7 +167,7 @@ class Wires:
             for column in range(len(self.sheet.rows[row])):
                 if self.char((row, column)) != " ":
                     self._link((row, column))
-        # What leads nowhere and touches nothing is a character of a text.
+        # A stroke without a neighbour or a box is a character of a text.
         for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
             del self.links[node]
 
