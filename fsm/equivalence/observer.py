@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fsm.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
+from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.property.evidence import Run, RunStep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from fsm.machine.table import Table, Way
+    from fsm.machine.table import Row, Table, Way
 
 NOWHERE = -1
 """The state of which nothing is specified any more."""
@@ -33,7 +34,7 @@ class Moment(NamedTuple):
     calls: tuple[int, ...] = ()
 
 
-class Step(NamedTuple):
+class ObservedStep(NamedTuple):
     """What leads to another moment, seen as any one of ``seen``; hidden if there is none."""
 
     seen: tuple[Observable, ...]
@@ -53,13 +54,18 @@ class Observer:
     calls are in progress at a time.
     """
 
-    table: Table
+    rules: Rules
     names: Mapping[str, str]
     unseen: Collection[str]
     unasked: Collection[str]
     codes: Mapping[str, tuple[str, ...]]
     vague: tuple[str, ...]
     overlap: int
+
+    @property
+    def table(self) -> Table:
+        """The machine's."""
+        return self.rules.table
 
     @property
     def initial(self) -> Moment:
@@ -70,53 +76,41 @@ class Observer:
         """What somebody sees who looks; nothing where nothing is specified."""
         return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
-    def steps(self, at: Moment) -> Iterator[Step]:
+    def steps(self, at: Moment) -> Iterator[ObservedStep]:
         """Every step from *at*, in the model's order."""
         if at.state == NOWHERE:
             return
         for row in self.table.rows:
+            call = self.table.row[row.event.name]
             if row.ends:
-                if self.table.row[row.event.name] in at.calls:
-                    yield from self._ends(at, row.index)
+                if call in at.calls:
+                    others = list(at.calls)
+                    others.remove(call)
+                    yield from self._goes_on(at, row, BEGUN, tuple(others))
             elif row.event.name not in self.unasked:
-                yield from self._happens(at, row.index)
+                yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
-    def _happens(self, at: Moment, index: int) -> Iterator[Step]:
-        """The event of a row happens, or a call of it acts or begins."""
-        event = self.table.rows[index].event
+    def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
+        """An event of *row* happens, or a call of it that is as far as *stage* goes on beside *others*."""
+        event, ends = row.event, row.ends
         name = self.names[event.name]
-        ways = self.table.step(at.state, index)
-        if ways is None:
-            hidden = event.kind == "hidden" or event.name in self.unseen
-            yield Step((Observable(event="" if hidden else name, silent=True),), Moment(NOWHERE), index, None)
-            return
-        for way in ways:
-            calls = () if event.interrupts else at.calls
-            if way.begins:
-                if len(calls) < self.overlap:
-                    begun = tuple(sorted((*calls, index)))
-                    yield Step((Observable(event=name, begins=True),), Moment(way.to, begun), index, way)
-            else:
-                yield Step(self._seen(index, way), Moment(way.to, calls), index, way)
-        if event.kind == "call" and self.vague:
-            # It comes to nothing, and the caller is told that nobody knows.
-            yield Step(tuple(Observable(event=name, reply=reply) for reply in self.vague), at, index, None)
-
-    def _ends(self, at: Moment, index: int) -> Iterator[Step]:
-        """A call that is in progress goes on; where it cannot, nothing is specified of its end."""
-        event = self.table.rows[index].event.name
-        name = self.names[event]
-        left = list(at.calls)
-        left.remove(self.table.row[event])
-        others = tuple(left)
-        ways = self.table.step(at.state, index)
-        if not ways:
-            yield Step((Observable(event=name, ends=True, silent=True),), Moment(at.state, others), index, None)
-        for way in ways or ():
-            if way.begins:
-                yield Step((Observable(event=name, ends=True, begins=True),), Moment(way.to, at.calls), index, way)
-            else:
-                yield Step(self._seen(index, way), Moment(way.to, others), index, way)
+        call = self.table.row[event.name]
+        hidden = event.kind == "hidden" or event.name in self.unseen
+        for instant in self.rules.instants(at.state, call, stage):
+            if instant.way is None:
+                seen = Observable(event="" if hidden else name, ends=ends, silent=True)
+                yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row.index, None)
+                break
+            if instant.stage != BEGUN:
+                to = Moment(instant.to, others)
+                yield ObservedStep(self._seen(row.index, instant.way), to, row.index, instant.way)
+            elif len(others) < self.overlap:
+                begun = Moment(instant.to, tuple(sorted((*others, call))))
+                seen = Observable(event=name, ends=ends, begins=True)
+                yield ObservedStep((seen,), begun, row.index, instant.way)
+        if event.kind == "call" and not ends and self.vague and not self.rules.silent(at.state, call):
+            # It comes to nothing, and the caller cannot know that.
+            yield ObservedStep(tuple(Observable(event=name, reply=reply) for reply in self.vague), at, row.index, None)
 
     def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
         """All that *way* may look like; nothing if nobody sees it."""
@@ -181,7 +175,7 @@ class Observer:
                 queue.append(looked)
         return came
 
-    def _taken(self, at: Moment, step: Step, seen: Observable | None) -> RunStep:
+    def _taken(self, at: Moment, step: ObservedStep, seen: Observable | None) -> RunStep:
         row, way = self.table.rows[step.row], step.way
         return RunStep(
             event=row.event.name,
@@ -215,7 +209,7 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
     codes = _codes(both, vague)
     return tuple(  # type: ignore[return-value]  # two of them
         Observer(
-            table=table,
+            rules=Rules(table),
             names=names,
             unseen=_only(table, names, common, "signal") if shared else (),
             unasked=_only(table, names, common, "call") if shared else (),
