@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsm.machine import ANY_ERROR
+from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.machine.table import tabulate
 from fsm.sut import UnsupportedError
 
@@ -32,6 +33,7 @@ class Simulated:
 
     def __init__(self, machine: Machine) -> None:
         self._table = tabulate(machine)
+        self._rules = Rules(self._table)
         self.reset()
 
     def reset(self) -> None:
@@ -70,7 +72,7 @@ class Simulated:
         row = self._row(event)
         way = self._take(row)
         while way is not None and way.begins:
-            way = self._take(self._table.end[row])
+            way = self._take(row, BEGUN)
         self._wanted.clear()
         return self._reply(row, way)
 
@@ -90,7 +92,7 @@ class Simulated:
         if row not in self._calls:
             message = f"{event} is not in progress"
             raise UnsupportedError(message)
-        way = self._take(self._table.end[row])
+        way = self._take(row, BEGUN)
         self._wanted.clear()
         if way is not None and way.begins:
             return None
@@ -103,20 +105,21 @@ class Simulated:
             raise UnsupportedError(message)
         return self._table.row[event]
 
-    def _take(self, row: int) -> Way | None:
-        ways = self._table.step(self._state, row)
-        if ways == ():
+    def _take(self, row: int, stage: int = ASKED) -> Way | None:
+        """Take a call or an event of *row* one instant on; ``None`` where that is unspecified, and nothing happens."""
+        if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
-        if ways is None:
+        instants = self._rules.instants(self._state, row, stage)
+        if instants[0].way is None:
             return None
-        wanted = self._wanted.pop(0) if self._wanted and len(ways) > 1 else ""
-        way = next((each for each in ways if each.name == wanted), ways[0])
-        if self._table.rows[row].event.interrupts:
+        wanted = self._wanted.pop(0) if self._wanted and len(instants) > 1 else ""
+        instant = next((each for each in instants if each.way and each.way.name == wanted), instants[0])
+        if self._rules.interrupts(row):
             self._calls.clear()
-        self._state = way.to
-        self._out += way.emits
-        return way
+        self._state = instant.to
+        self._out += instant.emits
+        return instant.way
 
     def _reply(self, row: int, way: Way | None) -> str:
         if self._table.rows[row].event.kind != "call":

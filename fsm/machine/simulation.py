@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fsm.machine.calls.rules import ASKED, Rules
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """A call in progress: begun, or ended and about to reply."""
+    """A call in progress: its stage, and what it has emitted so far."""
 
     row: int
-    begun: bool = False
-    ended: Way | None = None
+    stage: int = ASKED
+    emitted: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +51,7 @@ def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap
     """
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
+    rules = Rules(table)
     telling = _telling(table)
     made = 0
     while made < length:
@@ -57,12 +59,12 @@ def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap
         if not going:
             break
         number = chance.choice(going)
-        for seen in _happens(table, lives[number], chance, overlap):
+        for seen in _happens(rules, lives[number], chance, overlap):
             yield _named(table, seen, number)
             made += 1
     for number, life in enumerate(lives):
         while life.calls:
-            for seen in _advances(table, life, life.calls[0], chance):
+            for seen in _advances(rules, life, life.calls[0], chance):
                 yield _named(table, seen, number)
 
 
@@ -95,58 +97,55 @@ def _named(table: Table, seen: Observation, number: int) -> Observation:
     )
 
 
-def _happens(table: Table, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
+def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
     """One step of *life*: a new event, or the next instant of a call in progress."""
+    table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
     if len(going) >= overlap:
         new = [row for row in new if table.rows[row].event.kind != "call"]
     if going and (not new or chance.random() < 0.5):  # noqa: PLR2004  (as often as not)
-        yield from _advances(table, life, chance.choice(going), chance)
+        yield from _advances(rules, life, chance.choice(going), chance)
     elif new:
         row = chance.choice(new)
         event = table.rows[row].event
         if event.kind == "call":
             life.calls.append(_Call(row=row))
             yield Observation(event=event.name, phase="request")
-        else:
-            way = chance.choice(table.step(life.state, row) or ())
-            life.state = way.to
-            if event.kind == "signal":
-                yield Observation(event=event.name, shows=table.shows[way.to], emits=way.emits)
-            if event.interrupts:
-                # Whoever sees the interruption knows that no reply will come; where
-                # nobody does, the callers notice it one by one.
-                for call in life.calls if event.kind == "hidden" else ():
-                    yield Observation(event=table.rows[call.row].event.name, phase="lost")
-                life.calls.clear()
+            return
+        instant = chance.choice(rules.instants(life.state, row))
+        life.state = instant.to
+        if event.kind == "signal":
+            yield Observation(event=event.name, shows=table.shows[instant.to], emits=instant.emits)
+        if event.interrupts:
+            # An observer of the interruption knows that no reply will come; without
+            # one, each caller finds out by itself.
+            for call in life.calls if event.kind == "hidden" else ():
+                yield Observation(event=table.rows[call.row].event.name, phase="lost")
+            life.calls.clear()
 
 
-def _advances(table: Table, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
+def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
     """The next instant of *call*: it begins, goes on, ends, or replies."""
-    event = table.rows[call.row].event
-    if call.ended is not None:
+    event = rules.table.rows[call.row].event
+    if call.stage >= 0:
         life.calls.remove(call)
         yield Observation(
             event=event.name,
             phase="reply",
-            reply=_reply(call.ended, chance),
-            shows=table.shows[life.state],
-            emits=call.ended.emits,
+            reply=_reply(rules.table.ways[call.stage], chance),
+            shows=rules.table.shows[life.state],
+            emits=call.emitted,
         )
         return
-    ways = table.step(life.state, table.end[call.row] if call.begun else call.row)
-    if not ways:
-        # Silent, or displaced by another event: nothing is specified of this call.
+    instant = chance.choice(rules.instants(life.state, call.row, call.stage))
+    if instant.way is None:  # nothing is specified of what follows
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return
-    way = chance.choice(ways)
-    life.state = way.to
-    if way.begins:
-        call.begun = True
-    else:
-        call.ended = way
+    life.state = instant.to
+    call.stage = instant.stage
+    call.emitted += instant.emits
 
 
 def _reply(way: Way, chance: random.Random) -> str:
