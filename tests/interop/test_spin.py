@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
+import re
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +24,7 @@ from fsm.property.claims import Always, Follows, LeadsTo, MatchesDiagram, Never,
 from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from fsm.machine import Machine
@@ -29,15 +32,70 @@ if TYPE_CHECKING:
 
 BATCH = 50
 """Random machines in one test."""
+RANDOM = range(0, 200, BATCH)
+FOLLOWING = range(0, 100, BATCH)
+"""The first of each batch."""
 FEW = 2
 """Parts of a shipped claim that are all compared."""
-SHARES = 4
-"""Tests that have the shipped machines between them."""
 
 
-@pytest.fixture(autouse=True)
-def _spin() -> None:
-    spin.needed()
+@pytest.fixture
+def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
+    """What SPIN answered to the test before, which is to be all that it asks."""
+    found = spin.Kept(_file(request.node.name))
+    yield found
+    found.up_to_date()
+
+
+def _file(test: str) -> str:
+    """The name of the file of a test, without its suffix."""
+    return re.sub(r"\W+", "-", test.removeprefix("test_").replace("_", "-")).strip("-")
+
+
+def test_every_answer_that_is_kept_is_of_a_test() -> None:
+    """Of one that is there."""
+    batched: dict[Callable[..., None], Iterable[object]] = {
+        test_shipped_properties_have_the_same_verdict: specified(),
+        test_random_machines_have_the_same_size: RANDOM,
+        test_random_properties_have_the_same_verdict: RANDOM,
+        test_random_machines_follow_alike: FOLLOWING,
+    }
+    tests = [f"{test.__name__}[{first}]" for test, batches in batched.items() for first in batches]
+    tests.append(test_shipped_machines_have_the_same_size.__name__)
+
+    assert {f"{_file(test)}.json" for test in tests} == {path.name for path in spin.ANSWERS.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("mode", "before", "says"),
+    [
+        ("", {}, "lacks 1 texts and has 0 that no test exports: FSM_SPIN=store "),
+        ("", {"now": [0, -1, 4, 18, 1], "old": [0, -1, 3, 4, 1]}, "lacks 0 texts and has 1 "),
+        ("", {"now": [0, -1, 4, 18, 1]}, None),
+        ("", {"now": [0, -1, 5, 18, 1]}, None),  # it is not asked, and differs from ours
+        ("again", {"now": [0, -1, 4, 18, 1]}, None),
+        ("again", {"now": [0, -1, 5, 18, 1]}, "SPIN answers otherwise than "),
+        ("store", {"old": [0, -1, 3, 4, 1]}, None),
+    ],
+)
+def test_what_is_kept_is_what_spin_says_now(
+    mode: str, before: dict[str, list[int]], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither less nor more; it is written when that is asked for, and asked of SPIN again likewise."""
+    part, said = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
+    monkeypatch.setattr(spin, "ANSWERS", tmp_path)
+    monkeypatch.setattr(spin, "MODE", mode)
+    monkeypatch.setattr(spin, "answers", lambda parts, _, **how: [said for _ in parts] if how["safety"] else [])
+    keys = {"now": spin.key(part, safety=True), "old": spin.key(part, safety=False)}
+    (tmp_path / "it.json").write_text(json.dumps({keys[each]: answer for each, answer in before.items()}))
+    kept = spin.Kept("it")
+    (answer,) = kept.answers([part], tmp_path, safety=True)
+
+    with pytest.raises(AssertionError, match=says) if says else contextlib.nullcontext():
+        kept.up_to_date()
+    assert (answer == said) == (mode != "" or before.get("now", [0, 0, 4])[2] == 4)
+    assert mode != "store" or [said] == spin.Kept("it").answers([part], tmp_path, safety=True)
+    assert mode != "store" or keys["old"] not in (tmp_path / "it.json").read_text(encoding="utf-8")
 
 
 def of_random_machine(seed: int) -> tuple[Machine, Property]:
@@ -50,9 +108,10 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 # -- sizes ---------------------------------------------------------------------
 
 
-def sizes(machines: Sequence[Machine], folder: Path) -> None:
+def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
     """That SPIN reaches as many states, by as many transitions, in as many steps; it counts the start as one."""
-    answers = spin.answers([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
+    ask = kept.answers if kept else spin.answers
+    answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
         assert not answer.error
         assert_same(reachable_size(tabulate(machine)), answer)
@@ -64,10 +123,10 @@ def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) 
     assert not transitions or ours.transitions == theirs.transitions - 1
 
 
-def test_shipped_machines_have_the_same_size(tmp_path: Path) -> None:
+def test_shipped_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept) -> None:
     """Each shipped machine, without and under each of its profiles."""
     machines = [load(name) for name in names()]
-    sizes([*machines, *(each.under(profile) for each in machines for profile in each.profiles)], tmp_path)
+    sizes([*machines, *(each.under(profile) for each in machines for profile in each.profiles)], tmp_path, kept)
 
 
 AWKWARD = """\
@@ -103,9 +162,9 @@ def test_toys_have_the_same_size(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("first", range(0, 200, BATCH))
-def test_random_machines_have_the_same_size(tmp_path: Path, first: int) -> None:
-    sizes([of_random_machine(seed)[0] for seed in range(first, first + BATCH)], tmp_path)
+@pytest.mark.parametrize("first", RANDOM)
+def test_random_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept, first: int) -> None:
+    sizes([of_random_machine(seed)[0] for seed in range(first, first + BATCH)], tmp_path, kept)
 
 
 def test_a_machine_that_differs_is_told_apart(tmp_path: Path) -> None:
@@ -153,13 +212,13 @@ def stated_as(asked: Property, claim: Claim) -> Property:
     return replace(asked, claim=claim)
 
 
-def agree(asked: Sequence[Question], folder: Path) -> None:
+def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
     """That SPIN and we conclude the same of each, and search the same, and find a shortest run of the same length."""
-    answers = spin.answers([each.part for each in asked], folder / "safety", safety=True)
+    answers = kept.answers([each.part for each in asked], folder / "safety", safety=True)
     for each, answer in zip(asked, answers, strict=True):
         agree_on(each, answer)
     lasting = [each for each in asked if isinstance(each.stated.claim, LeadsTo)]
-    answers = spin.answers([each.part for each in lasting], folder / "liveness", safety=False) if lasting else []
+    answers = kept.answers([each.part for each in lasting], folder / "liveness", safety=False) if lasting else []
     for each, answer in zip(lasting, answers, strict=True):
         ours = check(each.stated, tabulate(each.machine)).verdict
         assert answer.error == isinstance(ours, Refuted), each.stated
@@ -194,35 +253,34 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
     return machine.under(profile), asked
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-def test_shipped_properties_have_the_same_verdict(tmp_path: Path, share: int) -> None:
+@pytest.mark.parametrize("name", specified())
+def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
     """Each property of each shipped machine, and under a profile if it is known to fail there.
 
     Of a claim that has many parts, the first and the last: all of them take
     minutes.  What SPIN cannot say is compared elsewhere.
     """
     asked: list[Question] = []
-    for name in specified()[share::SHARES]:
-        found = specification(name)
-        for each in found.properties:
-            if not isinstance(each.claim, Refines | MatchesDiagram):
-                profiles = [None, *(profile for profile in found.machine.profiles if each.expected(profile))]
-                for profile in profiles:
-                    parts = [*questions(*profiled(found.machine, each, profile))]
-                    asked += parts if len(parts) <= FEW else [parts[0], parts[-1]]
-    agree(asked, tmp_path)
+    found = specification(name)
+    for each in found.properties:
+        if not isinstance(each.claim, Refines | MatchesDiagram):
+            profiles = [None, *(profile for profile in found.machine.profiles if each.expected(profile))]
+            for profile in profiles:
+                parts = [*questions(*profiled(found.machine, each, profile))]
+                asked += parts if len(parts) <= FEW else [parts[0], parts[-1]]
+    agree(asked, tmp_path, kept)
 
 
-@pytest.mark.parametrize("first", range(0, 200, BATCH))
-def test_random_properties_have_the_same_verdict(tmp_path: Path, first: int) -> None:
+@pytest.mark.parametrize("first", RANDOM)
+def test_random_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, first: int) -> None:
     asked = [each for seed in range(first, first + BATCH) for each in questions(*of_random_machine(seed))]
-    agree(asked, tmp_path)
+    agree(asked, tmp_path, kept)
 
 
 def test_random_properties_are_of_every_kind() -> None:
     """Of what is compared here, much holds and much fails, in every kind."""
     found: dict[tuple[str, str], int] = {}
-    for seed in range(200):
+    for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
         verdict = type(check(asked, tabulate(machine)).verdict).__name__
         kind = type(asked.claim).__name__, "fails" if verdict == "Refuted" else "holds"
@@ -249,13 +307,13 @@ def following(seed: int) -> Question:
     return Question(machine, asked, spin.Part(promela(machine, asked)), alone=True)
 
 
-@pytest.mark.parametrize("first", [0, 50])
-def test_random_machines_follow_alike(tmp_path: Path, first: int) -> None:
+@pytest.mark.parametrize("first", FOLLOWING)
+def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
     """What a random machine emits, as events of another."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
     verdicts = [type(check(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
-    agree(asked, tmp_path)
+    agree(asked, tmp_path, kept)
     assert min(verdicts.count(Refuted), verdicts.count(Proved)) >= 4
 
 
@@ -264,6 +322,7 @@ def test_random_machines_follow_alike(tmp_path: Path, first: int) -> None:
 
 def followed(text: str, folder: Path) -> str:
     """What the commands in the head of *text* print, the first of each."""
+    spin.needed()
     (folder / "model.pml").write_text(text, encoding="utf-8")
     commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
     ran = subprocess.run(

@@ -1,23 +1,32 @@
-"""The model checker SPIN, asked about many exported machines at once.
+"""The model checker SPIN, asked about many exported machines at once, and what it answered before.
 
 A verifier is a C program, and compiling one takes longer than all else.  So
 many exported texts become one: their names are told apart by a number, and
 the one whose number is asked for runs while the others stand still.
+
+The answers are kept in ``tests/interop/spin``, by the text that SPIN reads.
+A text that is not among them is put to SPIN; with ``FSM_SPIN=store`` its
+answer is then kept, and with ``FSM_SPIN=again`` SPIN is asked everything
+again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from real_parts import headers_of_c, program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+ANSWERS = Path(__file__).resolve().parent.parent / "interop" / "spin"
+MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
 """In one verifier: with twice as many, compiling takes thrice the time."""
 MOST = 100
@@ -79,9 +88,7 @@ class _Pieces(NamedTuple):
 
 def _pieces(part: Part, *, safety: bool) -> _Pieces:
     """The pieces of *part*, without comments and prints, as the preprocessor leaves them."""
-    text = re.sub(r"/\*.*?\*/", "", part.text, flags=re.DOTALL)
-    text = re.sub(r'; printf\(".*?"\)', "", text)
-    head, start, process = _processed(text, part.case, safety=safety).partition("active proctype")
+    head, start, process = _processed(_bare(part.text), part.case, safety=safety).partition("active proctype")
     words: list[str] = []
     macros: dict[str, tuple[str, str]] = {}
     variables: dict[str, tuple[str, str]] = {}
@@ -93,6 +100,12 @@ def _pieces(part: Part, *, safety: bool) -> _Pieces:
         else:
             words.append(line)
     return _Pieces(tuple(words), macros, variables, start + process)
+
+
+def _bare(text: str) -> str:
+    """*text* without comments and prints."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r'; printf\(".*?"\)', "", text)
 
 
 def _processed(text: str, case: int, *, safety: bool) -> str:
@@ -157,6 +170,7 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
 
 def compiled(text: str, folder: Path, *, safety: bool) -> Path:
     """The verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
+    needed()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
     made = subprocess.run([program("spin"), "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
@@ -206,6 +220,45 @@ def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> 
         transitions=number(r"([\d.e+]+) transitions"),
         depth=number(r"depth reached (\d+)"),
     )
+
+
+class Kept:
+    """The answers in one file of :data:`ANSWERS`, each by its text."""
+
+    def __init__(self, name: str) -> None:
+        self.path = ANSWERS / f"{name}.json"
+        read = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+        self._before = {key: Answer(bool(error), *numbers) for key, (error, *numbers) in read.items()}
+        self._now: dict[str, Answer] = {}
+
+    def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
+        """What SPIN says of each of *parts*; where it has to be asked, in *folder*."""
+        keys = [key(part, safety=safety) for part in parts]
+        new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
+        found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
+        self._now |= {key: found[key] for key in keys}
+        return [found[key] for key in keys]
+
+    def up_to_date(self) -> None:
+        """Fail if the file has other answers, more, or fewer than were asked for; write it if that is wanted."""
+        if MODE == "store":
+            lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
+            ANSWERS.mkdir(exist_ok=True)
+            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+            return
+        changed = [key for key, answer in self._now.items() if self._before.get(key, answer) != answer]
+        assert not changed, f"SPIN answers otherwise than {self.path} has it: {changed}"
+        new, old = len(self._now.keys() - self._before.keys()), len(self._before.keys() - self._now.keys())
+        assert (0, 0) == (new, old), (
+            f"{self.path} lacks {new} texts and has {old} that no test exports: "
+            "FSM_SPIN=store .venv/bin/python -m pytest tests/interop/test_spin.py"
+        )
+
+
+def key(part: Part, *, safety: bool) -> str:
+    """A digest of what SPIN reads."""
+    text = _processed(_bare(part.text), part.case, safety=safety)
+    return hashlib.sha256(f"{safety}\n{text}".encode()).hexdigest()[:20]
 
 
 def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
