@@ -53,7 +53,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     ``met`` the state in which the call was executed, if the reply reports it; ``emits``
     the outputs that came with the event; ``output`` an output observed alone.  An empty
     ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC
-    3339; ``start`` and ``end`` give a whole call its interval.
+    3339; ``start`` and ``end`` give a whole call its interval.  ``process`` is the client
+    that called, in a history of concurrent operations.
     """
 
     entity: str = ""
@@ -68,6 +69,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     at: int | str | None = None
     start: int | None = None
     end: int | None = None
+    process: int | str | None = None
     detail: str = ""
     line: int = 0
 

@@ -49,6 +49,23 @@ class Permitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The shortest stretch of a history that is not linearizable by itself.
+
+    ``operations`` are in the order of their calls; the last to return is the violation.
+    ``beside`` are those in progress at its beginning, which may have acted before.  If
+    it ``begins`` the history, it is illegal only because of the state in which the
+    entity began, or of the outputs.  Unless it is ``least``, the search for a shorter
+    one was given up.
+    """
+
+    operations: tuple[Observation, ...]
+    beside: tuple[Observation, ...] = ()
+    begins: bool = False
+    least: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
     """An observation that no behaviour of the machine explains.
 
@@ -57,6 +74,7 @@ class Violation:
     possible just before it, ``permitted`` what each would have allowed.  ``clause`` is
     the weakest of the clauses that may have been broken, hence the strongest that
     certainly is.  ``resembles`` are known deviations of other profiles that allow it.
+    In a history of concurrent operations ``stretch`` is where no order explains it.
     """
 
     machine: str
@@ -70,6 +88,7 @@ class Violation:
     edits: tuple[Edit, ...]
     illegal: str = ""
     resembles: tuple[Deviation, ...] = ()
+    stretch: Stretch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

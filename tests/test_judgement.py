@@ -25,7 +25,15 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM205", "unseen.jsonl", {}, "unseen 'exti' is no signal of container-status"),
     ("FSM206", "trace.jsonl", {"calls": "-"}, "holds trace"),
     ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
+    ("FSM207", "cut.edn", {"models": ["cri-container"]}, "what '{' begins does not end"),
+    ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
+    ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
+HISTORIES = {
+    "cut.edn": "{:type :invoke, :f :start, :process 0}\n{:type :ok, :f",
+    "uncalled.edn": "{:type :ok, :f :start, :process 0}",
+    "strat.edn": "{:type :invoke, :f :strat, :process 0}",
+}
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
 
 
@@ -35,6 +43,8 @@ def test_mistakes_have_a_code_and_a_way_out(
 ) -> None:
     """What cannot be judged says why, and what to do."""
     (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
+    for file, text in HISTORIES.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
     for file, unseen in HEADERS.items():
         header = json.dumps({"trace": 1, "machine": "container-status", "unseen": unseen})
         (tmp_path / file).write_text(f"{header}\n{TRACE}", encoding="utf-8")
@@ -50,7 +60,7 @@ def test_mistakes_have_a_code_and_a_way_out(
 
 def test_every_code_of_recordings_has_a_case() -> None:
     """No code of the family is left out above."""
-    assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | {"FSM204"}
+    assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | {"FSM204", "FSM209"}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ the replies, sights and outputs that were seen (Herlihy and Wing,
 *Linearizability: a correctness condition for concurrent objects*, 1990).
 Entities do not meet, so each is decided by itself.
 
-The search is that of Wing and Gong, *Testing and verifying concurrent
-objects*, 1993: of the operations that no other one must precede, try each as
-the next one, and turn back where nothing fits.  What has been tried is
-remembered by how far the operations are and where the entity is (Lowe,
-*Testing for linearizability*, 2017), so that it takes exponential time in the
-number of operations at once, and not of all.
+Time goes by from return to return, and all that may be true by then is kept
+(:mod:`~fsm.linearizability.frontier`); so it takes exponential time in the
+number of operations at once, and not of all.  Where nothing is left, the
+stretch of the history that cannot be is made as short as it can be
+(:mod:`~fsm.linearizability.window`).
 
 What is added to it:
 
@@ -32,22 +31,25 @@ What is added to it:
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fsm.linearizability.search import LimitError, Search
+from fsm.linearizability.frontier import Budget, Frontier, LimitError, ends
+from fsm.linearizability.moves import Moves
+from fsm.linearizability.outputs import Possible, Seen
+from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.verdict import Cause, Fails, Holds, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection, Sequence
 
+    from fsm.linearizability.frontier import End
     from fsm.linearizability.history import History, Operation
-    from fsm.linearizability.search import Step
+    from fsm.linearizability.outputs import Outputs
+    from fsm.linearizability.situations import Situation, Step
     from fsm.machine import Machine
     from fsm.machine.table import Table
 
@@ -72,7 +74,8 @@ class NotLinearizable(Fails):
     been legal instead, replies or sights.  Where the cause are the outputs
     these are the sequences of outputs, joined by blanks, that could have come
     out by then; where there is none but what came out afterwards,
-    ``operation`` is ``None``.
+    ``operation`` is ``None``.  ``before`` are the states that it may have
+    met, ``window`` is the shortest stretch that is illegal by itself.
     """
 
     entity: str
@@ -80,6 +83,8 @@ class NotLinearizable(Fails):
     operation: Operation | None
     cause: Cause
     allowed: tuple[str, ...]
+    before: tuple[str, ...]
+    window: Window
 
 
 Linearizability: TypeAlias = Linearizable | NotLinearizable | Unknown
@@ -91,11 +96,12 @@ def linearize(
     *,
     profile: str | None = None,
     unseen: Collection[str] = (),
+    fresh: bool = True,
     limit: int = LIMIT,
 ) -> Linearizability:
-    """Whether *history*, which begins in the initial state, is linearizable; unknown after *limit* situations.
+    """Whether *history* is linearizable; unknown after *limit* situations.
 
-    *unseen* names signals that may happen without standing in the history, as
+    Every entity begins in the initial state; without *fresh*, in any state. *unseen* names signals that may happen without standing in the history, as
     hidden events may.  Raises :class:`ValueError` for an event or a sight
     that the machine has not.
 
@@ -116,22 +122,14 @@ def linearize(
     >>> str(found.operation), found.operation.thread, found.allowed
     ('start: ok', 1, ('error',))
     """
-    table = tabulate(machine.under(profile))
-    _known(table, history, unseen)
-    rules = Rules(table)
+    rules = Rules(tabulate(machine.under(profile)))
+    _known(rules.table, history, unseen)
     steps: tuple[Step, ...] = ()
     for entity, part in history.parts():
-        operations = tuple(sorted(part.operations, key=lambda each: each.called))
-        search = partial(Search, rules=rules, unseen=_unseen(table, unseen), limit=limit)
-        whole = search(operations=operations, outputs=part.outputs.get(entity))
-        try:
-            found = next(whole.goals(), None)
-        except LimitError:
-            of = f" of {entity}" if entity else ""
-            return Unknown(why=f"not decided after {limit:,} situations{of}")
-        if found is None:
-            return _Explaining(entity, whole, search).illegal()
-        steps += found
+        answer = _Entity(entity, part, rules, _unseen(rules.table, unseen), fresh=fresh, limit=limit).answer()
+        if not isinstance(answer, Linearizable):
+            return answer
+        steps += answer.steps
     return Linearizable(steps=steps)
 
 
@@ -153,71 +151,118 @@ def _unseen(table: Table, unseen: Collection[str]) -> tuple[int, ...]:
     )
 
 
-class _Explaining:
-    """Why the operations of one entity are not linearizable.
+class _Entity:
+    """The operations of one entity, decided."""
 
-    What is legal stays so if what came after it is cut off, so the first
-    return that makes it illegal is found by halving.
-    """
-
-    def __init__(self, entity: str, whole: Search, search: Callable[..., Search]) -> None:
+    def __init__(
+        self, entity: str, part: History, rules: Rules, unseen: tuple[int, ...], *, fresh: bool, limit: int
+    ) -> None:
         self._entity = entity
-        self._whole = whole
-        self._search = search
-        self._returns = sorted(
-            (each for each in whole.operations if each.returned is not None), key=lambda each: each.returned or 0
+        self._operations = tuple(sorted(part.operations, key=lambda each: each.called))
+        self._ends = ends(self._operations)
+        outputs = part.outputs.get(entity)
+        self._outputs = None if outputs is None else Seen(outputs)
+        self._longest = len(outputs or ()) + len(self._operations)
+        self._rules = rules
+        self._unseen = unseen
+        self._fresh = fresh
+        self._limit = limit
+
+    def _frontier(self, outputs: Outputs | None = None, operations: Sequence[Operation] = ()) -> Frontier:
+        moves = Moves(
+            rules=self._rules, operations=operations or self._operations, outputs=outputs, unseen=self._unseen
         )
+        return Frontier(moves=moves, budget=Budget(left=self._limit))
 
-    def illegal(self) -> NotLinearizable:
-        returns = range(1, len(self._returns) + 1)
-        legal = bisect_left(returns, 1, key=lambda count: int(self._first(self._cut(count)) is None))
-        before = self._cut(legal)
-        steps = self._first(before) or ()
-        if legal == len(self._returns):
-            return self._found(steps, None, Cause.OUTPUT, self._sequences(before))
-        operation = self._returns[legal]
-        cause, allowed = self._why(operation, self._cut(legal + 1))
-        return self._found(steps, operation, cause, allowed)
+    def _begin(self, frontier: Frontier) -> None:
+        if self._fresh:
+            frontier.begin()
+        else:
+            frontier.begin_anywhere(())
 
-    def _found(
-        self, steps: tuple[Step, ...], operation: Operation | None, cause: Cause, allowed: tuple[str, ...]
-    ) -> NotLinearizable:
-        return NotLinearizable(entity=self._entity, steps=steps, operation=operation, cause=cause, allowed=allowed)
-
-    def _cut(self, count: int) -> Search:
-        """The history until the return number *count*."""
-        if not count:
-            return self._search(operations=(), outputs=self._whole.outputs, partly=True)
-        returned = {id(each) for each in self._returns[:count]}
-        last = self._returns[count - 1].returned or 0
-        return self._search(
-            operations=tuple(
-                each if id(each) in returned else replace(each, returned=None)
-                for each in self._whole.operations
-                if each.called <= last
-            ),
-            outputs=self._whole.outputs,
-            partly=True,
-        )
-
-    def _first(self, search: Search) -> tuple[Step, ...] | None:
+    def answer(self) -> Linearizability:
+        """Whether they are linearizable."""
+        frontier = self._frontier(self._outputs)
+        self._begin(frontier)
+        called: dict[int, tuple[int, list[Situation]]] = {}
         try:
-            return next(search.goals(), None)
+            for index, end in enumerate(self._ends):
+                if not end.returns:
+                    called[end.number] = index, frontier.situations
+                    frontier.called(end.number)
+                elif frontier.returned(end.number):
+                    del called[end.number]
+                else:
+                    first, situations = called[end.number]
+                    return self._illegal(frontier, first, index, situations)
+            if over := frontier.explained():
+                return Linearizable(steps=frontier.moves.steps(over[0]))
         except LimitError:
-            return None
+            of = f" of {self._entity}" if self._entity else ""
+            return Unknown(why=f"not decided after {self._limit:,} situations{of}")
+        return NotLinearizable(
+            entity=self._entity,
+            steps=frontier.moves.steps(frontier.situations[0]),
+            operation=None,
+            cause=Cause.OUTPUT,
+            allowed=self._sequences(self._ends),
+            before=self._names({each.place.state for each in frontier.situations}),
+            window=Window(operations=self._operations, begins=True),
+        )
 
-    def _why(self, operation: Operation, cut: Search) -> tuple[Cause, tuple[str, ...]]:
-        """In which respect *operation*, the last to return in *cut*, is not legal, and what would have been."""
+    def _names(self, states: Collection[int]) -> tuple[str, ...]:
+        return tuple(self._rules.table.states[state] for state in sorted(states))
 
-        def legal(other: Operation) -> bool:
-            return self._first(replace(cut, operations=_with(cut.operations, operation, other))) is not None
+    # -- why they are not ------------------------------------------------------
 
-        table = cut.table
+    def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
+        """Why the operation between the ends *first* and *last* cannot return; *called* is what its call met."""
+        number, interval = self._ends[last].number, self._ends[first : last + 1]
+        cause, allowed = self._why(number, interval, called)
+        if allowed is None:
+            allowed = self._sequences(self._ends[: last + 1])
+        return NotLinearizable(
+            entity=self._entity,
+            steps=frontier.moves.steps(frontier.situations[0]),
+            operation=self._operations[number],
+            cause=cause,
+            allowed=allowed,
+            before=self._names(self._met(number, interval, called)),
+            window=smallest(self._operations, self._ends[: last + 1], self._frontier),
+        )
+
+    def _met(self, number: int, interval: Sequence[End], called: list[Situation]) -> set[int]:
+        """The states in which operation *number* may have been met between its call and its return."""
+        frontier = self._frontier(self._outputs)
+        frontier.situations = called
+        met = {each.place.state for each in called}
+        for end in interval:
+            if not end.returns:
+                frontier.called(end.number)
+            else:
+                frontier.situations = frontier.placed(end.number, number, met)
+        return met
+
+    def _why(
+        self, number: int, interval: Sequence[End], called: list[Situation]
+    ) -> tuple[Cause, tuple[str, ...] | None]:
+        """In which respect operation *number* is not legal, and what would have been; ``None`` for outputs."""
+        operation, table = self._operations[number], self._rules.table
+
+        def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:
+            operations = (*self._operations[:number], other, *self._operations[number + 1 :])
+            frontier = self._frontier(outputs, operations)
+            frontier.situations = called
+            try:
+                return frontier.play(interval) is None
+            except LimitError:
+                return False
+
         if not operation.event or (operation.shows and legal(replace(operation, shows=""))):
             sights = dict.fromkeys(table.shows)
             return Cause.STATE, tuple(each for each in sights if legal(replace(operation, shows=each)))
-        if cut.outputs is not None and self._first(replace(cut, outputs=None)) is not None:
-            return Cause.OUTPUT, self._sequences(cut)
+        if self._outputs is not None and legal(operation, None):
+            return Cause.OUTPUT, None
         if table.machine.events[operation.event].kind != "call":
             return Cause.EVENT, ()
         row = table.row[operation.event]
@@ -233,13 +278,15 @@ class _Explaining:
             allowed = [each for each in allowed if each in {"ok", ANY_ERROR}]
         return Cause.REPLY, tuple(allowed)
 
-    def _sequences(self, cut: Search) -> tuple[str, ...]:
-        longer = len(cut.outputs or ()) + len(cut.operations)
+    def _sequences(self, until: Sequence[End]) -> tuple[str, ...]:
+        """The sequences of outputs, joined by blanks, that could have come out *until* then."""
+        possible = Possible(self._longest)
+        frontier = self._frontier(possible)
+        self._begin(frontier)
         try:
-            return tuple(sorted({" ".join(came) for came in replace(cut, longer=longer).sequences()}))
+            if frontier.play(until) is not None:
+                return ()
+            over = frontier.explained(every=True)
         except LimitError:
             return ()
-
-
-def _with(operations: tuple[Operation, ...], old: Operation, new: Operation) -> tuple[Operation, ...]:
-    return tuple(new if each is old else each for each in operations)
+        return tuple(sorted({" ".join(possible.sequences[each.place.came]) for each in over}))

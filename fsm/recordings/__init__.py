@@ -2,7 +2,9 @@
 
 Four kinds are told apart by their first line that fits one: a containerd log
 in any of its forms, CRI calls seen by a client, NRI events seen by a plugin,
-and the project's own trace format.  Lines that fit nothing are counted.
+and the project's own trace format.  Lines that fit nothing are counted.  A
+fifth, a history of concurrent operations, is known by how it begins, and is
+read whole.
 """
 
 from __future__ import annotations
@@ -10,17 +12,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from fsm.recordings import containerd_log, cri_calls, json_lines, nri_events
+from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.line_reader import Lines, Piece
 from fsm.recordings.log_entries import entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from fsm.recordings.histories import RecordedHistory
     from fsm.trace import Line, Observation
 
 
@@ -32,6 +36,7 @@ class Kind(Enum):
     EVENTS = "NRI events"
     TOGETHER = "NRI events and calls of one run"
     TRACE = "trace"
+    HISTORY = "history of concurrent operations"
     NOTHING = "nothing known"
 
 
@@ -49,7 +54,7 @@ class Recording:
     ``machines`` are those it is judged by unless others are asked for.  It
     shows the signals ``shown``, ``None`` meaning all, and not those ``hidden``.
     ``version`` gives, once all is read, the version of containerd that wrote
-    the log.
+    the log.  ``history`` are the operations, where it is a history of those.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Recording:
     batches: Iterator[Batch]
     notes: Counter[str]
     version: Callable[[], str]
+    history: RecordedHistory | None = None
 
 
 class _Sniffed(msgspec.Struct):
@@ -106,7 +112,12 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
-    pieces = iter(Lines(name=name, notes=notes, advanced=advanced))
+    source = Lines(name=name, notes=notes, advanced=advanced)
+    data = source.data()
+    start = next(data, b"")
+    if histories.recognised(start):
+        return _history(name, chain([start], data), notes)
+    pieces = source.pieces(chain([start], data))
     head = next(pieces, Piece(first=1, lines=[]))
     kinds = (kind_of(line) for line in head.lines)
     kind = next((each for each in kinds if each is not Kind.NOTHING), Kind.NOTHING)
@@ -158,6 +169,33 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
         batches=batches,
         notes=notes,
         version=lambda: log.version,
+    )
+
+
+def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording:
+    """The history that is in *data*."""
+    whole = bytearray()
+    for piece in data:
+        whole += piece
+        if len(whole) > histories.LARGEST:
+            break
+    history = histories.read(name, bytes(whole))
+    notes["lines"] = whole.count(b"\n") + (not whole.endswith(b"\n"))
+    if history.left_out:
+        notes["operations that did nothing"] = history.left_out
+    ends = tuple(history.observations())
+    return Recording(
+        name=name,
+        kind=Kind.HISTORY,
+        machines=(history.title.machine,) if history.title.machine else (),
+        shown=None,
+        hidden=history.title.unseen,
+        fresh=history.title.fresh,
+        outputs=False,
+        batches=iter([Batch([seen for _, seen in ends], [line for line, _ in ends])]),
+        notes=notes,
+        version=str,
+        history=history,
     )
 
 

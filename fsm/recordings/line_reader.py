@@ -17,7 +17,7 @@ from fsm.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 PIECE: Final = 1 << 20
 """Bytes read at once."""
@@ -50,32 +50,39 @@ class Lines:
     name: str
     notes: Counter[str]
     advanced: Callable[[int], None] = field(default=lambda _: None)
-    _last: bytes = b""
 
     def __iter__(self) -> Iterator[Piece]:
+        return self.pieces(self.data())
+
+    def data(self) -> Iterator[bytes]:
+        """The bytes of the input, decompressed, a piece at a time."""
         with self._opened() as file:
-            first, rest, cut = 1, b"", False
-            for data in self._data(file):
-                data = rest + data  # noqa: PLW2901  (what was left of the piece before)
-                lines = data.split(b"\n")
-                rest = lines.pop()
-                if lines:
-                    if cut:  # the piece starts with the end of a line that was given before
-                        lines[0] = b""
-                        cut = False
-                    self.notes["lines"] += len(lines)
-                    if b"\r" in data:
-                        lines = [line.removesuffix(b"\r") for line in lines]
-                    yield Piece(first=first, lines=lines)
-                    first += len(lines)
-                if len(rest) > LONGEST:
-                    if not cut:
-                        self.notes["lines cut at 1 MiB"] += 1
-                        yield Piece(first=first, lines=[rest[:LONGEST]])
-                    rest, cut = b"", True
-            self.notes["lines"] += bool(rest or cut)
-            if rest and not cut:
-                yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
+            yield from self._data(file)
+
+    def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
+        """The lines of *data*, which is that of the input."""
+        first, rest, cut = 1, b"", False
+        for each in data:
+            taken = rest + each
+            lines = taken.split(b"\n")
+            rest = lines.pop()
+            if lines:
+                if cut:  # the piece starts with the end of a line that was given before
+                    lines[0] = b""
+                    cut = False
+                self.notes["lines"] += len(lines)
+                if b"\r" in taken:
+                    lines = [line.removesuffix(b"\r") for line in lines]
+                yield Piece(first=first, lines=lines)
+                first += len(lines)
+            if len(rest) > LONGEST:
+                if not cut:
+                    self.notes["lines cut at 1 MiB"] += 1
+                    yield Piece(first=first, lines=[rest[:LONGEST]])
+                rest, cut = b"", True
+        self.notes["lines"] += bool(rest or cut)
+        if rest and not cut:
+            yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
 
     def _opened(self) -> IO[bytes]:
         if self.name == STDIN:

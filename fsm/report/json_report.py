@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fsm.judgement import Judged
     from fsm.machine import Clause, Deviation
     from fsm.report import Report
-    from fsm.verdict import Deviated, Finding, Judgement, Violation
+    from fsm.trace import Observation
+    from fsm.verdict import Deviated, Finding, Judgement, Stretch, Violation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -114,6 +115,28 @@ def violation_data(violation: Violation) -> Json:
         "allowed": {each.state: list(each.what) for each in violation.permitted},
         "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
         "resembles": [deviation_data(each) for each in violation.resembles],
+        "stretch": None if violation.stretch is None else _stretch(violation.stretch),
+    }
+
+
+def _stretch(stretch: Stretch) -> Json:
+    return {
+        "operations": [_operation(each) for each in stretch.operations],
+        "beside": [_operation(each) for each in stretch.beside],
+        "begins": stretch.begins,
+        "least": stretch.least,
+    }
+
+
+def _operation(seen: Observation) -> Json:
+    return {
+        "line": seen.line,
+        "process": seen.process,
+        "event": seen.event or None,
+        "reply": seen.reply or None,
+        "shows": seen.shows or None,
+        "start": seen.start,
+        "end": seen.end,
     }
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.linearizability import Linearizable, NotLinearizable
+from fsm.linearizability.history import History, Operation
 from fsm.report.words import either, visible
 from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fsm.conformance.concurrency import Race
     from fsm.linearizability import Linearizability
-    from fsm.linearizability.history import History, Operation
+    from fsm.verdict import Stretch
+
+DRAWN: Final = 24
+"""Operations that are drawn; nobody reads more."""
 
 
-def lanes(history: History) -> Iterator[str]:
+def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
     r"""A line for each thread and entity; an operation reaches from its call to its return.
+
+    *names* of threads stand before their lines, if they have others than numbers.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
@@ -34,11 +40,31 @@ def lanes(history: History) -> Iterator[str]:
         end = last + _width(each) if each.returned is None else column[each.returned]
         label = visible(str(each)).center(end - start - 1, "-")
         bar = f"|{label}{'' if each.returned is None else '|'}"
-        lane = drawn.setdefault(_lane(each), [])
+        lane = drawn.setdefault(names[each.thread] if names else _lane(each), [])
         lane.append(" " * (start - sum(map(len, lane))) + bar)
     longest = max(map(len, drawn), default=0)
     for name, parts in drawn.items():
         yield f"{name:<{longest}}  {''.join(parts)}"
+
+
+def stretched(stretch: Stretch) -> Iterator[str]:
+    """The operations of *stretch*, and where it is too long to be drawn nothing."""
+    processes = list(dict.fromkeys(each.process for each in stretch.operations))
+    if len(stretch.operations) > DRAWN:
+        return
+    operations = tuple(
+        Operation(
+            called=each.start or 0,
+            returned=each.end,
+            event=each.event,
+            reply=each.reply,
+            shows=each.shows,
+            thread=processes.index(each.process),
+        )
+        for each in stretch.operations
+    )
+    names = {number: "" if each is None else f"process {visible(str(each))}" for number, each in enumerate(processes)}
+    yield from lanes(History(operations=operations), names)
 
 
 def explained(answer: Linearizability) -> Iterator[str]:

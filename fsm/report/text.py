@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.recordings import Kind
 from fsm.report import Answer, why, words
+from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, Layout, plain
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ class _Writer:
         yield from self.layout.row("it said", words.short(violation.observation.detail))
         yield from self.layout.reasons(violation)
         yield from self.layout.row("also at", self._others(finding))
+        if violation.stretch is not None:
+            yield from self.layout.row("stretch", words.stretch(violation))
+            yield from (f"      {line}".rstrip() for line in stretched(violation.stretch))
 
     def _others(self, finding: Finding) -> str:
         here = finding.first[0].file

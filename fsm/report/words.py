@@ -161,6 +161,25 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
     return [each.instead for each in violation.edits if each.repair is repair]
 
 
+def stretch(violation: Violation) -> str:
+    """What of a history cannot be; nothing of a trace."""
+    found = violation.stretch
+    if found is None:
+        return ""
+    count = plural(len(found.operations), "operation")
+    if not found.operations:
+        return ""
+    if len(found.operations) == 1 and not found.begins:
+        said = "this operation alone cannot be, whatever state it meets"
+    elif found.begins:
+        said = f"no order explains the {count} from the beginning on"
+    else:
+        said = f"no order explains these {count}, whatever the state before them"
+    if found.beside and not found.begins:
+        said += f", and whatever {plural(len(found.beside), 'operation')} in progress did"
+    return said if found.least else f"{said}; a shorter stretch was not found in time"
+
+
 def edits(violation: Violation) -> str:
     """The smallest edit that makes the trace legal, as what follows "legal if"."""
     return _edit(violation.edits[0], violation) if violation.edits else "more than one edit is made"

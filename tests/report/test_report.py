@@ -516,7 +516,7 @@ def test_json_has_the_documented_keys() -> None:
         (finding["clause"], "name says level source link"),
         (
             finding["first"][0],
-            "file line at entity cause illegal event reply shows met output detail before allowed edits resembles",
+            "file line at entity cause illegal event reply shows met output detail before allowed edits resembles stretch",
         ),
         (finding["first"][0]["edits"][0], "repair instead"),
         (finding["first"][0]["resembles"][0], "name profile about since until link"),

@@ -40,6 +40,26 @@ RECORDINGS: Final[Mapping[str, Rule]] = {
         why="what a plugin was told can be held only against what was called meanwhile",
         example="fsm judge containerd.log --with cri-calls.jsonl",
     ),
+    "FSM207": Rule(
+        finds="a history that is neither JSON nor EDN, or damaged",
+        why="an operation that is passed over would make others look illegal",
+        example="{:type :invoke, :f :start, :process 0   (the map does not end)",
+    ),
+    "FSM208": Rule(
+        finds="a form in a history that is no operation, or an end that does not fit its call",
+        why="when an operation was in progress is what a history is judged by",
+        example="{:type :ok, :f :start, :process 0}   (process 0 has called nothing)",
+    ),
+    "FSM209": Rule(
+        finds="a history of more than 64 MiB",
+        why="a history is held in memory as a whole",
+        example="fsm judge history.edn   (of a million operations)",
+    ),
+    "FSM210": Rule(
+        finds="an operation of a history whose event, or what was shown, none of the machines has",
+        why="what it did to the entity cannot be known, so nothing after it can be judged",
+        example="{:type :invoke, :f :strat, :process 0}",
+    ),
 }
 
 DRAWINGS: Final[Mapping[str, Rule]] = {

@@ -1,12 +1,17 @@
-"""A recording judged by machines: each observation goes to the monitor of its kind of entity."""
+"""A recording judged by machines: each observation goes to the monitor of its kind of entity.
+
+A history of concurrent operations is judged as a whole
+(:mod:`fsm.judgement.histories`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.errors import InputError, Problem, nearest
+from fsm.judgement.histories import judge_history
 from fsm.library import is_system, load, load_system
 from fsm.monitor import Monitor
 from fsm.recordings import Kind, open_recording
@@ -18,6 +23,10 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.recordings import Batch, Recording
     from fsm.verdict import Judgement
+
+
+_HEADERS: Final = {Kind.TRACE: "trace", Kind.HISTORY: "history"}
+"""The key of the first line of a recording that says which machine it is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,9 @@ def judge(
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
+    if recording.history is not None:
+        judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
+        return Judged(name=name, kind=recording.kind, judgements=judgements, notes=dict(recording.notes), version="")
     monitors = [
         Monitor(
             machine,
@@ -101,8 +113,8 @@ def _defaults(recording: Recording) -> list[Machine]:
         path=recording.name,
         line=0,
         code="FSM202",
-        what="does not say which machine it is a trace of",
-        hint='say --model NAME, or start it with a line {"trace": 1, "machine": "NAME"}',
+        what=f"does not say which machine it is a {_HEADERS.get(recording.kind, 'trace')} of",
+        hint=f'say --model NAME, or start it with a line {{"{_HEADERS.get(recording.kind, "trace")}": 1, "machine": "NAME"}}',
     )
     raise InputError([problem])
 

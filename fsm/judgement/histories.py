@@ -1,0 +1,290 @@
+"""A history judged by a machine: is it linearizable, entity by entity, and if not, which clause says so?
+
+Names are understood here: what an operation's event, reply and sight are to
+the machine, as ``docs/linearizability.md`` has it.  The order of operations is
+:mod:`fsm.linearizability`'s affair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from dataclasses import replace as copied
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from fsm.errors import InputError, Problem, nearest
+from fsm.linearizability import Linearizable, NotLinearizable, linearize
+from fsm.linearizability.history import History, Operation
+from fsm.monitor.cache import shared
+from fsm.monitor.diagnosis import Scene
+from fsm.monitor.grouping import Folder
+from fsm.trace import Observation, key
+from fsm.verdict import Cause, Covered, Edit, Holds, Illegal, Judgement, Repair, Stretch, Tolerated, Unknown, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fsm.linearizability.situations import Step
+    from fsm.machine import Machine
+    from fsm.recordings.histories import Recorded, RecordedHistory
+    from fsm.trace import Key
+    from fsm.verdict import Legality
+
+LOOKS: Final = ("look", "read")
+"""What histories call an operation that only looks at what is shown, where the machine has no event of the name."""
+
+
+def judge_history(
+    history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
+) -> tuple[Judgement, ...]:
+    """The judgement of each of *machines* on the *history* in *file*, under its *profile*, if it has one of the name.
+
+    ``hidden`` names signals that happen without standing in the history.
+    Raises :class:`InputError` for events and sights that no machine has.
+    """
+    understood = [_Names(machine, profile if profile in machine.profiles else None) for machine in machines]
+    _check(history, understood, file)
+    return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
+
+
+class _Names:
+    """What operations are to one machine."""
+
+    def __init__(self, machine: Machine, profile: str | None) -> None:
+        self.known = shared(machine, profile, None, outputs=False)
+        self.machine = self.known.machine
+        self.table = self.known.dynamics.table
+        self._events = {event.rpc: event.name for event in machine.events.values() if event.rpc}
+        self._events |= {name: name for name in machine.events}
+        ways = (reply for way in self.table.ways for reply in way.reply)
+        self._replies = {"ok", *ways, *machine.indefinite}
+
+    def mine(self, seen: Observation) -> bool:
+        """Whether *seen* is about the kind of entity that the machine is of."""
+        return seen.of in {self.machine.entity, ""}
+
+    def has(self, seen: Observation) -> bool:
+        """Whether the machine has what *seen* is of."""
+        return not seen.event or seen.event in self._events or seen.event in LOOKS
+
+    def understood(self, seen: Observation) -> Observation | None:
+        """*seen* in the machine's words; ``None`` if it says nothing about it."""
+        event = self._events.get(seen.event, "")
+        reply, shows = seen.reply, seen.shows
+        if not shows and reply in self.table.shows and reply not in self._replies:
+            reply, shows = "ok", reply
+        capitals = reply.upper().replace("-", "_")
+        if reply not in self._replies and capitals in self._replies:
+            reply = capitals
+        if not event or self.machine.events[event].kind != "call":
+            reply = ""
+        return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
+
+
+def _check(history: RecordedHistory, understood: Sequence[_Names], file: str) -> None:
+    """Raise :class:`InputError` for what none of the machines has, each name once."""
+    problems: dict[str, Problem] = {}
+    for each in history.operations:
+        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
+            problems.setdefault(problem.what, problem)
+    if problems:
+        raise InputError(problems.values())
+
+
+def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:
+    of = " and ".join(names.machine.name for names in understood)
+    known = [names for names in understood if names.has(each.seen)]
+    if understood and not known:
+        events = dict.fromkeys(event for names in understood for event in names.machine.events)
+        what = f"no event '{each.seen.event}' of {of}"
+        hint = nearest(each.seen.event, events, of="events")
+        yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
+    said = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
+    sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
+    if said and said[0].shows not in sights:
+        what = f"'{said[0].shows}' is shown, which {of} never shows"
+        hint = nearest(said[0].shows, sights, of="its states show")
+        yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
+
+
+@dataclass(slots=True)
+class _Judging:
+    """One machine's judgement on a history."""
+
+    names: _Names
+    history: RecordedHistory
+    file: str
+    hidden: Sequence[str]
+    _folder: Folder = field(default_factory=Folder)
+    _covered: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def judgement(self) -> Judgement:
+        entities = self._entities()
+        undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
+        table = self.names.table
+        return Judgement(
+            machine=self.names.machine,
+            verdict=self._verdict(undecided, len(entities)),
+            tolerated=self._folder.tolerated(),
+            covered=Covered(
+                machine=self.names.machine.name,
+                cells={
+                    (table.rows[row].name, table.states[state]): self._covered[
+                        table.rows[row].name, table.states[state]
+                    ]
+                    for row, state in table.defined()
+                },
+            ),
+            entities=len(entities),
+            observations=sum(map(len, entities.values())),
+            notes={},
+        )
+
+    def _verdict(self, undecided: Sequence[str], entities: int) -> Legality:
+        incomplete = undecided[0] if undecided else ""
+        if findings := self._folder.findings():
+            return Illegal(findings=findings, incomplete=incomplete)
+        if not entities:
+            return Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
+        return Unknown(why=incomplete) if incomplete else Holds()
+
+    def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
+        """The operations of each entity; what names no entity, where others do, is of every one."""
+        found: dict[str, list[tuple[Recorded, Observation]]] = {}
+        everybody = []
+        for each in self.history.operations:
+            if self.names.mine(each.seen) and self.names.has(each.seen):
+                seen = self.names.understood(each.seen)
+                if seen is not None:
+                    found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
+        found |= {entity: [] for entity in self.history.outputs if entity not in found}
+        if len(found) > 1:
+            everybody = found.pop("", [])
+        return {
+            entity: those + [(each, replace(seen, entity=entity)) for each, seen in everybody]
+            for entity, those in found.items()
+        }
+
+    def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
+        """Judge one entity; why it could not be, or nothing."""
+        operations = tuple(_operation(seen) for _, seen in those)
+        origin = {id(one): each for one, each in zip(operations, those, strict=True)}
+        outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
+        history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
+        answer = linearize(self.names.machine, history, unseen=self.hidden, fresh=self.history.title.fresh)
+        match answer:
+            case Unknown(why=why):
+                return why
+            case NotLinearizable():
+                self._count(answer.steps)
+                self._folder.fold(self._violation(answer, history, origin))
+            case Linearizable():
+                self._count(answer.steps)
+                self._tolerated(answer.steps, origin)
+        return ""
+
+    def _count(self, steps: Iterable[Step]) -> None:
+        self._covered.update((step.row, step.before) for step in steps if step.row)
+
+    def _tolerated(self, steps: Iterable[Step], origin: Mapping[int, tuple[Recorded, Observation]]) -> None:
+        for step in steps:
+            if step.deviation is not None:
+                each, seen = origin[id(step.operation)] if step.operation else (None, Observation())
+                self._folder.tolerate(
+                    Tolerated(
+                        machine=self.names.machine.name,
+                        deviation=step.deviation,
+                        observation=seen,
+                        file=self.file,
+                        line=each.returned if each else 0,
+                    )
+                )
+
+    # -- violations ------------------------------------------------------------
+
+    def _violation(
+        self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
+    ) -> Violation:
+        each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
+        known, states = self.names.known, self.names.table.states
+        before = (each for each in known.everything if not each.pending and states[each.state] in answer.before)
+        explained = known.explain(
+            Scene(
+                dynamics=known.dynamics,
+                before=known.dynamics.closed(before),
+                seen=key(seen),
+                led=_led(answer.steps),
+                others=known.others,
+            )
+        )
+        return Violation(
+            machine=self.names.machine.name,
+            cause=answer.cause,
+            observation=seen,
+            file=self.file,
+            line=each.returned if each else 0,
+            before=answer.before,
+            permitted=explained.permitted,
+            clause=explained.clause,
+            edits=tuple(self._edits(answer, history)),
+            illegal=_illegal(answer, history),
+            resembles=explained.resembles,
+            stretch=Stretch(
+                operations=tuple(origin[id(one)][1] for one in answer.window.operations),
+                beside=tuple(origin[id(one)][1] for one in answer.window.beside),
+                begins=answer.window.begins,
+                least=answer.window.least,
+            ),
+        )
+
+    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
+        """Single edits that make all legal that returned by then: another reply, or that it had not been."""
+        if answer.cause is Cause.REPLY:
+            yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
+        last = answer.operation
+        if last is None or last.returned is None:
+            return
+        others = tuple(
+            one if one.returned is not None and one.returned <= last.returned else copied(one, returned=None)
+            for one in history.operations
+            if one is not last and one.called <= last.returned
+        )
+        without = History(operations=others)
+        fresh = self.history.title.fresh
+        if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
+            yield Edit(repair=Repair.EXTRA)
+
+
+def _operation(seen: Observation) -> Operation:
+    return Operation(
+        called=seen.start or 0,
+        returned=seen.end,
+        event=seen.event,
+        reply=seen.reply,
+        shows=seen.shows,
+        entity=seen.entity,
+    )
+
+
+def _led(steps: Sequence[Step]) -> Key | None:
+    """What last moved the entity, or showed where it is, as far as all was legal."""
+    for step in reversed(steps):
+        if step.operation is not None and (step.before != step.after or not step.row):
+            event = step.operation.event if step.row else ""
+            return (event, "", step.operation.reply, "" if step.row else step.operation.shows, "", "", None)
+    return None
+
+
+def _illegal(answer: NotLinearizable, history: History) -> str:
+    """What of it is not legal."""
+    match answer.cause:
+        case Cause.OUTPUT:
+            return " ".join(history.outputs.get(answer.entity, ()))
+        case Cause.STATE:
+            return answer.operation.shows if answer.operation else ""
+        case Cause.REPLY:
+            return answer.operation.reply if answer.operation else ""
+        case Cause.EVENT:
+            return answer.operation.event if answer.operation else ""

@@ -1,0 +1,91 @@
+"""The shortest stretch of a history that is not linearizable by itself.
+
+Where no order explains that an operation returned as it did, most of what came
+before has nothing to do with it.  The stretch ends with that return, and
+begins as late as it can so that it is illegal still, *whatever state the
+entity was in* when it began, and whatever those operations did meanwhile that
+had been called before.  So it is illegal for what stands in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsm.linearizability.frontier import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fsm.linearizability.frontier import End, Frontier
+    from fsm.linearizability.history import Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Operations, in the order of their calls, that no order explains: without the first or the last, one does.
+
+    ``beside`` are those in progress at its beginning, which may have acted
+    before, or have no part in it; of those that never return, any number of
+    times.  If it ``begins`` the history, it is illegal only as the entity was
+    in the initial state.  Unless it is ``least``, looking for a shorter one
+    took too long.
+    """
+
+    operations: tuple[Operation, ...]
+    beside: tuple[Operation, ...] = ()
+    begins: bool = False
+    least: bool = True
+
+
+def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
+    """The shortest stretch at the end of *ends*, which *operations* cannot have gone through; all before is legal.
+
+    Takes as many runs over stretches as their length has binary digits.
+    *frontier* makes one that has not begun.
+    """
+    calls = [index for index, end in enumerate(ends) if not end.returns]
+    least = True
+
+    def illegal(back: int) -> bool:
+        """Whether the last *back* calls, and what comes after the first of them, are illegal by themselves."""
+        nonlocal least
+        first = calls[-back]
+        run = frontier()
+        run.begin_anywhere(_open(ends[:first]))
+        try:
+            return run.play(ends[first:]) is not None
+        except LimitError:
+            least = False
+            return False
+
+    short, back = 0, 1
+    while back < len(calls) and not illegal(back):
+        short, back = back, 2 * back
+    back = min(back, len(calls))
+    if back == len(calls) and not illegal(back):
+        return _made(operations, ends, 0, begins=True, least=least)
+    while back - short > 1:
+        middle = (short + back) // 2
+        short, back = (short, middle) if illegal(middle) else (middle, back)
+    return _made(operations, ends, calls[-back], begins=False, least=least)
+
+
+def _open(before: Sequence[End]) -> list[int]:
+    """The operations that were called *before*, and did not return."""
+    found = dict.fromkeys(end.number for end in before)
+    for end in before:
+        if end.returns:
+            del found[end.number]
+    return list(found)
+
+
+def _made(operations: Sequence[Operation], ends: Sequence[End], first: int, *, begins: bool, least: bool) -> Window:
+    over = {end.number for end in ends[first:] if end.returns}
+    mine = [end.number for end in ends[first:] if not end.returns and end.number in over]
+    return Window(
+        operations=tuple(operations[number] for number in mine),
+        beside=tuple(operations[number] for number in _open(ends[:first])),
+        begins=begins,
+        least=least,
+    )

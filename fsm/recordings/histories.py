@@ -1,0 +1,335 @@
+"""Histories of concurrent operations: a file to operations, each from its call to its return.
+
+The notations are JSON and EDN, a form a line or all forms in one list; what a
+form says is :mod:`fsm.recordings.operations`'s affair.  Whether what happened
+is legal, :mod:`fsm.linearizability` says.  Unlike other recordings a history
+is read whole and must be whole: an operation that is passed over makes others
+look illegal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from fsm.errors import InputError, Problem
+from fsm.recordings.edn import Form, NotationError, forms
+from fsm.recordings.operations import MeaningError, Part, ours, reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fsm.recordings.edn import Data
+    from fsm.trace import Observation
+
+LARGEST: Final = 1 << 26
+"""Bytes of a history that are read: half a million operations."""
+
+REPORTED: Final = 20
+"""Problems of one history that are reported; one mistake early on may cause thousands."""
+
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+
+
+class Title(msgspec.Struct, frozen=True, kw_only=True):
+    """The first form of a history of ours, where there is one.
+
+    Without ``fresh`` the history begins in mid-life; ``unseen`` names signals
+    that happen without standing in it; with ``outputs`` it has all outputs of
+    every entity.
+    """
+
+    history: Literal[1]
+    machine: str = ""
+    fresh: bool = True
+    unseen: tuple[str, ...] = ()
+    outputs: bool = False
+
+
+class Recorded(NamedTuple):
+    """An operation: from instant ``start`` to ``end`` if it returned, called and returned on these lines."""
+
+    seen: Observation
+    called: int
+    returned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedHistory:
+    """The operations of a file, in the order of their calls, with the outputs of each entity in order.
+
+    Where ``timed`` is false, instants are places in the file.  ``left_out``
+    counts operations that certainly did nothing.
+    """
+
+    title: Title
+    operations: tuple[Recorded, ...]
+    outputs: Mapping[str, tuple[str, ...]]
+    timed: bool
+    left_out: int
+
+    def observations(self) -> Iterator[tuple[int, Observation]]:
+        """Each end of each operation, in the order of time, with its line; returns come after calls of the instant."""
+        replace = msgspec.structs.replace
+        ends: list[tuple[int, int, int, Observation]] = []
+        for each in self.operations:
+            seen = replace(each.seen, start=None, end=None)
+            ask = replace(seen, phase="request", reply="", shows="", detail="")
+            ends.append((each.seen.start or 0, 0, each.called, ask))
+            if each.seen.end is not None:
+                ends.append((each.seen.end, 1, each.returned, replace(seen, phase="reply")))
+        for _, _, line, seen in sorted(ends, key=lambda end: end[:3]):
+            yield line, seen
+
+
+def recognised(head: bytes) -> bool:
+    """Whether *head* is how a history begins.
+
+    >>> recognised(b'{:type :invoke, :f :start, :process 0}'), recognised(b'{"op": "StopContainer"}')
+    (True, False)
+    """
+    text = head.decode("utf-8-sig", "ignore")
+    if text.lstrip()[:1] not in {"{", "[", "(", "#", ";"}:
+        return False
+    try:
+        value = next(_read(text)).value
+    except (StopIteration, NotationError):
+        return False
+    return isinstance(value, dict) and (
+        "history" in value or (reader(value) is not None and (reader(value) is not ours or "process" in value))
+    )
+
+
+def read(name: str, data: bytes) -> RecordedHistory:
+    """The history that the file *name* holds, which is *data*.
+
+    Raises :class:`InputError` with every problem, up to :data:`REPORTED` of them.
+    """
+    if len(data) > LARGEST:
+        hint = "cut it: each entity can be judged by itself"
+        raise InputError([_problem(name, 0, "FSM209", f"is a history of more than {LARGEST >> 20} MiB", hint)])
+    pairing = _Pairing(name)
+    try:
+        for number, form in enumerate(_read(data.decode("utf-8-sig"))):
+            pairing.take(number, form)
+            if len(pairing.problems) >= REPORTED:
+                break
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        pairing.problems.append(_problem(name, line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8"))
+    except NotationError as error:
+        hint = "a history is JSON or EDN, an operation a form; docs/linearizability.md shows the forms"
+        pairing.problems.append(_problem(name, error.line, "FSM207", error.what, hint))
+    return pairing.history()
+
+
+def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
+    return Problem(path=name, line=line, code=code, what=what, hint=hint)
+
+
+# -- notations -----------------------------------------------------------------
+
+
+def _read(text: str) -> Iterator[Form]:
+    """The forms of *text*: as JSON, if its first one is JSON, else as EDN."""
+    try:
+        next(_json(text))
+    except StopIteration:
+        return iter(())
+    except NotationError:
+        return forms(text)
+    return _json(text)
+
+
+def _json(text: str) -> Iterator[Form]:
+    """Each value at the top of *text*, or in the one list that it is."""
+    decoder = json.JSONDecoder()
+    position, line, counted = _skip(text, 0), 1, 0
+    listed = text.startswith("[", position)
+    if listed:
+        position = _skip(text, position + 1)
+    while position < len(text) and not (listed and text[position] == "]"):
+        line += text.count("\n", counted, position)
+        counted = position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise NotationError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
+        except (RecursionError, ValueError) as error:
+            raise NotationError(line, "nests too deep, or has a number of too many digits") from error
+        yield Form(line, value)
+        position = _skip(text, position)
+        if listed and not text.startswith("]", position):
+            if not text.startswith(",", position):
+                raise NotationError(line + text.count("\n", counted, position), "no comma after an item of the list")
+            position = _skip(text, position + 1)
+    if listed and _skip(text, position + 1) < len(text):
+        raise NotationError(text.count("\n", 0, position) + 1, "something comes after the end of the list")
+    if listed and position >= len(text):
+        raise NotationError(text.count("\n") + 1, "the list does not end")
+
+
+def _skip(text: str, position: int) -> int:
+    found = _BLANK.match(text, position)
+    return found.end() if found else position
+
+
+# -- operations ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Begun:
+    """An operation that was called, in the form of this number."""
+
+    number: int
+    line: int
+    part: Part
+
+
+@dataclass(slots=True)
+class _Pairing:
+    """Puts the ends of operations together."""
+
+    name: str
+    problems: list[Problem] = field(default_factory=list)
+    _title: Title = field(default_factory=lambda: Title(history=1))
+    _found: list[Recorded] = field(default_factory=list)
+    _begun: dict[str, _Begun] = field(default_factory=dict)
+    _outputs: dict[str, list[str]] = field(default_factory=dict)
+    _timed: set[bool] = field(default_factory=set)
+    _left_out: int = 0
+
+    def take(self, number: int, form: Form) -> None:
+        """Take the form of this *number*."""
+        value = form.value
+        if not number and isinstance(value, dict) and "history" in value:
+            try:
+                self._title = msgspec.convert(value, Title)
+            except msgspec.ValidationError as error:
+                self._wrong(
+                    form.line,
+                    f"the header: {str(error)[:1].lower()}{str(error)[1:]}",
+                    "docs/linearizability.md has its keys",
+                )
+            return
+        read = reader(value)
+        if read is None or not isinstance(value, dict):
+            hint = "docs/linearizability.md shows the forms of histories"
+            self._wrong(form.line, f"{_short(value)} is no operation", hint)
+            return
+        try:
+            part = read(value)
+        except MeaningError as error:
+            self._wrong(form.line, error.what, error.hint)
+            return
+        self._add(number, form.line, part)
+
+    def _add(self, number: int, line: int, part: Part) -> None:
+        match part.end:
+            case "output":
+                self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)
+            case "whole":
+                self._whole(number, line, part)
+            case "call":
+                self._call(number, line, part)
+            case "next" if part.pairs not in self._begun:
+                self._call(number, line, part)
+            case _:
+                self._return(number, line, part)
+
+    def _whole(self, number: int, line: int, part: Part) -> None:
+        seen = part.seen
+        self._mixed(line, timed=seen.start is not None)
+        if seen.start is None:
+            seen = msgspec.structs.replace(seen, start=number, end=number)
+        elif seen.end is not None and seen.end < seen.start:
+            self._wrong(
+                line, f"returns at {seen.end}, before it is called at {seen.start}", "one clock has both instants"
+            )
+        if not seen.event and not seen.shows:
+            self._wrong(line, "has no event, and shows nothing", "an operation is an event, or a look at what is shown")
+        self._found.append(Recorded(seen, line, line))
+
+    def _mixed(self, line: int, *, timed: bool) -> None:
+        """Instants are times or places in the file, not both."""
+        if timed not in self._timed and self._timed:
+            has = "has" if timed else "has not"
+            self._wrong(
+                line,
+                f"{has} a start, unlike what comes before",
+                "give every operation of a history its start and end, or none",
+            )
+        self._timed.add(timed)
+
+    def _call(self, number: int, line: int, part: Part) -> None:
+        self._mixed(line, timed=False)
+        before = self._begun.pop(part.pairs, None)
+        if before is not None:
+            self._wrong(
+                line,
+                f"calls {part.seen.event}, while its {before.part.seen.event} of line {before.line} is in progress",
+                "a process has one operation in progress; what never returns ends with :info, or phase lost",
+            )
+        if not part.seen.event and not part.seen.shows:
+            self._wrong(line, "is a call of nothing", "a call has an event")
+        self._begun[part.pairs] = _Begun(number, line, part)
+
+    def _return(self, number: int, line: int, part: Part) -> None:
+        self._mixed(line, timed=False)
+        begun = self._begun.pop(part.pairs, None)
+        seen = part.seen
+        if begun is None:
+            what = f"{seen.event} ends" if seen.event else "an operation ends"
+            self._wrong(line, f"{what} that was not called", "each end follows its call, of the same process or id")
+            return
+        asked = begun.part.seen
+        for was, now, what in ((asked.event, seen.event, "event"), (asked.entity, seen.entity, "entity")):
+            if now and was != now:
+                hint = "what ends is what its process, or its id, called last"
+                self._wrong(line, f"ends with {what} {now!r}, and was called on line {begun.line} with {was!r}", hint)
+        if part.end == "undone":
+            self._left_out += 1
+        elif part.end == "lost":
+            self._lost(begun)
+        else:
+            echo = part.value is not None and part.value == begun.part.value
+            whole = msgspec.structs.replace(
+                asked,
+                start=begun.number,
+                end=number,
+                reply="ok" if echo else seen.reply,
+                shows=seen.shows,
+                detail=seen.detail,
+            )
+            self._found.append(Recorded(whole, begun.line, line))
+
+    def _lost(self, begun: _Begun) -> None:
+        seen = msgspec.structs.replace(begun.part.seen, start=begun.number, end=None)
+        self._found.append(Recorded(seen, begun.line, begun.line))
+
+    def _wrong(self, line: int, what: str, hint: str) -> None:
+        self.problems.append(_problem(self.name, line, "FSM208", what, hint))
+
+    def history(self) -> RecordedHistory:
+        """All that was taken; raises :class:`InputError` if some of it was wrong."""
+        if self.problems:
+            raise InputError(self.problems[:REPORTED])
+        for begun in self._begun.values():
+            self._lost(begun)
+        self._begun.clear()
+        return RecordedHistory(
+            title=self._title,
+            operations=tuple(sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))),
+            outputs={entity: tuple(each) for entity, each in self._outputs.items()},
+            timed=True in self._timed,
+            left_out=self._left_out,
+        )
+
+
+def _short(value: Data) -> str:
+    text = repr(value)
+    return text if len(text) <= len("123456789012345678901234567890") else f"{text[:30]}…"

@@ -1,0 +1,241 @@
+"""What one form of a history says: an operation, one end of it, or an output.
+
+The forms are those of ``docs/linearizability.md``: ours, Jepsen's and
+porcupine's.  Which names the machine has is for others to say, and so is which
+ends belong together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.recordings.edn import Data
+
+End: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
+"""Which part of an operation a form is.
+
+Its call; its return; that nobody knows how it ended; that it certainly did
+nothing; its call if it has not been called, else its return; all of it.  An
+output is of no operation.
+"""
+
+NEVER: Final = (1 << 63) - 1
+"""The instant of a return that never came, in tools whose instants have 64 bits."""
+
+
+class Part(NamedTuple):
+    """A form, understood: ``pairs`` is what the two ends of one operation have in common, ``value`` what it holds."""
+
+    end: End
+    pairs: str
+    seen: Observation
+    value: Data = None
+
+
+class MeaningError(ValueError):
+    """A form that is no operation, and the way out."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+def reader(value: Data) -> Callable[[Mapping[str, Data]], Part] | None:
+    """What reads *value*; ``None`` if it is a form of no history.
+
+    >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
+    True
+    """
+    if not isinstance(value, dict):
+        return None
+    keys = {_plain(key) for key in value}
+    if "type" in value and "process" in value:
+        return jepsen
+    if {"input", "call"} <= keys:
+        return porcupine
+    if {"kind", "value", "id"} <= keys:
+        return porcupine_event
+    return ours if "process" in value or {"entity", "output"} <= value.keys() else None
+
+
+def _plain(key: str) -> str:
+    """*key* as it is told apart from others: ``ClientId``, ``client_id`` and ``client-id`` are one."""
+    return key.lower().replace("_", "").replace("-", "")
+
+
+# -- ours ----------------------------------------------------------------------
+
+
+def ours(value: Mapping[str, Data]) -> Part:
+    """A line of a trace that says which process it is of.
+
+    >>> ours({"process": 1, "event": "start", "phase": "request"}).end
+    'call'
+    """
+    try:
+        seen = msgspec.convert(value, Observation)
+    except msgspec.ValidationError as error:
+        raise MeaningError(str(error)[:1].lower() + str(error)[1:], "docs/linearizability.md has the keys") from error
+    if seen.output:
+        return Part("output", "", seen)
+    phase = "whole" if not seen.phase else {"request": "call", "reply": "return", "lost": "lost"}.get(seen.phase)
+    match phase:
+        case "call" | "return" | "lost" | "whole":
+            return Part(phase, repr(seen.process), msgspec.structs.replace(seen, phase=""))
+        case _:
+            hint = "phase is request, reply or lost, or left out for a whole operation"
+            raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
+
+
+# -- Jepsen's ------------------------------------------------------------------
+
+_TYPES: Final[Mapping[str, End]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
+
+
+def jepsen(value: Mapping[str, Data]) -> Part:
+    """An operation of Jepsen: ``:f`` is the event, ``:value`` and ``:error`` hold the reply, or what was shown.
+
+    >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
+    >>> part.seen.entity, part.seen.event, part.seen.reply
+    ('c1', 'start', 'NOT_FOUND')
+    """
+    kind, process, event = value["type"], value["process"], value.get("f")
+    end = _TYPES.get(kind) if isinstance(kind, str) else None
+    if end is None:
+        raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(_TYPES)}")
+    if not isinstance(event, str) or not event:
+        raise MeaningError(f"f {event!r} is no event", "f is the name of an event: :f :start")
+    entity, rest = _keyed(value.get("value"))
+    if "key" in value:
+        entity = _scalar(value["key"], "key")
+    reply, shows, detail = "", "", ""
+    if end == "return":
+        reply, shows = _answer(rest)
+    if kind == "fail":
+        reply, detail = _error(value.get("error"))
+        end = "return" if reply else "undone"
+    if not isinstance(process, int):  # as the nemesis, which has :info for both ends
+        end = "next"
+    at = value.get("time")
+    seen = Observation(
+        entity=entity,
+        event=event,
+        reply=reply or ("ok" if kind == "ok" else ""),
+        shows=shows,
+        process=process if isinstance(process, int | str) else str(process),
+        at=at if isinstance(at, int) else None,
+        detail=detail,
+    )
+    return Part(end, repr(process), seen, None if kind == "fail" else rest)
+
+
+def _keyed(value: Data) -> tuple[str, Data]:
+    """The entity of *value*, and the rest of it: a key and a value, as independent tests have it, or a value alone."""
+    if isinstance(value, list):
+        if len(value) != len(("key", "value")):
+            hint = "a value is nil, a reply, what was shown, a map of these, or a key and one of them: [k v]"
+            raise MeaningError(f"a value with {len(value)} items", hint)
+        return _scalar(value[0], "key"), value[1]
+    if isinstance(value, dict) and (found := _one(value, "entity", "key", "id")) is not None:
+        return _scalar(found, "key"), value
+    return "", value
+
+
+def _error(error: Data) -> tuple[str, str]:
+    """The name of an *error*, and its text; an error that is a list begins with its name."""
+    match error:
+        case None:
+            return "", ""
+        case [first, *rest]:
+            return _scalar(first, "error"), " ".join(str(each) for each in rest)
+        case dict():
+            return _scalar(_one(error, "reply", "code", "type", "error"), "error"), ""
+        case _:
+            return _scalar(error, "error"), ""
+
+
+# -- porcupine's ---------------------------------------------------------------
+
+
+def porcupine(value: Mapping[str, Data]) -> Part:
+    """A whole operation: who called, what, and when; what came back, and when.
+
+    >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
+    'ok'
+    """
+    seen = _asked(_one(value, "input"), _one(value, "clientid", "client", "process"))
+    reply, shows = _answer(_one(value, "output"))
+    call, back = _one(value, "call"), _one(value, "return")
+    if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
+        raise MeaningError(f"is called at {call!r} and returns at {back!r}", "call and return are whole numbers")
+    back = None if back is None or back >= NEVER else back
+    return Part("whole", "", msgspec.structs.replace(seen, reply=reply, shows=shows, start=call, end=back))
+
+
+def porcupine_event(value: Mapping[str, Data]) -> Part:
+    """One end of an operation: its call has the input as value, its return the output, and both have one id.
+
+    >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
+    'return'
+    """
+    what, pairs = _one(value, "value"), repr(_one(value, "id"))
+    process = _one(value, "clientid", "client", "process")
+    match _one(value, "kind"):
+        case 0 | "call":
+            return Part("call", pairs, _asked(what, process))
+        case 1 | "return":
+            reply, shows = _answer(what)
+            return Part("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
+        case kind:
+            raise MeaningError(f"kind {kind!r} is of no event", "a kind is false, 0 or call; or true, 1 or return")
+
+
+def _asked(what: Data, process: Data) -> Observation:
+    entity = ""
+    event = what
+    if isinstance(what, dict):
+        event = _one(what, "event", "op", "f", "type")
+        found = _one(what, "entity", "key", "id")
+        entity = "" if found is None else _scalar(found, "key")
+    if not isinstance(event, str) or not event:
+        hint = 'an input is the name of an event, or {"event": …, "entity": …}'
+        raise MeaningError(f"input {what!r} has no event", hint)
+    return Observation(entity=entity, event=event, process=_process(process))
+
+
+def _process(process: Data) -> int | str | None:
+    return process if process is None or isinstance(process, int | str) else str(process)
+
+
+# -- parts of them -------------------------------------------------------------
+
+
+def _answer(value: Data) -> tuple[str, str]:
+    """The reply in *value*, and what was shown; text alone is a reply until the machine is known to show it."""
+    if isinstance(value, dict):
+        error = _one(value, "error", "err")
+        reply = _one(value, "reply", "code") if error in {None, ""} else error
+        shows = _one(value, "shows", "state")
+        text = "ok" if reply is None else _scalar(reply, "reply")
+        return text, "" if shows is None else _scalar(shows, "state")
+    return "" if value is None else _scalar(value, "value"), ""
+
+
+def _one(value: Mapping[str, Data], *names: str) -> Data:
+    """What stands under the first of *names* that *value* has."""
+    found = {_plain(key): each for key, each in value.items()}
+    return next((found[name] for name in names if name in found), None)
+
+
+def _scalar(value: Data, what: str) -> str:
+    if value is None or isinstance(value, bool | list | dict):
+        raise MeaningError(f"{what} {value!r} is no name", "a name is text, a keyword or a number")
+    return str(value)
