@@ -38,7 +38,7 @@ from fsm.reference.events.backoff import HandlerError
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, Pod
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fsm.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.entities import Memory
+from fsm.reference.nri.entities import EntityStates
 from fsm.reference.nri.messages import Container, ContainerState
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from fsm.conformance.suite import Tested
     from fsm.reference.nri.config import Config
     from fsm.reference.nri.domain import Domains
-    from fsm.reference.nri.merging import Merged
+    from fsm.reference.nri.merge import MergedAnswers
     from fsm.reference.nri.messages import Pod, Request
-    from fsm.reference.nri.plugins import Told
+    from fsm.reference.nri.plugins import Relayed
     from fsm.verdict import Verdict
 
 SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
@@ -127,8 +127,8 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
 class Deaf(NRI):
     """Relays nothing."""
 
-    def _relayed(self, request: Request) -> Told:
-        return super()._relayed(replace(request, event="none such"))
+    def _relay(self, request: Request) -> Relayed:
+        return super()._relay(replace(request, event="none such"))
 
 
 def test_every_cell_of_what_relays_nothing() -> None:
@@ -172,16 +172,16 @@ def test_the_newest_is_not_an_old_release() -> None:
 class Twice(NRI):
     """Relays each request twice."""
 
-    def _relayed(self, request: Request) -> Told:
-        super()._relayed(request)
-        return super()._relayed(request)
+    def _relay(self, request: Request) -> Relayed:
+        super()._relay(request)
+        return super()._relay(request)
 
 
 class Never(NRI):
     """Relays no stop."""
 
-    def _relayed(self, request: Request) -> Told:
-        return super()._relayed(replace(request, event="no stop") if request.event == "StopContainer" else request)
+    def _relay(self, request: Request) -> Relayed:
+        return super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
 
 
 class Always(NRI):
@@ -196,37 +196,37 @@ class Always(NRI):
 class Backwards(NRI):
     """Relays the removal, and then the stop."""
 
-    def _relayed(self, request: Request) -> Told:
+    def _relay(self, request: Request) -> Relayed:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
-        return super()._relayed(replace(request, event=swapped.get(request.event, request.event)))
+        return super()._relay(replace(request, event=swapped.get(request.event, request.event)))
 
 
 class Swallows(NRI):
     """Drops the errors of plugins."""
 
-    def _relayed(self, request: Request) -> Told:
-        return replace(super()._relayed(request), came="ok", error=None)
+    def _relay(self, request: Request) -> Relayed:
+        return replace(super()._relay(request), result="ok", error=None)
 
 
 class Invents(NRI):
     """Takes a lost plugin for one that answers an error."""
 
-    def _relayed(self, request: Request) -> Told:
-        told = super()._relayed(request)
-        return replace(told, came="error", error=NRIError("lost")) if told.came == "lost" else told
+    def _relay(self, request: Request) -> Relayed:
+        told = super()._relay(request)
+        return replace(told, result="error", error=NRIError("lost")) if told.result == "lost" else told
 
 
 class StaysAtErrors(NRI):
     """Remembers nothing of what a plugin answered with an error."""
 
-    def _happens(self, memory: Memory, entity: str, event: str, request: Request) -> Merged | None:
-        before = memory.state(entity)
+    def _happen(self, entities: EntityStates, entity: str, event: str, request: Request) -> MergedAnswers | None:
+        before = entities.state(entity)
         try:
-            return super()._happens(memory, entity, event, request)
+            return super()._happen(entities, entity, event, request)
         except NRIError:
             back = {"absent": "sync-gone", "created": "sync-created", "running": "sync-running"}
-            if memory is self._containers:
-                memory.take(entity, back.get(before, "sync-stopped"))
+            if entities is self._containers:
+                entities.take(entity, back.get(before, "sync-stopped"))
             raise
 
 
@@ -316,8 +316,8 @@ class TurnsRound(NRI):
 class GoesOn(NRI):
     """Asks those after an error, too."""
 
-    def _relayed(self, request: Request) -> Told:
-        told = super()._relayed(request)
+    def _relay(self, request: Request) -> Relayed:
+        told = super()._relay(request)
         if told.error is not None:
             _, *others = self._plugins._connections  # noqa: SLF001  # that is the bug
             for each in others:
@@ -358,7 +358,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
 
 def test_what_is_removed_is_forgotten() -> None:
     """Neither the layer nor what drives it holds on to entities that there were."""
-    memory = Memory("nri-container")
+    memory = EntityStates("nri-container")
     memory.take("c1", "create-container", "ok")
     place = weakref.ref(memory._positions["c1"])  # noqa: SLF001  # nobody else holds it
 

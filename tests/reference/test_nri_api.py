@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
-from nri_parts import ONE, POD, Told
+from nri_parts import ONE, POD
 
 from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.api_sut import NriApiSUT
 from fsm.reference.nri.config import Config
+from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.nri_errors import BlockedError, DuplicateDomainError, NRIError, NRIStoppedError, ReentrantError
-from fsm.reference.nri.syncing import PluginSyncBlock
+from fsm.reference.nri.sync_lock import PluginSyncBlock
 
 if TYPE_CHECKING:
     from fsm.reference.nri.messages import Container, Pod
@@ -87,10 +88,10 @@ class StartsAgain(NRI):
 class LeavesPlugins(NRI):
     """Does not dismiss the plugins where there can be no socket, as containerd does not."""
 
-    def _open(self) -> None:
+    def _open_socket(self) -> None:
         before = self._plugins._connections
         try:
-            super()._open()
+            super()._open_socket()
         except NRIError:
             self._plugins.leave = MagicMock()  # type: ignore[method-assign]  # that is the bug
             self._plugins._connections = before
@@ -104,8 +105,8 @@ class StartsUntold(NRI):
         installed, self._installed = self._installed, ()  # type: ignore[misc]  # that is the bug
         super().start()
         for each in installed:
-            connection = self._plugins.connection(Told(name=each.name))
-            connection.enter(launched=True)
+            connection = self._plugins.connection(FakePlugin(name=each.name))
+            connection.handshake(launched=True)
             connection.synchronise((), ())
             self._plugins.join(connection)
 
@@ -115,9 +116,9 @@ class StartsHeld(NRI):
 
     def start(self) -> None:
         if self.state == "held":
-            self._life.move("unblock", "last")
+            self._life.take("unblock", "last")
             super().start()
-            self._life.move("block", "blocked")
+            self._life.take("block", "blocked")
         else:
             super().start()
 
@@ -223,7 +224,7 @@ class DropsExits(NRI):
     """Has no ear for exits."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        self._life.asked("notify-exit")
+        self._life.accepts("notify-exit")
         del pod, container
 
 
@@ -328,14 +329,14 @@ def test_a_start_without_a_socket_can_be_tried_again(tmp_path: Path) -> None:
 
     broken.append(False)
     broken.append(True)
-    nri = NRI(Config(socket_path=str(tmp_path / "nri.sock")), plugins=[Told()], listen=listen)
+    nri = NRI(Config(socket_path=str(tmp_path / "nri.sock")), plugins=[FakePlugin()], listen=listen)
 
     with pytest.raises(NRIError, match=r"no plugin can connect at .*nri\.sock: Permission denied"):
         nri.start()
     assert (nri.state, nri.plugins) == ("created", ())
     nri.start()
 
-    assert (nri.state, nri.plugins) == ("started", ("10-told",))
+    assert (nri.state, nri.plugins) == ("started", ("10-fake",))
     nri.stop()
 
 
@@ -352,7 +353,7 @@ def test_times_can_be_changed() -> None:
 
 
 def test_a_start_waits_while_that_is_blocked() -> None:
-    nri = NRI(Config(plugin_registration_timeout=0.01), plugins=[Told()])
+    nri = NRI(Config(plugin_registration_timeout=0.01), plugins=[FakePlugin()])
     block = nri.block_plugin_sync()
 
     with pytest.raises(BlockedError):
@@ -361,7 +362,7 @@ def test_a_start_waits_while_that_is_blocked() -> None:
     block.unblock()
     nri.start()
 
-    assert nri.plugins == ("10-told",)
+    assert nri.plugins == ("10-fake",)
     nri.stop()
 
 
@@ -406,22 +407,22 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 def test_who_is_asked_is_told_so_even_if_it_was_stopped() -> None:
     """To wait for oneself is worse than to come too late."""
-    nri = NRI(plugins=[Told()])
+    nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()
-    nri._plugins.terms.here.working = True
+    nri._plugins.terms.local.on_plugin_thread = True
 
     with pytest.raises(ReentrantError):
         nri.start_container(POD, ONE)
 
 
 def test_a_plugin_that_is_named_asks_only_while_it_is_connected() -> None:
-    plugin = Told()
+    plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
     nri.update_containers([], plugin)
 
-    for each in (plugin, Told(index="20")):
+    for each in (plugin, FakePlugin(index="20")):
         nri.disconnect(each)
         with pytest.raises(NRIError) as caught:
             nri.update_containers([], each)

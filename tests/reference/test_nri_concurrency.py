@@ -31,7 +31,7 @@ class Overheard(NriContainerSUT):
 
     def outputs(self) -> Sequence[str]:
         """What the first plugin was sent."""
-        sent = [each.event for each in self._heard if each.index == "10"]
+        sent = [each.event for each in self._heard if each.to == "10"]
         self._heard.clear()
         return sent
 

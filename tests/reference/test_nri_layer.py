@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nri_parts import ONE, POD, TWO, Told, always, domain_of_two
+from nri_parts import ONE, POD, TWO, always, domain_of_two
 
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
 from fsm.reference.nri.nri_errors import (
     ConflictError,
@@ -53,8 +53,8 @@ CALLS: dict[str, Callable[[NRI], object]] = {
     "remove_container": lambda nri: nri.remove_container(POD, ONE),
     "notify_container_exit": lambda nri: nri.notify_container_exit(POD, ONE),
     "update_containers": lambda nri: nri.update_containers([Update(container_id="c1")]),
-    "register": lambda nri: nri.register(Told(index="30")),
-    "disconnect": lambda nri: nri.disconnect(Told()),
+    "register": lambda nri: nri.register(FakePlugin(index="30")),
+    "disconnect": lambda nri: nri.disconnect(FakePlugin()),
     "block_plugin_sync": lambda nri: nri.block_plugin_sync().unblock(),
     "start": lambda nri: nri.start(),
     "stop": lambda nri: nri.stop(),
@@ -66,7 +66,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
     """What makes layers that are started, and stops them at the end."""
     made: list[NRI] = []
 
-    def make(*plugins: Told, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
+    def make(*plugins: FakePlugin, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
         made.append(NRI(Config(**config), Domains([domain] if domain else []), plugins))
         made[-1].start()
         return made[-1]
@@ -104,13 +104,13 @@ def asks_of(name: str) -> list[threading.Thread]:
 def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Callable[..., NRI]) -> None:
     """In whatever order they have joined."""
     heard: Heard = []
-    nri = layers(Told(index="20", heard=heard), Told(index="05", heard=heard, events={"StopContainer"}))
-    nri.register(Told(index="10", heard=heard))
+    nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
+    nri.register(FakePlugin(index="10", heard=heard))
 
     nri.create_container(POD, ONE)
     nri.stop_container(POD, ONE)
 
-    assert nri.plugins == ("05-told", "10-told", "20-told")
+    assert nri.plugins == ("05-fake", "10-fake", "20-fake")
     assert heard == [
         ("10", "CreateContainer"),
         ("20", "CreateContainer"),
@@ -123,14 +123,14 @@ def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Calla
 def test_an_error_ends_the_relay_and_has_the_plugins_code(layers: Callable[..., NRI]) -> None:
     """Those after it are not asked; all are there again the next time."""
     heard: Heard = []
-    bad = Told(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
-    nri = layers(bad, Told(index="20", heard=heard))
+    bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
+    nri = layers(bad, FakePlugin(index="20", heard=heard))
 
-    with pytest.raises(PluginFailedError, match="plugin 10-told: no StartContainer") as caught:
+    with pytest.raises(PluginFailedError, match="plugin 10-fake: no StartContainer") as caught:
         nri.start_container(POD, ONE)
     nri.post_start_container(POD, ONE)
 
-    assert (caught.value.code, caught.value.plugin) == ("RESOURCE_EXHAUSTED", "10-told")
+    assert (caught.value.code, caught.value.plugin) == ("RESOURCE_EXHAUSTED", "10-fake")
     assert heard == [("10", "StartContainer"), ("10", "PostStartContainer"), ("20", "PostStartContainer")]
     assert nri.container_state("c1") == "running"
 
@@ -141,14 +141,14 @@ def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
     def divides(request: Request) -> Answer:
         return Answer(adjust={request.event: 1 // 0})
 
-    nri = layers(Told(answers={"CreateContainer": divides}))
+    nri = layers(FakePlugin(answers={"CreateContainer": divides}))
 
     with pytest.raises(PluginFailedError) as caught:
         nri.create_container(POD, ONE)
 
     assert caught.value.code == "UNKNOWN"
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert nri.plugins == ("10-told",)
+    assert nri.plugins == ("10-fake",)
 
 
 @pytest.mark.parametrize("lost", ["10", "20"])
@@ -156,7 +156,7 @@ def test_one_that_is_lost_is_passed_over_and_gone(layers: Callable[..., NRI], lo
     heard: Heard = []
     nri = layers(
         *(
-            Told(index=each, heard=heard, answers={"StopContainer": hangs_up} if each == lost else {})
+            FakePlugin(index=each, heard=heard, answers={"StopContainer": hangs_up} if each == lost else {})
             for each in ("10", "20")
         )
     )
@@ -167,7 +167,7 @@ def test_one_that_is_lost_is_passed_over_and_gone(layers: Callable[..., NRI], lo
 
     left = "10" if lost == "20" else "20"
     assert heard == [("10", "StopContainer"), ("20", "StopContainer"), (left, "RemoveContainer")]
-    assert nri.plugins == (f"{left}-told",)
+    assert nri.plugins == (f"{left}-fake",)
 
 
 def test_one_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
@@ -178,12 +178,12 @@ def test_one_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) ->
         free.wait()
         return Answer(adjust={"too": "late"})
 
-    nri = layers(Told(answers={"CreateContainer": waits}), Told(index="20"), plugin_request_timeout=0.05)
+    nri = layers(FakePlugin(answers={"CreateContainer": waits}), FakePlugin(index="20"), plugin_request_timeout=0.05)
 
     assert nri.create_container(POD, ONE) == {}
     free.set()
 
-    assert nri.plugins == ("20-told",)
+    assert nri.plugins == ("20-fake",)
     assert nri.container_state("c1") == "created"
 
 
@@ -191,7 +191,7 @@ def test_one_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> None:
     def leaves(_: Request) -> Answer:
         raise SystemExit
 
-    nri = layers(Told(answers={"CreateContainer": leaves}))
+    nri = layers(FakePlugin(answers={"CreateContainer": leaves}))
 
     assert nri.create_container(POD, ONE) == {}
     assert nri.plugins == ()
@@ -203,13 +203,15 @@ def test_an_error_after_a_loss_is_an_error(
     layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
 ) -> None:
     """Of a loss nobody is told, of an error the caller is."""
-    nri = layers(Told(answers={"StopContainer": first}), Told(index="20", answers={"RemoveContainer": error}))
+    nri = layers(
+        FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
+    )
     nri.create_container(POD, ONE)
 
     if error is hangs_up:
         nri.remove_container(POD, ONE)
     else:
-        with pytest.raises(PluginFailedError, match="20-told"):
+        with pytest.raises(PluginFailedError, match="20-fake"):
             nri.remove_container(POD, ONE)
 
     assert nri.container_state("c1") == "absent"
@@ -218,14 +220,14 @@ def test_an_error_after_a_loss_is_an_error(
 @pytest.mark.parametrize(
     ("plugin", "named"),
     [
-        (Told(name="a b"), "plugin name 'a b'"),
-        (Told(name=""), "plugin name ''"),
-        (Told(index="7"), "plugin index '7'"),
-        (Told(index="1a"), "plugin index '1a'"),
-        (Told(events={"EatContainer"}), "plugin events EatContainer: there are CreateContainer"),
+        (FakePlugin(name="a b"), "plugin name 'a b'"),
+        (FakePlugin(name=""), "plugin name ''"),
+        (FakePlugin(index="7"), "plugin index '7'"),
+        (FakePlugin(index="1a"), "plugin index '1a'"),
+        (FakePlugin(events={"EatContainer"}), "plugin events EatContainer: there are CreateContainer"),
     ],
 )
-def test_what_cannot_be_registered_is_told_why(layers: Callable[..., NRI], plugin: Told, named: str) -> None:
+def test_what_cannot_be_registered_is_told_why(layers: Callable[..., NRI], plugin: FakePlugin, named: str) -> None:
     nri = layers()
 
     with pytest.raises(RegistrationError, match=named) as caught:
@@ -239,7 +241,7 @@ def test_the_machine_is_told_where_a_plugin_was_lost(
     layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What follows from it is the machine's to say, even if it says the same of all."""
-    nri = layers(Told(answers={"StopContainer": hangs_up}))
+    nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.create_container(POD, ONE)
     taken: list[str] = []
     take = nri._containers.take  # noqa: SLF001  # to listen
@@ -262,7 +264,7 @@ def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
-    plugin = Told(wants=lambda: [update])
+    plugin = FakePlugin(wants=lambda: [update])
     nri = layers(domain=domain)
 
     nri.register(plugin)
@@ -295,7 +297,7 @@ def test_one_that_fails_when_it_is_told_does_not_join(layers: Callable[..., NRI]
 
     nri = layers()
     with pytest.raises(RegistrationError, match="plugin 10-forgetful could not be synchronised: not now") as caught:
-        nri.register(Told(name="forgetful", wants=fails_at_it))
+        nri.register(FakePlugin(name="forgetful", wants=fails_at_it))
 
     assert caught.value.code == "UNAVAILABLE"
     assert nri.plugins == ()
@@ -311,14 +313,14 @@ def test_a_start_that_fails_can_be_tried_again() -> None:
             raise NRIError("not now")
         return ()
 
-    nri = NRI(plugins=[Told(index="10"), Told(index="20", wants=fails_once)])
+    nri = NRI(plugins=[FakePlugin(index="10"), FakePlugin(index="20", wants=fails_once)])
     with pytest.raises(RegistrationError):
         nri.start()
     assert not nri.plugins
     broken.append(False)
 
     nri.start()
-    assert nri.plugins == ("10-told", "20-told")
+    assert nri.plugins == ("10-fake", "20-fake")
     with pytest.raises(NRIError, match="started already"):
         nri.start()
     nri.stop()
@@ -326,7 +328,7 @@ def test_a_start_that_fails_can_be_tried_again() -> None:
 
 def test_one_that_hangs_up_is_asked_no_more(layers: Callable[..., NRI]) -> None:
     heard: Heard = []
-    first, second = Told(index="10", heard=heard), Told(index="20", heard=heard)
+    first, second = FakePlugin(index="10", heard=heard), FakePlugin(index="20", heard=heard)
     nri = layers(first, second)
 
     nri.disconnect(first)
@@ -338,12 +340,12 @@ def test_one_that_hangs_up_is_asked_no_more(layers: Callable[..., NRI]) -> None:
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
     """Installed plugins are asked all the same."""
-    nri = layers(Told(), disable_connections=True)
+    nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
-        nri.register(Told(index="20"))
+        nri.register(FakePlugin(index="20"))
 
-    assert nri.plugins == ("10-told",)
+    assert nri.plugins == ("10-fake",)
 
 
 # -- what plugins want ------------------------------------------------------------------
@@ -351,8 +353,8 @@ def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
 
 def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
     """Later plugins see what earlier ones want."""
-    first = Told(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
-    second = Told(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
+    first = FakePlugin(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
+    second = FakePlugin(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
     nri = layers(first, second)
 
     assert nri.create_container(POD, ONE) == {"env.A": "1", "env.B": "2"}
@@ -363,9 +365,9 @@ def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
     """Even if both want the same of it."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
-    nri = layers(*(Told(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
+    nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
-    with pytest.raises(ConflictError, match=r"plugins '20-told' and '10-told' both set env\.A of container c1"):
+    with pytest.raises(ConflictError, match=r"plugins '20-fake' and '10-fake' both set env\.A of container c1"):
         nri.create_container(POD, ONE)
 
     assert nri.container_state("c1") == "created"
@@ -380,7 +382,7 @@ def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> Non
     gone = Eviction(container_id="c1")
     domain = domain_of_two(stubborn=("c1",))
     answer = Answer(adjust={"env.A": "1"}, updates=(update, Update(container_id="?")), evictions=(gone, eviction))
-    nri = layers(Told(answers={"CreateContainer": lambda _: answer}), domain=domain)
+    nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}), domain=domain)
 
     assert nri.create_container(POD, Container(id="c3")) == {"env.A": "1"}
     assert domain.done == [eviction, update]
@@ -391,8 +393,8 @@ def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
     domain = domain_of_two()
     answer = Answer(updates=(Update(container_id="c2"),))
     nri = layers(
-        Told(answers={"CreateContainer": lambda _: answer}),
-        Told(index="20", answers={"CreateContainer": fails()}),
+        FakePlugin(answers={"CreateContainer": lambda _: answer}),
+        FakePlugin(index="20", answers={"CreateContainer": fails()}),
         domain=domain,
     )
 
@@ -404,7 +406,7 @@ def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
 
 def test_what_is_being_created_is_adjusted_not_updated(layers: Callable[..., NRI]) -> None:
     answer = Answer(updates=(Update(container_id="c1", ignore_failure=True),))
-    nri = layers(Told(answers={"CreateContainer": lambda _: answer}))
+    nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}))
 
     with pytest.raises(NRIError, match="asked for an update of c1 during its creation") as caught:
         nri.create_container(POD, ONE)
@@ -417,7 +419,7 @@ def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., 
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
-    nri = layers(Told(answers={"UpdateContainer": lambda _: Answer(updates=(own, other))}), domain=domain)
+    nri = layers(FakePlugin(answers={"UpdateContainer": lambda _: Answer(updates=(own, other))}), domain=domain)
 
     resources = nri.update_container(POD, ONE, {"cpu.shares": 2, "memory.limit": 8})
 
@@ -426,7 +428,7 @@ def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., 
 
 
 def test_an_update_that_no_plugin_touches_is_the_callers(layers: Callable[..., NRI]) -> None:
-    nri = layers(Told())
+    nri = layers(FakePlugin())
 
     assert nri.update_container(POD, ONE, {"cpu.shares": 2}) is None
 
@@ -441,7 +443,7 @@ def test_updates_that_may_fail_claim_nothing(layers: Callable[..., NRI]) -> None
     domain = domain_of_two()
     nri = layers(
         *(
-            Told(index=index, answers={"StopContainer": always(Answer(updates=(each,)))})
+            FakePlugin(index=index, answers={"StopContainer": always(Answer(updates=(each,)))})
             for index, each in updates.items()
         ),
         domain=domain,
@@ -458,7 +460,7 @@ def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., N
         adjust={"env.A": "1"}, updates=(Update(container_id="c2"),), evictions=(Eviction(container_id="c2"),)
     )
     domain = domain_of_two()
-    nri = layers(Told(answers={"PostStartContainer": lambda _: answer}), domain=domain)
+    nri = layers(FakePlugin(answers={"PostStartContainer": lambda _: answer}), domain=domain)
 
     nri.post_start_container(POD, ONE)
 
@@ -477,7 +479,7 @@ def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]
 
     update = Update(container_id="c2", resources={"cpu.shares": 1})
     nri = layers(
-        Told(
+        FakePlugin(
             answers={
                 "StopContainer": lambda _: Answer(updates=(update,)),
                 "RemoveContainer": removes,
@@ -518,12 +520,12 @@ def test_whoever_is_asked_cannot_ask(layers: Callable[..., NRI], call: str) -> N
             told.append(error)
         return Answer()
 
-    nri = layers(Told(answers={"CreateContainer": asks}), plugin_request_timeout=1)
+    nri = layers(FakePlugin(answers={"CreateContainer": asks}), plugin_request_timeout=1)
     answering.append(nri)
     nri.create_container(POD, ONE)
 
     assert [type(error) for error in told] == [ReentrantError]
-    assert nri.plugins == ("10-told",)
+    assert nri.plugins == ("10-fake",)
 
 
 def test_a_domain_cannot_ask_either() -> None:
@@ -626,7 +628,7 @@ def test_times() -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_nothing_happens_if_it_is_disabled(call: str) -> None:
     """Any number of times, and also after the stop."""
-    plugin, domain = Told(), domain_of_two()
+    plugin, domain = FakePlugin(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
 
@@ -640,7 +642,7 @@ def test_nothing_happens_if_it_is_disabled(call: str) -> None:
 
 def test_an_old_release() -> None:
     """1.7.2 knows no updates of pods and no blocks, and restores nothing when it starts."""
-    plugin = Told()
+    plugin = FakePlugin()
     domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
     nri = NRI(Config(release=RELEASES["containerd-1.7"]), Domains([domain]), [plugin])
     nri.start()
@@ -665,7 +667,7 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
     containerd forgets the one that it relays to: a call of something that
     is to be relayed crashes, a second stop does, and what is ignored replies ok.
     """
-    plugin = Told()
+    plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
     if state == "running":
@@ -682,7 +684,7 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
 
 
 def test_the_stop_ends_the_plugins_threads() -> None:
-    nri = NRI(plugins=[Told(name="short-lived")])
+    nri = NRI(plugins=[FakePlugin(name="short-lived")])
     nri.start()
     nri.run_pod_sandbox(POD)
     (thread,) = (each for each in threading.enumerate() if each.name == "plugin 10-short-lived")
@@ -696,13 +698,13 @@ def test_the_stop_ends_the_plugins_threads() -> None:
 
 def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
     """It has waited for its turn, and then it is too late."""
-    plugin = Told()
+    plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
 
     class Overtaken:
         def __enter__(self) -> None:
-            nri._life.move("stop", "stopped")  # noqa: SLF001  # others come first
+            nri._life.take("stop", "stopped")  # noqa: SLF001  # others come first
 
         def __exit__(self, *_: object) -> None: ...
 
@@ -719,11 +721,11 @@ def test_an_exit_that_the_stop_overtakes_is_nobodys_error() -> None:
     free = threading.Event()
 
     class Late(NRI):
-        def _exited(self, pod: Pod, container: Container) -> None:
+        def _relay_exit(self, pod: Pod, container: Container) -> None:
             free.wait()
-            super()._exited(pod, container)
+            super()._relay_exit(pod, container)
 
-    nri = Late(plugins=[Told()])
+    nri = Late(plugins=[FakePlugin()])
     nri.start()
     nri.start_container(POD, ONE)
     nri.notify_container_exit(POD, ONE)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from nri_parts import TWO, Told, domain_of_two
+from nri_parts import TWO, domain_of_two
 
 from fsm.conformance.suite import conform
 from fsm.library import load
@@ -17,6 +17,7 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.connection import Connection, Terms
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import Answer, Container, Pod, Request
 from fsm.reference.nri.nri_errors import (
     NRIError,
@@ -28,8 +29,8 @@ from fsm.reference.nri.nri_errors import (
 )
 from fsm.reference.nri.plugin_sut import NriPluginSUT
 from fsm.reference.nri.plugins import Plugins
-from fsm.reference.nri.subscribing import EVENTS, known, subscribed
-from fsm.reference.nri.upstream import AsWritten
+from fsm.reference.nri.subscriptions import EVENTS, known, subscribed
+from fsm.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -68,17 +69,17 @@ def test_as_it_is_written_it_is_not_as_it_should_be() -> None:
 class AnyName(Connection):
     """Lets in whoever comes."""
 
-    def _wrong(self, name: str, index: str) -> str:
-        wrong = super()._wrong(name, index)
+    def _mistake(self, name: str, index: str) -> str:
+        wrong = super()._mistake(name, index)
         return "" if wrong == "bad-name" else wrong
 
 
 class AnyIndex(Connection):
     """Does not look at the index."""
 
-    def _wrong(self, name: str, index: str) -> str:
+    def _mistake(self, name: str, index: str) -> str:
         del index
-        return super()._wrong(name, "00")
+        return super()._mistake(name, "00")
 
 
 class RegistersAgain(Connection):
@@ -86,7 +87,7 @@ class RegistersAgain(Connection):
 
     def register(self, name: str, index: str) -> None:
         if self.state == "active":
-            self._named(name, index)
+            self._rename(name, index)
         else:
             super().register(name, index)
 
@@ -95,8 +96,8 @@ class LeavesTheNameless(Connection):
     """Does not close the connection of one with a wrong name, as NRI does not."""
 
     def register(self, name: str, index: str) -> None:
-        if self._wrong(name, index):
-            self._may("register")
+        if self._mistake(name, index):
+            self._require("register")
             raise RegistrationError(name)
         super().register(name, index)
 
@@ -104,9 +105,9 @@ class LeavesTheNameless(Connection):
 class WaitsForNames(Connection):
     """Does not give up who does not register."""
 
-    def introduce(self) -> None:
+    def await_registration(self) -> None:
         with suppress(PluginLateError):
-            self._line.ask(lambda: self.plugin.name, until=self._until)
+            self._thread.call(lambda: self.plugin.name, until=self._deadline)
 
 
 class AnyEvents(Connection):
@@ -114,47 +115,47 @@ class AnyEvents(Connection):
 
     def configure(self) -> None:
         self.events = frozenset(EVENTS[:-1])
-        self._asked(lambda: self.plugin.events, "configure")
-        self._went("configure", "ok")
+        self._call(lambda: self.plugin.events, "configure")
+        self._take("configure", "ok")
 
 
 class ForgivesTheDeaf(Connection):
     """Goes on with one that does not answer when it is configured."""
 
     def configure(self) -> None:
-        ask = self._ask
+        call = self._thread.call
 
-        def forgiving(what: Callable[[], Collection[str]], until: float) -> Collection[str]:
+        def forgiving(what: Callable[[], Collection[str]], *, until: float) -> Collection[str]:
             try:
-                return ask(what, until)
+                return call(what, until=until)
             except PluginLateError:
                 return ()
 
-        self._ask = forgiving  # type: ignore[method-assign,assignment]  # that is the bug
+        self._thread.call = forgiving  # type: ignore[method-assign,assignment]  # that is the bug
         super().configure()
 
 
 class OnePart(Connection):
     """Takes the first part for all."""
 
-    def tell_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        self.tell(pods, containers)
+    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
+        self.synchronise_last(pods, containers)
 
 
 class AnyPart(Connection):
     """Does not look whether a plugin waits for more."""
 
-    def tell_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        self._told(lambda: self.plugin.synchronize(pods, containers))
-        self._went("synchronise", "part")
+    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
+        self._send(lambda: self.plugin.synchronize(pods, containers))
+        self._take("synchronise", "part")
 
 
 class TellsTwice(Connection):
     """Tells again what was told."""
 
-    def tell(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        self._told(lambda: self.plugin.synchronize(pods, containers))
-        return super().tell(pods, containers)
+    def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        self._send(lambda: self.plugin.synchronize(pods, containers))
+        return super().synchronise_last(pods, containers)
 
 
 class Insists(Connection):
@@ -206,11 +207,11 @@ class KeepsTheLost(Connection):
 class HeedsAnybody(Connection):
     """Does what a plugin asks for that is not yet let in."""
 
-    def updates(self, make: Callable[[], None]) -> None:
+    def request_updates(self, make: Callable[[], None]) -> None:
         if self.state == "synchronising":
             make()
         else:
-            super().updates(make)
+            super().request_updates(make)
 
 
 class ClosesSilently(Connection):
@@ -269,7 +270,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
     return [each.id for each in pods] + [each.id for each in containers]
 
 
-class Slow(Told):
+class Slow(FakePlugin):
     """A plugin for which time goes by whenever it is asked."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
@@ -292,9 +293,9 @@ class Slow(Told):
         return super().handle(request)
 
 
-def configured(plugin: Told, terms: Terms) -> Connection:
+def configured(plugin: FakePlugin, terms: Terms) -> Connection:
     connection = Connection(plugin, terms)
-    connection.enter()
+    connection.handshake()
     return connection
 
 
@@ -330,7 +331,7 @@ def test_each_request_has_its_own_time() -> None:
 
 
 def test_a_plugin_that_cannot_be_told_in_parts_is_closed() -> None:
-    plugin = Told()
+    plugin = FakePlugin()
     connection = configured(plugin, Terms(largest=1))
 
     with pytest.raises(RegistrationError, match="does not handle synchronisation in parts"):
@@ -355,7 +356,7 @@ def test_who_hangs_up_in_the_handshake_is_gone() -> None:
     def hangs_up() -> Sequence[Update]:
         raise PluginLostError("gone")
 
-    connection = configured(Told(wants=hangs_up), Terms())
+    connection = configured(FakePlugin(wants=hangs_up), Terms())
     with pytest.raises(RegistrationError) as caught:
         connection.synchronise((), ())
     assert (connection.state, caught.value.code) == ("absent", "UNAVAILABLE")
@@ -400,35 +401,35 @@ def test_only_the_newest_knows_of_validation() -> None:
 def test_a_second_registration_gives_another_name_and_not_another_place() -> None:
     """Until another one joins; a third is not answered before the plugin's time is over."""
     clock = TurnedClock()
-    plugins = Plugins(Terms(clock=clock), AsWritten)
-    first, second, third = (plugins.connection(Told(index=index)) for index in ("10", "20", "30"))
+    plugins = Plugins(Terms(clock=clock), UpstreamConnection)
+    first, second, third = (plugins.connection(FakePlugin(index=index)) for index in ("10", "20", "30"))
     for each in (first, second):
-        each.enter()
+        each.handshake()
         each.synchronise((), ())
         plugins.join(each)
 
     first.register("late", "40")
-    assert plugins.names == ("40-late", "20-told")
+    assert plugins.names == ("40-late", "20-fake")
     clock.hurried = True
     with pytest.raises(NRIError) as caught:
         first.register("later", "50")
     clock.hurried = False
     assert (caught.value.code, clock.now()) == ("DEADLINE_EXCEEDED", 5)
-    assert plugins.names == ("40-late", "20-told")
+    assert plugins.names == ("40-late", "20-fake")
 
-    third.enter()
+    third.handshake()
     third.synchronise((), ())
     plugins.join(third)
-    assert list(plugins.names) == ["20-told", "30-told", "40-late"]
+    assert list(plugins.names) == ["20-fake", "30-fake", "40-late"]
 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list[str]) -> None:
     """It is asked no more, but what it asks for is done."""
-    plugins = Plugins(Terms(), AsWritten)
-    plugin = Told()
+    plugins = Plugins(Terms(), UpstreamConnection)
+    plugin = FakePlugin()
     connection = plugins.connection(plugin)
-    connection.enter(launched=launched)
+    connection.handshake(launched=launched)
     connection.synchronise((), ())
     plugins.join(connection)
 
@@ -436,7 +437,7 @@ def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list
     done: list[str] = []
     plugins.relay(Request(event="RunPodSandbox", pod=POD))
     with suppress(NRIError):
-        connection.updates(lambda: done.append("done"))
+        connection.request_updates(lambda: done.append("done"))
 
     assert (plugin.heard, done) == ([], left)
 
@@ -444,7 +445,7 @@ def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list
 # -- in the layer ---------------------------------------------------------------------
 
 
-class Closed(Told):
+class Closed(FakePlugin):
     """A plugin that says that its end was closed."""
 
     def __init__(self, **how: object) -> None:

@@ -12,8 +12,9 @@ import pytest
 from fsm.conformance.suite import conform
 from fsm.library import load_system
 from fsm.product.flatten import flatten
+from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 from fsm.reference.nri.sync_sut import PluginSyncSUT
-from fsm.reference.nri.syncing import AsWritten, PluginSyncBlock, SyncLock
+from fsm.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def test_passes_the_test_of_its_system(profile: str) -> None:
 # -- bugs that are planted ------------------------------------------------------------
 
 
-class Careless(AsWritten):
+class Careless(UpstreamSyncLock):
     """Keeps nobody from joining."""
 
     def block(self) -> PluginSyncBlock:
@@ -52,14 +53,14 @@ class Careless(AsWritten):
         super()._release()
 
 
-class HeedsNobody(AsWritten):
+class HeedsNobody(UpstreamSyncLock):
     """A call does not wait for a plugin that is at it."""
 
     def _may_block(self) -> bool:
         return not self._waiting
 
 
-class ForgetsTheSecond(AsWritten):
+class ForgetsTheSecond(UpstreamSyncLock):
     """The first to unblock unblocks for all."""
 
     def _release(self) -> None:
@@ -67,7 +68,7 @@ class ForgetsTheSecond(AsWritten):
         super()._release()
 
 
-class NeverOver(AsWritten):
+class NeverOver(UpstreamSyncLock):
     """Who has joined keeps all others out."""
 
     @contextmanager
@@ -77,7 +78,7 @@ class NeverOver(AsWritten):
         self._joining = True
 
 
-class WaitsForGood(AsWritten):
+class WaitsForGood(UpstreamSyncLock):
     """Who has waited to join counts as waiting ever after."""
 
     @contextmanager
@@ -90,7 +91,7 @@ class WaitsForGood(AsWritten):
 
 BUGS: dict[type[SyncLock], tuple[str, str]] = {
     SyncLock: ("", "begins; registers; begins"),
-    AsWritten: ("calls-first", "begins; registers; begins"),
+    UpstreamSyncLock: ("calls-first", "begins; registers; begins"),
     Careless: ("", "begins; registers"),
     HeedsNobody: ("", "registers; begins"),
     ForgetsTheSecond: ("", "begins; begins; ends; registers"),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from nri_parts import ONE, POD, Told, domain_of_two
+from nri_parts import ONE, POD, domain_of_two
 
 from fsm.library import load
 from fsm.machine.driver import Driver
@@ -15,9 +15,11 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.domain import Domains
+from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import Answer, Container, Request
 from fsm.reference.nri.nri_errors import BlockedError, NRIStoppedError
-from fsm.reference.nri.syncing import CALL, PLUGIN, AsWritten, PluginSyncBlock, SyncLock
+from fsm.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
+from fsm.reference.nri.upstream import UpstreamSyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,7 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
 
 def test_nobody_joins_while_that_is_blocked() -> None:
     """A registration gives up in the end, and can be repeated; the plugin was told nothing."""
-    plugin = Told()
+    plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
 
@@ -62,7 +64,7 @@ def test_nobody_joins_while_that_is_blocked() -> None:
     assert (nri.plugins, plugin.synchronised, caught.value.code) == ((), [], "DEADLINE_EXCEEDED")
 
     nri.register(plugin)
-    assert nri.plugins == ("10-told",)
+    assert nri.plugins == ("10-fake",)
     nri.stop()
 
 
@@ -171,7 +173,7 @@ def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
 
 def test_containerds_lock_hangs_where_a_plugin_comes_in_between() -> None:
     """The call waits for the plugin, the plugin for the call, and nobody else is there: only the plugin's time ends it."""
-    at = Positions(AsWritten)
+    at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
     assert at.waits[CALL].wait(LONG)
@@ -187,7 +189,7 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_comes() -> None:
     """The case of the nested blocks, as a runtime has it: the plugin joins after all of it."""
     nri = NRI()
     nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to be told that the plugin waits
-    plugin = Told()
+    plugin = FakePlugin()
     nri.start()
     nri.run_pod_sandbox(POD)
     nri.create_container(POD, ONE)
@@ -223,14 +225,14 @@ def test_who_blocks_waits_for_the_plugin_that_is_at_it() -> None:
         with nri.block_plugin_sync():
             found.append(nri.plugins)
 
-    joining = in_threads(lambda: nri.register(Told(wants=slowly)))
+    joining = in_threads(lambda: nri.register(FakePlugin(wants=slowly)))
     assert entered.wait(LONG)
     blocking = in_threads(blocks)
     assert not ended(blocking, SHORT)
     free.set()
 
     assert ended(joining + blocking)
-    assert found == [("10-told",)]
+    assert found == [("10-fake",)]
     nri.stop()
 
 
@@ -242,7 +244,7 @@ def test_a_block_outlives_the_stop() -> None:
 
     def joins() -> None:
         try:
-            nri.register(Told())
+            nri.register(FakePlugin())
         except NRIStoppedError as error:
             errors.append(error)
 
@@ -263,7 +265,7 @@ class Unlocked(NRI):
     """Has no lock."""
 
     @contextmanager
-    def _entered(self, event: str) -> Iterator[bool]:
+    def _call(self, event: str) -> Iterator[bool]:
         del event
         yield True
 
@@ -286,7 +288,12 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
         order.append(("20", request.pod.id))
         return Answer()
 
-    nri = kind(plugins=[Told(answers={"RunPodSandbox": first}), Told(index="20", answers={"RunPodSandbox": second})])
+    nri = kind(
+        plugins=[
+            FakePlugin(answers={"RunPodSandbox": first}),
+            FakePlugin(index="20", answers={"RunPodSandbox": second}),
+        ]
+    )
     nri.start()
 
     calls = in_threads(lambda: nri.run_pod_sandbox(POD))
@@ -301,7 +308,7 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
 def test_many_threads_at_one_container() -> None:
     """Of all that stop it, one is relayed; of all that remove it, one."""
     heard: Heard = []
-    nri = NRI(plugins=[Told(heard=heard), Told(index="20", heard=heard)])
+    nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
     for _ in range(20):
         nri.create_container(POD, ONE)
@@ -318,7 +325,7 @@ def test_many_threads_at_one_container() -> None:
 def test_many_threads_at_many_entities() -> None:
     """None takes another's place: each has its own life, in order."""
     heard: list[Request] = []
-    plugin = Told(requests=heard)
+    plugin = FakePlugin(requests=heard)
     nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
     nri.start()
 
@@ -346,27 +353,27 @@ def test_many_threads_at_many_entities() -> None:
 class Late(NRI):
     """Relays no exit before it is let."""
 
-    def __init__(self, plugin: Told) -> None:
+    def __init__(self, plugin: FakePlugin) -> None:
         super().__init__(plugins=[plugin])
         self.free = threading.Event()
 
-    def _exited(self, pod: Pod, container: Container) -> None:
+    def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
-        super()._exited(pod, container)
+        super()._relay_exit(pod, container)
 
 
 class AfterDeath(Late):
     """Relays exits of what is not there."""
 
-    def _exited(self, pod: Pod, container: Container) -> None:
+    def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
-        with self._entered("notify-exit"):
-            self._relayed(Request(event="StopContainer", pod=pod, container=container))
+        with self._call("notify-exit"):
+            self._relay(Request(event="StopContainer", pod=pod, container=container))
 
 
 def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
     """What a plugin hears of a container that exits and is removed."""
-    plugin = Told()
+    plugin = FakePlugin()
     nri = kind(plugin)
     nri.start()
     nri.start_container(POD, ONE)
@@ -395,7 +402,7 @@ def test_an_exit_after_the_removal_that_is_relayed_is_noticed() -> None:
 def test_exits_race_removals() -> None:
     """In whatever order they come."""
     heard: Heard = []
-    nri = NRI(plugins=[Told(heard=heard)])
+    nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()
     for _ in range(50):
         nri.start_container(POD, ONE)
@@ -418,7 +425,7 @@ def test_an_exit_keeps_nobody_waiting_and_drops_errors() -> None:
         free.wait()
         raise OSError("never mind")
 
-    plugin = Told(answers={"StopContainer": waits})
+    plugin = FakePlugin(answers={"StopContainer": waits})
     nri = NRI(plugins=[plugin])
     nri.start()
     nri.start_container(POD, ONE)
@@ -427,5 +434,5 @@ def test_an_exit_keeps_nobody_waiting_and_drops_errors() -> None:
     free.set()
     nri.wait_for_exits()
 
-    assert (nri.container_state("c1"), nri.plugins) == ("stopped", ("10-told",))
+    assert (nri.container_state("c1"), nri.plugins) == ("stopped", ("10-fake",))
     nri.stop()

@@ -16,7 +16,7 @@ from fsm.reference.criservice.upstream import UpstreamConstruction
 from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.reference.nri.fakes import FakeDomain
 from fsm.sut import drained
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamServic
 from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, ContainerState, Pod
 from fsm.sut import BrokenError, UnsupportedError, drained
 

@@ -1,4 +1,4 @@
-"""How the NRI layer is set up, and in what its releases differ."""
+"""The configuration of the NRI layer, and the differences between releases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ REQUEST: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A release of containerd: ``name`` is that of a profile of the machines, empty for the newest.
+    """A release of containerd, with the ``name`` of a profile of the machines, empty for the newest.
 
-    ``disabled`` says whether there is NRI only where it is asked for.
+    ``disabled`` is whether NRI is disabled by default.
     """
 
     name: str
@@ -28,7 +28,7 @@ RELEASES: Final = {
     for release in (
         Release(name="", disabled=False),
         Release(name="containerd-2.1", disabled=False),
-        # As in 1.7.2; blocking was brought to 1.7.26.
+        # As in 1.7.2; 1.7.26 can block synchronisation.
         Release(name="containerd-1.7", disabled=True),
     )
 }
@@ -36,19 +36,18 @@ RELEASES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Whether there is NRI at all, where plugins are found, and how long they may take.
+    """Whether NRI is enabled, where plugins are found, and how long they may take.
 
-    Times are in seconds; zero stands for the default.  They are this
-    interface's own: another one in the same process has others.
-    ``disable_connections`` admits no plugins but those given at the start;
-    ``sync_objects`` is how many pods and containers go into one message to a
-    plugin that joins, zero stands for any number.
+    Timeouts are in seconds, and 0 is the default; each interface has its own.
+    With ``disable_connections`` only the plugins that are given at the start
+    can join.  ``sync_objects`` is the number of pods and containers in one
+    message to a plugin that joins; 0 is no limit.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
     (False, 5.0, 0.5)
 
-    Raises :class:`ValueError` for a time or a number that is below zero.
+    Raises :class:`ValueError` for a negative number.
     """
 
     disable: bool = False
@@ -62,9 +61,11 @@ class Config:
     release: Release = RELEASES[""]
 
     def __post_init__(self) -> None:
-        """Refuse times that nothing can be done in."""
-        for name in ("plugin_registration_timeout", "plugin_request_timeout"):
-            seconds = getattr(self, name)
+        """Refuse negative numbers."""
+        for name, seconds in (
+            ("plugin_registration_timeout", self.plugin_registration_timeout),
+            ("plugin_request_timeout", self.plugin_request_timeout),
+        ):
             if seconds < 0:
                 message = f"{name} is {seconds}; give seconds, or 0 for the default"
                 raise ValueError(message)
@@ -74,19 +75,19 @@ class Config:
 
     @property
     def registration_timeout(self) -> float:
-        """How long a registration may take."""
+        """Seconds that a registration may take."""
         return self.plugin_registration_timeout or REGISTRATION
 
     @property
     def request_timeout(self) -> float:
-        """How long a plugin may take to answer."""
+        """Seconds that a plugin may take to answer."""
         return self.plugin_request_timeout or REQUEST
 
 
 def default_config(release: str = "") -> Config:
-    """What holds where nothing is configured, in the newest release or the one called *release*.
+    """The default configuration of the newest release, or of *release*.
 
-    Raises :class:`ValueError` for one that is not known.
+    Raises :class:`ValueError` for an unknown release.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)

@@ -1,22 +1,19 @@
-"""One plugin's connection, as the runtime sees it: from its coming to its end.
+"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``.
 
-Where it stands, what may happen there and what comes of it is said by the
-machine ``nri-plugin``; what is here is how a plugin is asked, how long, and
-what its answers are worth.  Who is asked in which order is in ``plugins``.
+The machine decides what is possible in each state and what follows.  What is
+added here: how a plugin is called, for how long, and what its answers mean.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from fsm.reference.clock import Clock
-from fsm.reference.nri.asking import Line
+from fsm.reference.driven import driver
 from fsm.reference.nri.config import REGISTRATION, REQUEST
-from fsm.reference.nri.entities import driver
 from fsm.reference.nri.nri_errors import (
     NRIError,
     PluginFailedError,
@@ -24,12 +21,12 @@ from fsm.reference.nri.nri_errors import (
     PluginLostError,
     RegistrationError,
 )
-from fsm.reference.nri.subscribing import EVENTS, subscribed
+from fsm.reference.nri.plugin_thread import PluginLocal, PluginThread
+from fsm.reference.nri.subscriptions import EVENTS, subscribed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from fsm.machine import Outcome
     from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 
 _log = logging.getLogger(__name__)
@@ -38,21 +35,22 @@ _INDEX: Final = re.compile(r"[0-9]{2}")
 
 T = TypeVar("T")
 
+MACHINE: Final = "nri-plugin"
+
 Launch: TypeAlias = Literal["launched", "built-in"]
-"""How an installed plugin comes: as a process, or as part of the runtime, which need not register."""
+"""How an installed plugin starts: as a process, or as part of the runtime, which need not register."""
 
 
 class Plugin(Protocol):
-    """What wants to be asked.
+    """A plugin, whose members are used on a thread of its own, one at a time.
 
-    All of it is asked for on a thread of its own, one thing at a time.  An
-    exception is an answer, an error; :class:`PluginLostError` says that there
-    is no plugin any more.  One that does not answer in time is lost, too.
+    An exception is an error answer; :class:`PluginLostError` means that the
+    plugin has disconnected.  A plugin that does not answer in time is lost, too.
     """
 
     @property
     def index(self) -> str:
-        """Two digits: plugins are asked in ascending order."""
+        """Two digits: plugins are called in ascending order."""
 
     @property
     def name(self) -> str:
@@ -60,10 +58,10 @@ class Plugin(Protocol):
 
     @property
     def events(self) -> Collection[str] | int:
-        """The names of the requests that it subscribes to, or the mask of their bits; none stand for all."""
+        """The names of the requests that it subscribes to, or the mask of their bits; all if empty."""
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """What there is when it joins, or the last of it; it may ask for updates."""
+        """Receive the existing objects, or the last of them; the updates it requests."""
 
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
@@ -71,36 +69,36 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class Splitting(Protocol):
-    """A plugin that can be told in several messages what there is."""
+    """A plugin that accepts the existing objects in several messages."""
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Some of it; whether it waits for more."""
+        """Receive some of the existing objects; whether it waits for more."""
 
 
 @runtime_checkable
 class Launching(Protocol):
-    """A plugin that is a process, to be started by the runtime."""
+    """A plugin that is a process, which the runtime starts."""
 
     def launch(self) -> None:
-        """Start it; any exception says that it cannot be."""
+        """Start it; raises any exception if it cannot be started."""
 
 
 @runtime_checkable
 class Closing(Protocol):
-    """A plugin that has an end of the connection to close."""
+    """A plugin that is notified of the end of its connection."""
 
     def close(self) -> None:
-        """The runtime has given it up; returns at once."""
+        """The runtime has closed the connection; returns at once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """On what terms plugins are connected; they may change meanwhile, and hold from then on.
+    """The settings of connections, which may change while they exist.
 
-    ``registration`` and ``request`` are seconds by ``clock``; ``known`` are
-    all events that there are; ``largest`` is how many pods and containers go
-    into one message, zero stands for any number; ``here`` says of a thread
-    that it is a plugin's; ``profile`` is that of the machine.
+    ``registration`` and ``request`` are timeouts in seconds, by ``clock``;
+    ``known`` are all events; ``largest`` is the number of pods and containers
+    in one message, 0 for no limit; ``local`` marks threads of plugins;
+    ``profile`` is that of the machine.
     """
 
     registration: float = REGISTRATION
@@ -108,19 +106,20 @@ class Terms:
     known: Collection[str] = EVENTS
     largest: int = 0
     clock: Clock = field(default_factory=Clock)
-    here: threading.local = field(default_factory=threading.local)
+    local: PluginLocal = field(default_factory=PluginLocal)
     profile: str = ""
 
 
 class Connection:
-    """One plugin's connection.  Not locked: whoever owns it sees to that.
+    """The connection of *plugin* on *terms*.  Not thread-safe.
 
+    >>> import threading
     >>> class Slow:
     ...     index, name, events = "10", "slow", ("StopContainer",)
     ...     def synchronize(self, pods, containers): return ()
     ...     def handle(self, request): threading.Event().wait()
     >>> connection = Connection(Slow(), Terms(request=0.5))
-    >>> connection.connect(), connection.introduce(), connection.configure(), connection.synchronise((), ())
+    >>> connection.connect(), connection.await_registration(), connection.configure(), connection.synchronise((), ())
     (None, None, None, ())
     >>> connection.name, sorted(connection.events), connection.state
     ('10-slow', ['StopContainer'], 'active')
@@ -132,13 +131,12 @@ class Connection:
     """
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        """None yet of *plugin*, on *terms*."""
-        self._driver: Final = driver("nri-plugin", terms.profile)
-        self._life: Final = self._driver.position()
-        self._line: Final = Line(terms.clock, terms.here)
+        self._driver: Final = driver(MACHINE, terms.profile)
+        self._position: Final = self._driver.position()
+        self._thread: Final = PluginThread(terms.clock, terms.local)
         self._terms: Final = terms
-        self._until = 0.0
-        self._telling = False
+        self._deadline = 0.0
+        self._synchronising = False
         self.plugin: Final = plugin
         self.index = ""
         self.name = "plugin"
@@ -146,52 +144,52 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """The machine's name for where it stands."""
-        return self._life.state
+        """The machine's name for its state."""
+        return self._position.state
 
     @property
     def listed(self) -> bool:
-        """Whether the plugin is asked."""
-        return self._life.ways("relay")[0].name == "ok"
+        """Whether requests are relayed to the plugin."""
+        return self._position.ways("relay")[0].name == "ok"
 
-    # -- coming ----------------------------------------------------------------
+    # -- joining ---------------------------------------------------------------
 
     def connect(self) -> None:
-        """The plugin has come by itself, and is to register in time."""
-        self._until = self._terms.clock.now() + self._terms.registration
-        self._went("connect")
+        """The plugin has connected by itself; its time to register begins."""
+        self._deadline = self._terms.clock.now() + self._terms.registration
+        self._take("connect")
 
     def launch(self, kind: Launch = "launched") -> None:
-        """Bring up an installed plugin; raises :class:`RegistrationError` if its process cannot be started."""
-        self._until = self._terms.clock.now() + self._terms.registration
+        """Start an installed plugin; raises :class:`RegistrationError` if its process cannot be started."""
+        self._deadline = self._terms.clock.now() + self._terms.registration
         if kind == "launched" and isinstance(self.plugin, Launching):
             try:
                 self.plugin.launch()
             except Exception as error:
-                self._went("launch", "failed")
+                self._take("launch", "failed")
                 message = f"plugin cannot be launched: {error}"
                 raise RegistrationError(message, code="UNAVAILABLE") from error
-        self._went("launch", kind)
+        self._take("launch", kind)
         if kind == "built-in":
-            self._named(self.plugin.name, self.plugin.index)
+            self._rename(self.plugin.name, self.plugin.index)
 
-    def enter(self, *, launched: bool = False) -> None:
-        """Come, register and be configured; raises :class:`RegistrationError` where that fails."""
+    def handshake(self, *, launched: bool = False) -> None:
+        """Connect or launch, register and configure; raises :class:`RegistrationError` if that fails."""
         if launched:
             self.launch()
         else:
             self.connect()
-        self.introduce()
+        self.await_registration()
         self.configure()
 
-    def introduce(self) -> None:
-        """Let the plugin register, unless it need not; raises :class:`RegistrationError` if it does not in time, or wrongly."""
+    def await_registration(self) -> None:
+        """Let the plugin register, unless it need not; raises :class:`RegistrationError` if it fails to, or is late."""
         if self.state != "registering":
             return
         try:
-            name, index = self._line.ask(lambda: (self.plugin.name, self.plugin.index), until=self._until)
+            name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
         except PluginLateError as error:
-            self._went("no-registration")
+            self._take("no-registration")
             message = f"plugin registration timed out: it {error}"
             raise RegistrationError(message, code="DEADLINE_EXCEEDED") from error
         except Exception as error:
@@ -201,73 +199,72 @@ class Connection:
         self.register(name, index)
 
     def register(self, name: str, index: str) -> None:
-        """The plugin says who it is.
+        """The plugin registers with *name* and *index*.
 
-        Raises :class:`RegistrationError` for a name or an index that no
-        plugin may have, :class:`NRIError` for a plugin that is not to
-        register now.
+        Raises :class:`RegistrationError` if they are not valid,
+        :class:`NRIError` if the plugin must not register now.
         """
-        self._may("register")
-        wrong = self._wrong(name, index)
-        self._went("register", wrong or "registered")
-        if wrong:
+        self._require("register")
+        mistake = self._mistake(name, index)
+        self._take("register", mistake or "registered")
+        if mistake:
             message = f"plugin name {name!r}: write letters, digits, and _ . + -"
-            if wrong == "bad-index":
+            if mistake == "bad-index":
                 message = f"plugin index {index!r}: write two digits"
             raise RegistrationError(message)
-        self._named(name, index)
+        self._rename(name, index)
 
     def configure(self) -> None:
-        """Let it say what it subscribes to; raises :class:`RegistrationError` if it does not, or to what there is not."""
+        """Ask which events it subscribes to; raises :class:`RegistrationError` if it fails, or one does not exist."""
         try:
-            asked = self._asked(lambda: self.plugin.events, "configure")
+            requested = self._call(lambda: self.plugin.events, "configure")
         except Exception as error:
             message = f"plugin {self.name} could not be configured: {error}"
             raise RegistrationError(message, code=_code(error)) from error
         try:
-            self.events = subscribed(asked, self._terms.known)
+            self.events = subscribed(requested, self._terms.known)
         except ValueError as error:
-            self._went("configure", "bad-events")
+            self._take("configure", "bad-events")
             raise RegistrationError(str(error)) from error
-        self._went("configure", "ok")
+        self._take("configure", "ok")
 
     def synchronise(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Tell it what there is, in as many messages as it takes; what it wants updated.
+        """Send the existing objects, in as many messages as necessary; the updates that it requests.
 
-        Raises :class:`RegistrationError` if it fails, or has not answered
-        all of them when the time of one request is over.
+        Raises :class:`RegistrationError` if it fails, or has not answered all
+        messages within the timeout of one request.
         """
         most = self._terms.largest or len(pods) + len(containers)
         while len(pods) + len(containers) > most:
-            there = most - len(pods[:most])
-            self.tell_part(pods[:most], containers[:there])
-            pods, containers = pods[most:], containers[there:]
-        return self.tell(pods, containers)
+            room = most - len(pods[:most])
+            self.synchronise_part(pods[:most], containers[:room])
+            pods, containers = pods[most:], containers[room:]
+        return self.synchronise_last(pods, containers)
 
-    def tell_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        """Tell it some of what there is; raises as :meth:`synchronise`, also where it does not wait for more."""
+    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
+        """Send some of the existing objects; raises as :meth:`synchronise`, also if the plugin does not wait for more."""
         plugin = self.plugin
-        if not self._told(lambda: isinstance(plugin, Splitting) and plugin.synchronize_part(pods, containers)):
-            self._went("synchronise", "not-split")
+        if not self._send(lambda: isinstance(plugin, Splitting) and plugin.synchronize_part(pods, containers)):
+            self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
             raise RegistrationError(message, code="FAILED_PRECONDITION")
-        self._went("synchronise", "part")
+        self._take("synchronise", "part")
 
-    def tell(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Tell it the last of what there is; raises as :meth:`synchronise`."""
-        updates = self._told(lambda: self.plugin.synchronize(pods, containers))
-        self._went("synchronise", "ok")
+    def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """Send the last of the existing objects; raises as :meth:`synchronise`."""
+        updates = self._send(lambda: self.plugin.synchronize(pods, containers))
+        self._take("synchronise", "ok")
         return updates
 
-    def untold(self) -> Sequence[Update]:
-        """It is told nothing, and asked all the same, as in releases that do so; it wants nothing."""
-        self._went("synchronise", "untold")
+    def skip_synchronisation(self) -> Sequence[Update]:
+        """Join without being synchronised, as in old releases; no updates."""
+        self._take("synchronise", "untold")
         return ()
 
-    # -- being there -----------------------------------------------------------
+    # -- requests --------------------------------------------------------------
 
     def relay(self, request: Request) -> Answer | None:
-        """What it answers; ``None`` if it is not asked, or is lost.
+        """The answer of the plugin; ``None`` if it has not subscribed, or is lost.
 
         Raises :class:`PluginFailedError` if it answers with an error.
         """
@@ -275,101 +272,98 @@ class Connection:
             self.drop()
             return None
         if request.event not in self.events:
-            self._went("relay", "not-subscribed")
+            self._take("relay", "not-subscribed")
             return None
         try:
-            answer = self._ask(lambda: self.plugin.handle(request), self._terms.clock.now() + self._terms.request)
+            deadline = self._terms.clock.now() + self._terms.request
+            answer = self._thread.call(lambda: self.plugin.handle(request), until=deadline)
         except PluginLostError as error:
             _log.warning("plugin %s is lost at %s: it %s", self.name, request.event, error)
-            self._went("relay", "lost")
+            self._take("relay", "lost")
             return None
         except Exception as error:
-            self._went("relay", "error")
+            self._take("relay", "error")
             raise PluginFailedError(self.name, error) from error
-        self._went("relay", "ok")
+        self._take("relay", "ok")
         return answer
 
     def drop(self) -> None:
-        """A request has ended, and the plugin was not asked: if it has hung up the connection is closed."""
-        self._went("relay")
+        """Close the connection if the plugin has hung up; a request has ended without it."""
+        self._take("relay")
 
-    def updates(self, make: Callable[[], None]) -> None:
-        """*make* what it asks for by itself; raises what that does, and :class:`NRIError` where it may not ask."""
-        self._may("update-containers")
+    def request_updates(self, make: Callable[[], None]) -> None:
+        """*make* updates that it requests; raises what that does, and :class:`NRIError` if it must not request any."""
+        self._require("update-containers")
         try:
             make()
         except NRIError:
-            self._went("update-containers", "failed")
+            self._take("update-containers", "failed")
             raise
-        self._went("update-containers", "updated")
+        self._take("update-containers", "updated")
 
-    # -- going -----------------------------------------------------------------
+    # -- leaving ---------------------------------------------------------------
 
     def hang_up(self) -> None:
-        """The plugin has closed its end; nothing happens where there is none."""
+        """The plugin has disconnected; has no effect without a connection."""
         if self._driver.offered("hang-up", self.state):
-            self._went("hang-up")
+            self._take("hang-up")
 
     def stop(self) -> None:
-        """Give it up."""
-        self._went("stop", "stopped")
+        """Close the connection."""
+        self._take("stop", "stopped")
 
-    # -- how it is done --------------------------------------------------------
+    # -- steps -----------------------------------------------------------------
 
-    def _may(self, event: str) -> None:
-        """Raises the error that the machine replies to *event*, where it is refused."""
-        way = self._life.ways(event)[0]
+    def _require(self, event: str) -> None:
+        """Raise the error that the machine replies to *event*, if it refuses it."""
+        way = self._position.ways(event)[0]
         if way.name == "refused":
             message = f"{event}: {self.name} is {self.state}"
             raise NRIError(message, code=way.reply[0])
 
-    def _went(self, event: str, outcome: str = "") -> Outcome:
-        """*event* has gone the way that *outcome* names; the plugin's end is closed, and the thread ended, as that says."""
-        way = self._life.take(event, outcome)
+    def _take(self, event: str, outcome: str = "") -> None:
+        """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""
+        way = self._position.take(event, outcome)
         if "closed" in way.emits and isinstance(self.plugin, Closing):
             self.plugin.close()
         if self.state == "absent":
-            self._line.end()
-        return way
+            self._thread.end()
 
-    def _wrong(self, name: str, index: str) -> str:
-        """How the machine calls what is wrong with who it says that it is."""
+    def _mistake(self, name: str, index: str) -> str:
+        """The outcome of a registration that is not valid; the empty string for a valid one."""
         if not _NAME.fullmatch(name):
             return "bad-name"
         return "" if _INDEX.fullmatch(index) else "bad-index"
 
-    def _named(self, name: str, index: str) -> None:
+    def _rename(self, name: str, index: str) -> None:
         self.index = index
         self.name = f"{index}-{name}"
-        self._line.named(f"plugin {self.name}")
+        self._thread.rename(f"plugin {self.name}")
 
-    def _ask(self, what: Callable[[], T], until: float) -> T:
-        return self._line.ask(what, until=until)
-
-    def _asked(self, what: Callable[[], T], event: str) -> T:
-        """The same, in the time of one request; where there is no answer, *event* has gone that way."""
-        if not self._telling:
-            self._until = self._terms.clock.now() + self._terms.request
+    def _call(self, function: Callable[[], T], event: str) -> T:
+        """The result of *function* within the timeout of one request; takes the outcome of *event* if it fails."""
+        if not self._synchronising:
+            self._deadline = self._terms.clock.now() + self._terms.request
         try:
-            return self._ask(what, self._until)
+            return self._thread.call(function, until=self._deadline)
         except PluginLateError:
-            self._went(event, "timeout")
+            self._take(event, "timeout")
             raise
         except PluginLostError:
             self.hang_up()
             raise
         except Exception:
-            self._went(event, "error")
+            self._take(event, "error")
             raise
 
-    def _told(self, what: Callable[[], T]) -> T:
-        """What it answers to a message of its synchronisation; all of them have one time."""
+    def _send(self, message: Callable[[], T]) -> T:
+        """The answer to a *message* of the synchronisation; all messages share one timeout."""
         try:
-            answer = self._asked(what, "synchronise")
+            answer = self._call(message, "synchronise")
         except Exception as error:
-            message = f"plugin {self.name} could not be synchronised: {error}"
-            raise RegistrationError(message, code=_code(error)) from error
-        self._telling = True
+            text = f"plugin {self.name} could not be synchronised: {error}"
+            raise RegistrationError(text, code=_code(error)) from error
+        self._synchronising = True
         return answer
 
 

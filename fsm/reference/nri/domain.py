@@ -1,10 +1,10 @@
-"""Domains: who knows the pods and containers of one namespace, and can change them; and the table of all of them."""
+"""Domains, each with the pods and containers of one namespace, and the table of all domains."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fsm.reference.nri.nri_errors import (
     DuplicateDomainError,
@@ -14,17 +14,19 @@ from fsm.reference.nri.nri_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fsm.reference.nri.messages import Container, Eviction, Pod, Update
 
 _log = logging.getLogger(__name__)
 
+_Change = TypeVar("_Change", "Update", "Eviction")
+
 
 class Domain(Protocol):
     """The pods and containers of one namespace.
 
-    It is asked while the layer is locked, so it must not ask the layer.
+    It is called while the layer is locked, so it must not call the layer.
     """
 
     @property
@@ -32,26 +34,26 @@ class Domain(Protocol):
         """The namespace."""
 
     def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """All pods, for a plugin that joins."""
+        """All pods."""
 
     def list_containers(self) -> Sequence[Container]:
-        """All containers, for a plugin that joins."""
+        """All containers."""
 
     def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """The pod, if it is here."""
+        """The pod, if the domain has it."""
 
     def get_container(self, container_id: str) -> Container | None:
-        """The container, if it is here."""
+        """The container, if the domain has it."""
 
     def update_container(self, update: Update) -> None:
-        """Make *update*; any exception says that it cannot be made."""
+        """Make *update*; raises any exception if it cannot be made."""
 
     def evict_container(self, eviction: Eviction) -> None:
-        """Make *eviction*; any exception says that it cannot be made."""
+        """Make *eviction*; raises any exception if it cannot be made."""
 
 
 class Domains:
-    """The table of domains, safe to use from many threads.
+    """The table of domains, thread-safe.
 
     >>> domains = Domains()
     >>> domains.names(), domains.containers()
@@ -70,7 +72,7 @@ class Domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
-        """Add *domain*; raises :class:`DuplicateDomainError` if there is one of its name."""
+        """Add *domain*; raises :class:`DuplicateDomainError` if its name is registered."""
         with self._lock:
             if domain.name in self._domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
@@ -99,44 +101,34 @@ class Domains:
         return tuple(container for domain in self._all() for container in domain.list_containers())
 
     def update_containers(self, updates: Iterable[Update]) -> None:
-        """Make *updates*, each in the domain that has the container.
+        """Make *updates*, each in the domain that has the container; unknown containers are skipped.
 
-        Those of containers that nobody has are skipped.  One that fails
-        keeps none of the others from being made; afterwards
-        :class:`UpdatesFailedError` names those that failed and may not.
+        All updates are tried.  Raises :class:`UpdatesFailedError` with those
+        that failed and must not.
         """
-        failed = []
-        for update in updates:
-            domain = self._holding(update.container_id)
-            if domain is None:
-                continue
-            try:
-                domain.update_container(update)
-            except Exception:  # noqa: BLE001  # whatever it raises says that it cannot
-                _log.exception("update of container %s failed", update.container_id)
-                if not update.ignore_failure:
-                    failed.append(update)
-        if failed:
-            raise UpdatesFailedError(failed)
+        failed = self._change(updates, lambda domain, update: domain.update_container(update))
+        if required := [update for update in failed if not update.ignore_failure]:
+            raise UpdatesFailedError(required)
 
     def evict_containers(self, evictions: Iterable[Eviction]) -> None:
         """Make *evictions* as :meth:`update_containers` makes updates; raises :class:`EvictionsFailedError`."""
+        if failed := self._change(evictions, lambda domain, eviction: domain.evict_container(eviction)):
+            raise EvictionsFailedError(failed)
+
+    def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> list[_Change]:
+        """*make* all *changes*; those that failed."""
         failed = []
-        for eviction in evictions:
-            domain = self._holding(eviction.container_id)
+        for change in changes:
+            domain = next((each for each in self._all() if each.get_container(change.container_id) is not None), None)
             if domain is None:
                 continue
             try:
-                domain.evict_container(eviction)
-            except Exception:  # noqa: BLE001  # whatever it raises says that it cannot
-                _log.exception("eviction of container %s failed", eviction.container_id)
-                failed.append(eviction)
-        if failed:
-            raise EvictionsFailedError(failed)
+                make(domain, change)
+            except Exception:  # noqa: BLE001  (a domain may raise anything)
+                _log.exception("%s failed", change)
+                failed.append(change)
+        return failed
 
     def _all(self) -> tuple[Domain, ...]:
         with self._lock:
             return tuple(self._domains.values())
-
-    def _holding(self, container_id: str) -> Domain | None:
-        return next((domain for domain in self._all() if domain.get_container(container_id) is not None), None)

@@ -1,24 +1,32 @@
-"""What the layer remembers of all entities of one kind: for each, where it stands in the machine."""
+"""The states of all pods, or of all containers, as the layer remembers them."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from fsm.library import load
-from fsm.machine.driver import Driver
+from fsm.reference.driven import driver
+from fsm.reference.nri.messages import ContainerState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fsm.machine import Outcome
     from fsm.machine.driver import Position
+    from fsm.reference.nri.messages import Container
+
+LISTED: Final = {
+    ContainerState.CREATED: "sync-created",
+    ContainerState.RUNNING: "sync-running",
+    ContainerState.PAUSED: "sync-running",
+    ContainerState.STOPPED: "sync-stopped",
+}
+"""The event for a container that is listed in a state; it is ``sync-gone`` for other states."""
 
 
-class Memory:
-    """The entities of the machine called *name*, under *profile* if one is named.
+class EntityStates:
+    """The states of the entities of the machine called *name*, under *profile* if one is named.  Not thread-safe.
 
-    Not locked: whoever owns it sees to that.
-
-    >>> pods = Memory("nri-pod")
+    >>> pods = EntityStates("nri-pod")
     >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
     ('running', 'running', 'absent')
     """
@@ -29,27 +37,22 @@ class Memory:
 
     @property
     def outputs(self) -> frozenset[str]:
-        """All that the machine ever puts out."""
+        """All outputs that the machine has."""
         machine = self._driver.machine
-        every = (
-            way for name in machine.events for state in machine.states for way in self._driver.offered(name, state)
-        )
-        return frozenset(output for way in every for output in way.emits)
+        ways = (way for name in machine.events for state in machine.states for way in self._driver.offered(name, state))
+        return frozenset(output for way in ways for output in way.emits)
 
     def state(self, entity: str) -> str:
-        """Where *entity* stands."""
+        """The state of *entity*."""
         known = self._positions.get(entity)
         return known.state if known else self._driver.machine.initial
 
     def ways(self, entity: str, event: str) -> tuple[Outcome, ...]:
-        """Every way in which *event* may go for *entity*."""
+        """The outcomes that *event* may have for *entity*."""
         return self._driver.offered(event, self.state(entity))
 
     def take(self, entity: str, event: str, outcome: str = "") -> Outcome:
-        """Let *event* happen to *entity*, and go the way that *outcome* names.
-
-        One that is back in the initial state is forgotten: it is as if never seen.
-        """
+        """Take *outcome* of *event* for *entity*, which is forgotten if it returns to the initial state."""
         position = self._positions.pop(entity, None) or self._driver.position()
         try:
             return position.take(event, outcome)
@@ -57,9 +60,7 @@ class Memory:
             if position.state != self._driver.machine.initial:
                 self._positions[entity] = position
 
-
-@cache
-def driver(name: str, profile: str) -> Driver:
-    """What drives all entities of the machine called *name*, under *profile* if one is named; it holds none."""
-    machine = load(name)
-    return Driver(machine.under(profile))
+    def synchronise(self, containers: Iterable[Container]) -> None:
+        """Set the states of *containers* as they are listed; those that are not listed keep theirs."""
+        for container in containers:
+            self.take(container.id, LISTED.get(container.state, "sync-gone"))

@@ -1,8 +1,8 @@
-"""What is said between a runtime, the NRI layer and its plugins.
+"""The messages between a runtime, the NRI layer and its plugins.
 
 Resources and adjustments are flat: one value for each field, by a name such
-as ``memory.limit`` or ``annotation.owner``.  The layer hands them on, and
-knows no more of a field than who has claimed it.
+as ``memory.limit`` or ``annotation.owner``.  The layer passes them on, and
+only keeps track of which plugin has claimed a field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING: Final[Fields] = {}
 """No fields."""
 
 DOMAIN: Final = "k8s.io"
-"""The domain of what comes through the CRI."""
+"""The domain of pods and containers that are created through the CRI."""
 
 
 class ContainerState(Enum):
@@ -36,7 +36,7 @@ class ContainerState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod, as plugins are told of it.
+    """A pod as plugins see it.
 
     >>> Pod(id="p1", namespace="default").domain
     'k8s.io'
@@ -55,7 +55,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container, as plugins are told of it; ``state`` is as its domain has it."""
+    """A container as plugins see it, with the ``state`` in its domain."""
 
     id: str
     pod_id: str = ""
@@ -71,7 +71,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A change of a container's resources that a plugin asks for; whether it may fail in silence."""
+    """A change of a container's resources that a plugin requests; with ``ignore_failure`` it may fail without an error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A container that a plugin wants gone, and why."""
+    """A request of a plugin to evict a container, with the reason."""
 
     container_id: str
     reason: str = ""
@@ -88,10 +88,10 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one plugin is sent: an event, and what it is about.
+    """An event that is sent to a plugin.
 
-    ``resources`` are those that an update asks for; ``adjusted`` is what
-    plugins before this one want for the container that is about to be created.
+    ``resources`` are those of an update; ``adjusted`` are the adjustments of
+    earlier plugins to the container that is being created.
     """
 
     event: str
@@ -103,9 +103,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a plugin wants: ``adjust`` is for the container being created, the rest for containers that there are.
+    """The answer of a plugin: ``adjust`` applies to the container being created, the rest to existing containers.
 
-    What an event does not ask for is not looked at.
+    Parts that the event does not allow are ignored.
     """
 
     adjust: Fields = field(default_factory=dict)

@@ -1,8 +1,10 @@
-"""What goes wrong in the NRI layer: each error has a code, as replies have it."""
+"""Errors of the NRI layer, each with a code as replies have it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from fsm.reference.driven import ReplyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -10,24 +12,22 @@ if TYPE_CHECKING:
     from fsm.reference.nri.messages import Eviction, Update
 
 
-class NRIError(Exception):
-    """Anything that the layer, a domain or a plugin has to say against a request.
+class NRIError(ReplyError):
+    """An error of the layer, of a domain or of a plugin.
 
     >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
     'FAILED_PRECONDITION'
     """
 
-    code: str = "UNKNOWN"
-
     def __init__(self, message: str, *, code: str = "") -> None:
-        """*message* is for people, *code* for programs; without one it is that of the class."""
+        """*code* is that of the class if it is empty."""
         super().__init__(message)
         if code:
             self.code = code
 
 
 class NRIStoppedError(NRIError):
-    """The interface was stopped: nothing can be asked of it any more."""
+    """The interface was stopped, and accepts no more calls."""
 
     code = "UNAVAILABLE"
 
@@ -36,7 +36,7 @@ class NRIStoppedError(NRIError):
 
 
 class ReentrantError(NRIError):
-    """Somebody whom the layer is asking just now asks the layer: it could only wait for itself."""
+    """A plugin or domain calls the layer while the layer waits for it."""
 
     code = "FAILED_PRECONDITION"
 
@@ -47,7 +47,7 @@ class ReentrantError(NRIError):
 
 
 class UnimplementedError(NRIError):
-    """The release that is played has no such method."""
+    """The configured release has no such method."""
 
     code = "UNIMPLEMENTED"
 
@@ -59,7 +59,7 @@ class BlockedError(NRIError):
 
 
 class RegistrationError(NRIError):
-    """A plugin that cannot be registered: for its name, its index, its events, or because it failed at it."""
+    """A plugin cannot be registered: its name, index or events are wrong, or it failed."""
 
     code = "INVALID_ARGUMENT"
 
@@ -74,7 +74,7 @@ class PluginFailedError(NRIError):
 
 
 class PluginLostError(Exception):
-    """A plugin has hung up, or did not answer in time: raised by it, or on its behalf."""
+    """A plugin has disconnected, or did not answer in time."""
 
 
 class PluginLateError(PluginLostError):
@@ -82,34 +82,42 @@ class PluginLateError(PluginLostError):
 
 
 class ConflictError(NRIError):
-    """Two plugins, or one twice, claim the same field of a container."""
+    """The same field of a container is claimed twice."""
 
     code = "ALREADY_EXISTS"
 
 
 class DuplicateDomainError(NRIError):
-    """There is a domain of this name."""
+    """A domain of this name is registered."""
 
     code = "ALREADY_EXISTS"
 
 
 class UnknownDomainError(NRIError):
-    """There is no domain of this name."""
+    """No domain of this name is registered."""
 
     code = "NOT_FOUND"
 
 
-class UpdatesFailedError(NRIError):
-    """Some updates could not be made: ``failed``; all the others were."""
+class ChangesFailedError(NRIError):
+    """Some changes of containers failed: ``failed``; all others were made."""
 
-    def __init__(self, failed: Iterable[Update]) -> None:
+    change = "change"
+
+    def __init__(self, failed: Iterable[Update | Eviction]) -> None:
         self.failed: Final = tuple(failed)
-        super().__init__(f"update of some containers failed: {', '.join(each.container_id for each in self.failed)}")
+        super().__init__(
+            f"{self.change} of some containers failed: {', '.join(each.container_id for each in self.failed)}"
+        )
 
 
-class EvictionsFailedError(NRIError):
-    """Some evictions could not be made: ``failed``; all the others were."""
+class UpdatesFailedError(ChangesFailedError):
+    """Some updates failed."""
 
-    def __init__(self, failed: Iterable[Eviction]) -> None:
-        self.failed: Final = tuple(failed)
-        super().__init__(f"eviction of some containers failed: {', '.join(each.container_id for each in self.failed)}")
+    change = "update"
+
+
+class EvictionsFailedError(ChangesFailedError):
+    """Some evictions failed."""
+
+    change = "eviction"

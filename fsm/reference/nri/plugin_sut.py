@@ -1,4 +1,4 @@
-"""The reference of a plugin's connection under test: a plugin that plays along, and a clock that it turns."""
+"""The connection of a plugin under test, with a scripted plugin, and a clock that the plugin turns."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from itertools import count, cycle
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.clock import TurnedClock
-from fsm.reference.nri.connection import Connection, Terms
-from fsm.reference.nri.entities import driver
+from fsm.reference.driven import driver
+from fsm.reference.harness import dispatch
+from fsm.reference.nri.connection import MACHINE, Connection, Terms
 from fsm.reference.nri.messages import Answer, Container, Pod, Request
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
-from fsm.reference.nri.subscribing import EVENTS
-from fsm.reference.nri.upstream import AsWritten
-from fsm.sut import UnsupportedError, drained
+from fsm.reference.nri.subscriptions import EVENTS
+from fsm.reference.nri.upstream import UpstreamConnection
+from fsm.sut import drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from fsm.reference.nri.connection import Launch
     from fsm.reference.nri.messages import Update
 
 PATIENCE: Final = 0.5
-"""Real seconds for which a plugin that does not answer waits to be given up; it is at once."""
+"""Seconds of real time that a late plugin waits at most; the turned clock ends its call at once."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
 
 SUBSCRIBED: Final = EVENTS[:-1]
-"""What the plugin subscribes to."""
+"""The events that the plugin subscribes to."""
 
 NAMES: Final = ("player", "logger_2.0+x-y", "P")
 WRONG_NAMES: Final = ("", "a b", "a/b")
@@ -39,71 +39,66 @@ WRONG_INDICES: Final = ("", "7", "007", "1x")
 STAYS: Final = "bad-names-stay"
 AGAIN: Final = "registered-again"
 
-ARRANGED_AS_WRITTEN: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "registering"): ("registered", STAYS),
     ("register", "active"): (AGAIN, "third-registration-hangs"),
     ("stop", "active"): ("left-at-the-stop", "stopped"),
 }
-"""How the connection as it is written goes: by event and state, the outcomes that there may be."""
+"""The outcomes of NRI's own connection, by event and state; of two in the state active, the first or the second."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Player:
-    """A plugin that writes down what it is sent, and answers as ``plays`` says; ``late`` waits for nothing."""
+class ScriptedPlugin:
+    """A plugin that adds what it is sent to ``outputs``, and answers as ``script`` says; *late* is called to be late."""
 
-    told: list[str]
+    outputs: list[str]
     late: Callable[[], None]
-    plays: str = ""
+    script: str = ""
     index: str = "10"
-    numbers: Iterator[str] = field(default_factory=lambda: cycle(NAMES))
+    names: Iterator[str] = field(default_factory=lambda: cycle(NAMES))
 
     @property
     def name(self) -> str:
-        """One of those that it may have."""
+        """The next valid name."""
         self._play()
-        return next(self.numbers)
+        return next(self.names)
 
     @property
     def events(self) -> Sequence[str] | int:
-        """All but one, by name or by mask."""
-        self.told.append("Configure")
-        self._play()
-        if self.plays == "bad-events":
-            return 1 << len(EVENTS)
-        return SUBSCRIBED
+        """All events but one, or a wrong mask."""
+        self._play("Configure")
+        return 1 << len(EVENTS) if self.script == "bad-events" else SUBSCRIBED
 
     def launch(self) -> None:
-        """A process is started, or not."""
-        if self.plays == "failed":
-            raise OSError("there is no such file")
+        """Start, or fail."""
+        if self.script == "failed":
+            raise OSError("no such file")
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Some of it."""
+        """Wait for more, or do not."""
         del pods, containers
-        self.told.append("Synchronize")
-        self._play()
-        return self.plays != "not-split"
+        self._play("Synchronize")
+        return self.script != "not-split"
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """The last of it."""
+        """Request no updates."""
         del pods, containers
-        self.told.append("Synchronize")
-        self._play()
+        self._play("Synchronize")
         return ()
 
     def handle(self, request: Request) -> Answer:
-        """Whatever it is."""
+        """Answer nothing."""
         del request
-        self.told.append("request")
-        self._play()
+        self._play("request")
         return Answer()
 
     def close(self) -> None:
-        """Its end is closed."""
-        self.told.append("closed")
+        """Add an output."""
+        self.outputs.append("closed")
 
-    def _play(self) -> None:
-        match self.plays:
+    def _play(self, *output: str) -> None:
+        self.outputs += output
+        match self.script:
             case "error":
                 raise NRIError("no", code="INTERNAL")
             case "lost":
@@ -115,7 +110,7 @@ class Player:
 
 
 class NriPluginSUT:
-    """A plugin's connection under test; of another *kind* for those who try what is noticed.
+    """The connection of a plugin under test; *kind* may have planted bugs.
 
     >>> sut = NriPluginSUT()
     >>> [sut.do(event) for event in ("connect", "register", "configure")], sut.outputs(), sut.shows()
@@ -126,86 +121,92 @@ class NriPluginSUT:
     """
 
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
-        self._kind: Final = kind or (AsWritten if profile == "as-written" else Connection)
+        self._kind: Final = kind or (UpstreamConnection if profile == "as-written" else Connection)
         self.reset()
 
     def reset(self) -> None:
         """A runtime without plugins."""
         self.clock = TurnedClock()
-        self._told: list[str] = []
-        self._hope = ""
+        self._outputs: list[str] = []
+        self._outcome = ""
         self._numbers = count()
-        self._free = threading.Event()
+        self._done = threading.Event()
         self._plugins = Plugins(Terms(clock=self.clock), self._kind)
         self._begin()
 
     def _begin(self) -> None:
-        self.player = Player(told=self._told, late=self._late)
-        self.connection = self._plugins.connection(self.player)
+        self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
+        self.connection = self._plugins.connection(self.plugin)
         self._launched = self._again = self._stopped = False
 
     def close(self) -> None:
-        """End the plugin's thread."""
+        """End the thread of the plugin."""
         self.connection.hang_up()
         self.connection.stop()
 
     def shows(self) -> str:
-        """Where it stands."""
+        """The state of the connection."""
         return self.connection.state
 
     def outputs(self) -> list[str]:
-        """What the plugin was sent, and the domains were asked for."""
-        return drained(self._told)
+        """What the plugin was sent, and the updates that were made."""
+        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """The plugin plays along, unless it would have to be another one."""
-        self._hope = outcome
-        if not issubclass(self._kind, AsWritten):
-            return any(way.name == outcome for way in driver("nri-plugin", "").offered(event, self.connection.state))
+        """Set the script, unless this connection has not the outcome."""
+        self._outcome = outcome
+        state = self.connection.state
+        if not issubclass(self._kind, UpstreamConnection):
+            return any(way.name == outcome for way in driver(MACHINE).offered(event, state))
         if event == "relay" and self._stopped:
             return False
-        may = ARRANGED_AS_WRITTEN.get((event, self.connection.state))
-        if may and self.connection.state == "active":
-            may = may[self._launched if event == "stop" else self._again :][:1]
-        return may is None or outcome in may
+        possible = UPSTREAM_OUTCOMES.get((event, state))
+        if possible and state == "active":
+            possible = possible[self._launched if event == "stop" else self._again :][:1]
+        return possible is None or outcome in possible
 
     def do(self, event: str) -> str:
-        """Let it happen."""
-        call = getattr(self, "_" + event.replace("-", "_"), None)
-        if call is None:
-            message = f"the reference of nri-plugin has no event {event!r}"
-            raise UnsupportedError(message)
-        hope, self._hope = self._hope, ""
-        self._free.clear()
-        self.player.plays = hope
+        """Let *event* happen; only calls reply with an error."""
+        outcome, self._outcome = self._outcome, ""
+        actions: dict[str, Callable[[], None]] = {
+            "connect": self._connect,
+            "launch": lambda: self._launch(outcome),
+            "register": lambda: self._register(outcome),
+            "no-registration": self._miss_registration,
+            "configure": self.connection.configure,
+            "synchronise": lambda: self._synchronise(outcome),
+            "relay": lambda: self._relay(outcome),
+            "update-containers": lambda: self._update_containers(outcome),
+            "hang-up": self.connection.hang_up,
+            "stop": self._stop,
+        }
+        self._done.clear()
+        self.plugin.script = outcome
         try:
-            call(hope)
-        except NRIError as error:
-            return error.code if event in {"register", "relay", "update-containers", "stop"} else ""
+            code = dispatch(MACHINE, event, actions)
         finally:
-            self._free.set()
-            self.player.plays = ""
-        return "ok" if event in {"register", "relay", "update-containers", "stop"} else ""
+            self._done.set()
+            self.plugin.script = ""
+        return code if driver(MACHINE).machine.events[event].kind == "call" else ""
 
-    # -- what happens ------------------------------------------------------
+    # -- events ------------------------------------------------------------
 
-    def _connect(self, _: str) -> None:
+    def _connect(self) -> None:
         self._begin()
         self.connection.connect()
 
-    def _launch(self, hope: str) -> None:
+    def _launch(self, outcome: str) -> None:
         self._begin()
-        self.player.plays = hope
-        kind: Launch = "built-in" if hope == "built-in" else "launched"
-        self._launched = kind == "launched"
-        self.connection.launch(kind)
+        self.plugin.script = outcome
+        self._launched = outcome != "built-in"
+        self.connection.launch("launched" if self._launched else "built-in")
 
-    def _register(self, hope: str) -> None:
+    def _register(self, outcome: str) -> None:
         number = next(self._numbers)
         name, index = NAMES[number % len(NAMES)], f"{number % 100:02}"
-        if hope == "bad-name" or (hope == STAYS and number % 2):
+        if outcome == "bad-name" or (outcome == STAYS and number % 2):
             name = WRONG_NAMES[number % len(WRONG_NAMES)]
-        elif hope in {"bad-index", STAYS}:
+        elif outcome in {"bad-index", STAYS}:
             index = WRONG_INDICES[number % len(WRONG_INDICES)]
         self.clock.hurried = True
         active = self.shows() == "active"
@@ -215,48 +216,42 @@ class NriPluginSUT:
             self.clock.hurried = False
             self._again |= active
 
-    def _no_registration(self, _: str) -> None:
-        self.player.plays = "given-up"
-        self.connection.introduce()
+    def _miss_registration(self) -> None:
+        self.plugin.script = "given-up"
+        self.connection.await_registration()
 
-    def _configure(self, _: str) -> None:
-        self.connection.configure()
-
-    def _synchronise(self, hope: str) -> None:
-        if hope in {"part", "not-split"}:
-            self.connection.tell_part([POD], [CONTAINER])
+    def _synchronise(self, outcome: str) -> None:
+        if outcome in {"part", "not-split"}:
+            self.connection.synchronise_part([POD], [CONTAINER])
             return
-        self.connection.tell([POD], [CONTAINER])
+        self.connection.synchronise_last([POD], [CONTAINER])
         self._plugins.join(self.connection)
 
-    def _relay(self, hope: str) -> None:
-        events = EVENTS[-1:] if hope == "not-subscribed" else SUBSCRIBED
+    def _relay(self, outcome: str) -> None:
+        events = EVENTS[-1:] if outcome == "not-subscribed" else SUBSCRIBED
         event = events[next(self._numbers) % len(events)]
-        told = self._plugins.relay(Request(event=event, pod=POD, container=CONTAINER))
+        relayed = self._plugins.relay(Request(event=event, pod=POD, container=CONTAINER))
         if self._stopped and not self.connection.listed:
-            self.connection.drop()  # which was left by the stop, and is among no plugins any more
-        if told.error is not None:
-            raise told.error
+            self.connection.drop()  # the stop has removed it from the plugins, and not closed it
+        if relayed.error is not None:
+            raise relayed.error
 
-    def _update_containers(self, hope: str) -> None:
+    def _update_containers(self, outcome: str) -> None:
         def make() -> None:
-            if hope == "failed":
-                raise NRIError("it will not", code="INTERNAL")
-            self._told.append("updated")
+            if outcome == "failed":
+                raise NRIError("as arranged", code="INTERNAL")
+            self._outputs.append("updated")
 
-        self.connection.updates(make)
+        self.connection.request_updates(make)
 
-    def _hang_up(self, _: str) -> None:
-        self.connection.hang_up()
-
-    def _stop(self, _: str) -> None:
+    def _stop(self) -> None:
         listed = self.connection.listed
         self._plugins.close()
         if not listed:
             self.connection.stop()
         self._stopped = True
 
-    def _late(self) -> None:
-        """Time goes by, and the plugin does not answer."""
+    def _be_late(self) -> None:
+        """Let the clock reach the deadline, and do not answer until then."""
         self.clock.turn(self._plugins.terms.registration)
-        self._free.wait(PATIENCE)
+        self._done.wait(PATIENCE)

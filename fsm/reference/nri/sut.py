@@ -1,85 +1,60 @@
-"""The reference NRI layer under test: a plugin that subscribed to everything sees what is put out.
+"""A pod and a container in the reference NRI layer under test; the outputs are the requests to a first plugin.
 
-A second plugin, at a higher index, sees that it comes in order: it must be
-sent what the first was sent, after it, unless the first answered with an error.
+A second plugin has a higher index.  It must receive each request after the
+first plugin, unless that answered with an error.
 """
 
 from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.library import load
 from fsm.machine import Moves
+from fsm.reference.harness import dispatch
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fake_domain import FakeDomain
+from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Pod
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.reference.nri.subscriptions import EVENTS
+from fsm.sut import BrokenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from fsm.machine import Machine
-    from fsm.reference.nri.messages import Request, Update
+    from fsm.reference.nri.messages import Request
 
 FIRST: Final = "10"
-"""The index of the plugin that sees the outputs."""
+"""The index of the plugin whose requests are the outputs."""
 
 SECOND: Final = "20"
-"""The index of the plugin that sees their order."""
+"""The index of the plugin that checks their order."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 
-@dataclass(kw_only=True)
-class _Heard:
-    """A request as it came to a plugin, and what the plugin does about it: nothing, ``error`` or ``lost``.
+class _Heard(NamedTuple):
+    """A request to the plugin with the index ``to``, which answers with ``error`` or ``lost``, or nothing.
 
-    ``alone`` says that no other plugin was there.
+    ``alone`` is whether no other plugin was connected.
     """
 
-    index: str
+    to: str
     event: str
-    does: str
+    answer: str
     alone: bool
 
 
-@dataclass(kw_only=True, eq=False)
-class _Recorder:
-    """A plugin that writes down what it is sent; ``script`` says by event what it does about it."""
-
-    index: str
-    heard: list[_Heard]
-    alone: threading.Event
-    script: Mapping[str, str] = field(default_factory=dict)
-    name: str = "recorder"
-    events: tuple[str, ...] = ()
-
-    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Nothing is wanted."""
-        del pods, containers
-        return ()
-
-    def handle(self, request: Request) -> Answer:
-        """Do as the script says."""
-        does = self.script.get(request.event, "")
-        self.heard.append(_Heard(index=self.index, event=request.event, does=does, alone=self.alone.is_set()))
-        if does == "error":
-            raise NRIError("as arranged", code="INTERNAL")
-        if does == "lost":
-            raise PluginLostError("as arranged")
-        return Answer()
-
-
 class _NriSUT:
-    """What the SUTs of containers and of pods have in common: the layer, its plugins, and what these do."""
+    """The layer with its plugins, and what these answer."""
 
     def __init__(self, machine: str, release: str, kind: Callable[[Config, Domains], NRI]) -> None:
         self.machine: Final[Machine] = load(machine)
@@ -104,13 +79,13 @@ class _NriSUT:
         self._begin()
 
     def close(self) -> None:
-        """End the plugins' threads."""
+        """End the threads of the plugins."""
         self.nri.wait_for_exits()
         with suppress(NRIStoppedError):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """The first plugin fails, or is lost, at the last that it is to be sent in that outcome."""
+        """Let the first plugin fail, or be lost, at the last request of that outcome."""
         cells = self.machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -121,59 +96,60 @@ class _NriSUT:
 
     def do(self, event: str) -> str:
         """Call the layer."""
-        call = self._calls().get(event)
-        if call is None:
-            message = f"the reference of {self.machine.name} has no event {event!r}"
-            raise UnsupportedError(message)
         try:
-            call()
-        except NRIError as error:
-            return error.code
+            return dispatch(self.machine.name, event, self._calls())
         finally:
             self._script.clear()
             self._replace_lost()
-        return "ok" if self.machine.events[event].kind == "call" else ""
 
     def outputs(self) -> Sequence[str]:
-        """What the first plugin was sent; raises :class:`BrokenError` if the second was not sent the same after it.
+        """The requests to the first plugin; raises :class:`BrokenError` if the second did not receive the same after it.
 
-        ``sent`` says what either was sent, by its index.
+        ``sent`` has the requests to each plugin by index.
         """
         heard = list(self._heard)
         self._heard.clear()
-        self.sent = {index: tuple(each.event for each in heard if each.index == index) for index in (FIRST, SECOND)}
-        there = True
+        self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
+        connected = True
         for each, following in zip_longest(heard, heard[1:]):
-            followed = following is not None and (following.index, following.event) == (SECOND, each.event)
-            if each.index == FIRST:
-                right = each.alone or followed == (each.does != "error")
+            followed = following is not None and (following.to, following.event) == (SECOND, each.event)
+            if each.to == FIRST:
+                right = each.alone or followed == (each.answer != "error")
             else:
-                right = not (followed and there)
+                right = not (followed and connected)
             if not right:
-                order = ", ".join(f"{one.event} to {one.index}" for one in heard)
+                order = ", ".join(f"{one.event} to {one.to}" for one in heard)
                 message = (
-                    f"plugins {FIRST} and {SECOND} are to be asked in turn, up to the first error; sent were {order}"
+                    f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error; sent were {order}"
                 )
                 raise BrokenError(message)
-            there &= each.does != "lost"
+            connected &= each.answer != "lost"
         return self.sent[FIRST]
 
     def shows(self) -> str:
-        """What the layer remembers."""
+        """The state that the layer remembers."""
         raise NotImplementedError
 
-    def _calls(self) -> Mapping[str, Callable[[], None]]:
-        """By event, what lets it happen."""
+    def _calls(self) -> Mapping[str, Callable[[], object]]:
+        """The call for each event."""
         raise NotImplementedError
 
-    def _joined(self, index: str) -> _Recorder:
-        script = self._script if index == FIRST else {}
-        plugin = _Recorder(index=index, heard=self._heard, alone=self._alone, script=script)
+    def _joined(self, index: str) -> FakePlugin:
+        plugin = FakePlugin(index=index, answers=dict.fromkeys(EVENTS, partial(self._answer, index)))
         self.nri.register(plugin)
         return plugin
 
+    def _answer(self, index: str, request: Request) -> Answer:
+        answer = self._script.get(request.event, "") if index == FIRST else ""
+        self._heard.append(_Heard(index, request.event, answer, self._alone.is_set()))
+        if answer == "error":
+            raise NRIError("as arranged", code="INTERNAL")
+        if answer == "lost":
+            raise PluginLostError("as arranged")
+        return Answer()
+
     def _replace_lost(self) -> None:
-        """Let another plugin join where one was lost; no container is listed to it, so nothing else happens."""
+        """Let another plugin join for each that was lost; the domain lists no container then."""
         with self._joining:
             for index, plugin in self._plugins.items():
                 if f"{index}-{plugin.name}" not in self.nri.plugins:
@@ -195,10 +171,10 @@ class NriPodSUT(_NriSUT):
         super().__init__("nri-pod", release, kind)
 
     def shows(self) -> str:
-        """What the layer remembers."""
+        """The state that the layer remembers."""
         return self.nri.pod_state(POD.id)
 
-    def _calls(self) -> Mapping[str, Callable[[], None]]:
+    def _calls(self) -> Mapping[str, Callable[[], object]]:
         nri = self.nri
         return {
             "run-pod-sandbox": lambda: nri.run_pod_sandbox(POD),
@@ -224,33 +200,33 @@ class NriContainerSUT(_NriSUT):
         super().__init__("nri-container", release, kind)
 
     def shows(self) -> str:
-        """What the layer remembers."""
+        """The state that the layer remembers."""
         return self.nri.container_state(CONTAINER.id)
 
-    def _calls(self) -> Mapping[str, Callable[[], None]]:
+    def _calls(self) -> Mapping[str, Callable[[], object]]:
         nri = self.nri
         return {
-            "create-container": lambda: _answered(nri.create_container(POD, CONTAINER)),
+            "create-container": lambda: nri.create_container(POD, CONTAINER),
             "post-create-container": lambda: nri.post_create_container(POD, CONTAINER),
             "start-container": lambda: nri.start_container(POD, CONTAINER),
             "post-start-container": lambda: nri.post_start_container(POD, CONTAINER),
-            "update-container": lambda: _answered(nri.update_container(POD, CONTAINER, {})),
+            "update-container": lambda: nri.update_container(POD, CONTAINER, {}),
             "post-update-container": lambda: nri.post_update_container(POD, CONTAINER),
             "stop-container": lambda: nri.stop_container(POD, CONTAINER),
             "remove-container": lambda: nri.remove_container(POD, CONTAINER),
-            "notify-exit": self._exits,
-            "sync-created": lambda: self._synchronised(ContainerState.CREATED),
-            "sync-running": lambda: self._synchronised(ContainerState.RUNNING),
-            "sync-stopped": lambda: self._synchronised(ContainerState.STOPPED),
-            "sync-gone": lambda: self._synchronised(ContainerState.UNKNOWN),
+            "notify-exit": self._exit,
+            "sync-created": lambda: self._synchronise(ContainerState.CREATED),
+            "sync-running": lambda: self._synchronise(ContainerState.RUNNING),
+            "sync-stopped": lambda: self._synchronise(ContainerState.STOPPED),
+            "sync-gone": lambda: self._synchronise(ContainerState.UNKNOWN),
         }
 
-    def _exits(self) -> None:
+    def _exit(self) -> None:
         self.nri.notify_container_exit(POD, CONTAINER)
         self.nri.wait_for_exits()
 
-    def _synchronised(self, state: ContainerState) -> None:
-        """The second plugin hangs up, and another joins, to which the container is listed in *state*."""
+    def _synchronise(self, state: ContainerState) -> None:
+        """Replace the second plugin by one that joins while the container is listed in *state*."""
         with self._joining:
             self._alone.set()
             self.nri.disconnect(self._plugins[SECOND])
@@ -260,7 +236,3 @@ class NriContainerSUT(_NriSUT):
             finally:
                 self._domain.containers = ()
                 self._alone.clear()
-
-
-def _answered(_: object) -> None:
-    """What plugins want is nothing that the machine speaks of."""

@@ -1,6 +1,6 @@
-"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on a thread of its own.
+"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on its own thread.
 
-Who waits goes on only when it is told to, so that each step can be looked at.
+A thread that waits continues only after an event for it, so that each step can be observed.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from fsm.library import load, load_system
-from fsm.machine.driver import Driver
+from fsm.library import load_system
 from fsm.product.flatten import shown
 from fsm.reference.clock import TurnedClock
-from fsm.reference.nri.syncing import AsWritten, SyncLock
+from fsm.reference.driven import driver
+from fsm.reference.nri.sync_lock import SyncLock
+from fsm.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 REGISTRATION: Final = 5.0
-"""Seconds for which a plugin waits, by a clock that stands still."""
+"""Timeout of a plugin in seconds, by a clock that stands still."""
 
 NAMES: Final = ("plugin", "call.1", "call.2")
 
-DOES: Final = {
+ORDERS: Final = {
     "begins": "enter",
     "begins-within": "enter",
     "goes-on": "go",
@@ -34,41 +35,40 @@ DOES: Final = {
     "is-synchronised": "go",
     "has-joined": "leave",
 }
-"""What a joint event is for whoever it happens to."""
+"""What each joint event lets its process do."""
 
 
-class _Actor(threading.Thread):
-    """A call or a plugin: does what it is told, one thing after the other."""
+class _Process(threading.Thread):
+    """A call or a plugin, which follows orders one after the other, and puts each step into ``steps``.
 
-    def __init__(self, name: str, enters: Callable[[ExitStack], None]) -> None:
+    ``gated`` processes wait until they ``may_go``; ``waits`` is whether one does.
+    """
+
+    def __init__(self, name: str, enter: Callable[[ExitStack], None]) -> None:
         super().__init__(name=name, daemon=True)
         self.gated = True
         self.may_go = True
         self.waits = False
-        self.told: SimpleQueue[str] = SimpleQueue()
-        self._enters = enters
-        self._orders: SimpleQueue[str] = SimpleQueue()
-        self._inside: list[ExitStack] = []
-
-    def order(self, what: str) -> None:
-        """*what* is next."""
-        self._orders.put(what)
+        self.steps: SimpleQueue[str] = SimpleQueue()
+        self.orders: SimpleQueue[str] = SimpleQueue()
+        self._enter = enter
 
     def run(self) -> None:
-        """Until it is told to end; then nothing is held."""
-        while (order := self._orders.get()) != "end":
+        """Follow orders until ``end``, and leave everything that was entered."""
+        entered: list[ExitStack] = []
+        while (order := self.orders.get()) != "end":
             if order == "enter":
                 stack = ExitStack()
-                self._enters(stack)
-                self._inside.append(stack)
+                self._enter(stack)
+                entered.append(stack)
             else:
-                self._inside.pop().close()
-        while self._inside:
-            self._inside.pop().close()
+                entered.pop().close()
+        for stack in reversed(entered):
+            stack.close()
 
 
 class PluginSyncSUT:
-    """A lock under test: containerd's, or the layer's where calls go first; of another *kind* for those who try what is noticed.
+    """The lock under test: containerd's, or the layer's under the profile ``calls-first``; *kind* may have planted bugs.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
@@ -79,98 +79,98 @@ class PluginSyncSUT:
     """
 
     def __init__(self, profile: str = "", *, kind: type[SyncLock] | None = None) -> None:
-        self._kind: Final = kind or (SyncLock if profile == "calls-first" else AsWritten)
+        self._kind: Final = kind or (SyncLock if profile == "calls-first" else UpstreamSyncLock)
         self._system: Final = load_system("plugin-sync")
-        self._readers: Final = Driver(load("sync-reader"))
-        self._writers: Final = Driver(load("sync-writer"))
         self._begin()
 
     def _begin(self) -> None:
         self._lock = self._gated()
-        self._stand = {name: (self._writers if name == "plugin" else self._readers).position() for name in NAMES}
-        self._actors = {name: _Actor(name, self._joins if name == "plugin" else self._blocks) for name in NAMES}
-        for actor in self._actors.values():
-            actor.start()
+        self._positions = {
+            name: driver("sync-writer" if name == "plugin" else "sync-reader").position() for name in NAMES
+        }
+        self._processes = {name: _Process(name, self._join if name == "plugin" else self._block) for name in NAMES}
+        for process in self._processes.values():
+            process.start()
 
     def reset(self) -> None:
-        """A new lock, at which is nobody."""
+        """A new lock without processes."""
         self.close()
         self._begin()
 
     def close(self) -> None:
-        """All come to their end, whoever waits."""
-        for actor in self._actors.values():
-            actor.gated = False
-            actor.order("end")
+        """End all threads, also those that wait."""
+        for process in self._processes.values():
+            process.gated = False
+            process.orders.put("end")
         self._wake()
-        for actor in self._actors.values():
-            actor.join()
+        for process in self._processes.values():
+            process.join()
 
     def shows(self) -> str:
-        """Where each of them stands."""
-        return shown(self._system, {name: position.state for name, position in self._stand.items()})
+        """The state of each process."""
+        return shown(self._system, {name: position.state for name, position in self._positions.items()})
 
     def do(self, event: str) -> str:
-        """Whoever it happens to does it, and waits, or does not."""
+        """Let the process of *event* follow its order, until it has done so or waits."""
         name, _, number = event.partition(".")
-        if name not in DOES:
+        if name not in ORDERS:
             message = f"the reference of plugin-sync has no event {event!r}"
             raise UnsupportedError(message)
-        actor = self._actors[f"call.{number}" if number else "plugin"]
-        if DOES[name] == "go":
-            actor.may_go = True
+        process = self._processes[f"call.{number}" if number else "plugin"]
+        if ORDERS[name] == "go":
+            process.may_go = True
             self._wake()
         else:
-            actor.order(DOES[name])
-        what = actor.told.get()
-        if what == "stays":
-            message = f"{actor.name} goes on waiting"
+            process.orders.put(ORDERS[name])
+        step = process.steps.get()
+        if step == "stays":
+            message = f"{process.name} goes on waiting"
             raise BrokenError(message)
-        self._stand[actor.name].take(what)
+        self._positions[process.name].take(step)
         return ""
 
-    # -- what the threads do -----------------------------------------------
+    # -- on the threads ----------------------------------------------------
 
-    def _blocks(self, stack: ExitStack) -> None:
+    def _block(self, stack: ExitStack) -> None:
         stack.enter_context(self._lock.block())
 
-    def _joins(self, stack: ExitStack) -> None:
+    def _join(self, stack: ExitStack) -> None:
         stack.enter_context(self._lock.joining(timeout=REGISTRATION))
 
-    def _told(self, _who: str, what: str) -> None:
-        actor = threading.current_thread()
-        if isinstance(actor, _Actor):
-            actor.waits = what == "waits"
-            actor.may_go = not actor.waits
-            actor.told.put(what)
+    def _observe(self, _process: str, step: str) -> None:
+        process = threading.current_thread()
+        if isinstance(process, _Process):
+            process.waits = step == "waits"
+            process.may_go = not process.waits
+            process.steps.put(step)
 
     def _wake(self) -> None:
-        with self._lock._changed:  # noqa: SLF001  (what wakes them is none of theirs)
+        with self._lock._changed:  # noqa: SLF001  (only the lock itself wakes them otherwise)
             self._lock._changed.notify_all()  # noqa: SLF001
 
     def _gated(self) -> SyncLock:
-        """One at which whoever has to wait goes on when it is told to."""
+        """A lock at which a process that waits continues only when it may go."""
 
-        class Gated(self._kind):  # type: ignore[misc,name-defined]  # whichever it is
+        class Gated(self._kind):  # type: ignore[misc,name-defined]  # any kind of lock
             def _may_block(self) -> bool:
-                return _goes(super()._may_block)
+                return _may_go(super()._may_block)
 
             def _may_join(self) -> bool:
-                return _goes(super()._may_join)
+                return _may_go(super()._may_join)
 
-        return Gated(TurnedClock(), self._told)
+        return Gated(TurnedClock(), self._observe)
 
 
-def _goes(free: Callable[[], bool]) -> bool:
-    """Whether it is *free* for this thread, and that may go; who was told to go, and cannot, says so."""
-    actor = threading.current_thread()
-    if not isinstance(actor, _Actor):
+def _may_go(free: Callable[[], bool]) -> bool:
+    """Whether the lock is *free* for this thread, and the thread may go; reports a thread that may go and cannot."""
+    process = threading.current_thread()
+    if not isinstance(process, _Process):
         return free()
-    if not actor.gated:
+    if not process.gated:
         return True
-    if not actor.may_go or free():
-        return actor.may_go
-    if actor.waits:
-        actor.may_go = False
-        actor.told.put("stays")
+    if not process.may_go or free():
+        return process.may_go
+    if process.waits:
+        process.may_go = False
+        process.steps.put("stays")
     return False

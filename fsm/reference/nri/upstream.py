@@ -1,7 +1,4 @@
-"""A plugin's connection as NRI v0.8 to v0.12 has it, where that is not what it is meant to be.
-
-The profile ``as-written`` of the machine allows all of it.
-"""
+"""A plugin's connection as NRI v0.8 to v0.12 has it, and containerd's lock, where those are not what the machines mean."""
 
 from __future__ import annotations
 
@@ -11,52 +8,63 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.reference.nri.connection import Connection
 from fsm.reference.nri.nri_errors import NRIError, RegistrationError
+from fsm.reference.nri.sync_lock import SyncLock
 
 if TYPE_CHECKING:
     from fsm.reference.nri.connection import Launch, Plugin, Terms
 
 
-class AsWritten(Connection):
-    """A connection that may be registered once more, and is not given up where it should be."""
+class UpstreamConnection(Connection):
+    """A connection that can be registered a second time, and is not closed where it should be.
+
+    The profile ``as-written`` of the machine allows all of it.
+    """
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, profile="as-written"))
-        self._left: Final = threading.Condition()
-        self._taken = True
+        self._condition: Final = threading.Condition()
+        self._registered_again = False
         self._process = False
 
     def launch(self, kind: Launch = "launched") -> None:
-        """As the other; a process can be killed."""
+        """Launch; a process can be killed."""
         super().launch(kind)
         self._process = kind == "launched"
 
     def register(self, name: str, index: str) -> None:
-        """As the other; but who has a wrong name stays, and who is listed gets another one.
+        """Register; a wrong name does not close the connection, and a listed plugin is renamed.
 
-        That leaves something that nobody takes, so the next registration
-        waits until the plugin's own time is over.
+        Renaming sends to a channel that is never read again, so the next
+        registration blocks until the plugin's own timeout.
         """
-        if self.state == "registering" and self._wrong(name, index):
-            self._went("register", "bad-names-stay")
+        if self.state == "registering" and self._mistake(name, index):
+            self._take("register", "bad-names-stay")
             message = f"invalid plugin name or index: {index!r}, {name!r}"
             raise RegistrationError(message)
         if self.state != "active":
             super().register(name, index)
-        elif self._taken:
-            self._taken = False
-            self._went("register", "registered-again")
-            self._named(name, index)
+        elif not self._registered_again:
+            self._registered_again = True
+            self._take("register", "registered-again")
+            self._rename(name, index)
         else:
             clock = self._terms.clock
-            with self._left:
-                clock.wait(self._left, lambda: self._taken, until=clock.now() + self._terms.registration)
-            self._went("register", "third-registration-hangs")
+            with self._condition:
+                clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.registration)
+            self._take("register", "third-registration-hangs")
             message = f"plugin {self.name}: its registration was not answered"
             raise NRIError(message, code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        """As the other, of one that is not listed, or is a process; others are left."""
+        """Close connections of processes, and of plugins that are not listed; others stay."""
         if self.listed and not self._process:
-            self._went("stop", "left-at-the-stop")
+            self._take("stop", "left-at-the-stop")
         else:
             super().stop()
+
+
+class UpstreamSyncLock(SyncLock):
+    """A lock in which a waiting plugin goes before all later blocks, also of a caller that blocks already."""
+
+    def _may_block(self) -> bool:
+        return super()._may_block() and not self._waiting

@@ -1,14 +1,16 @@
-"""A domain for tests and systems under test, with the pods and containers that it is given."""
+"""A domain and a plugin for tests and SUTs, which keep what they receive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from fsm.reference.nri.messages import Answer
 
-    from fsm.reference.nri.messages import Container, Eviction, Pod, Update
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from fsm.reference.nri.messages import Container, Eviction, Pod, Request, Update
 
 
 @dataclass(kw_only=True)
@@ -37,11 +39,11 @@ class FakeDomain:
         return self.containers
 
     def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """The pod, if it is there."""
+        """The pod, if it exists."""
         return next((pod for pod in self.pods if pod.id == pod_id), None)
 
     def get_container(self, container_id: str) -> Container | None:
-        """The container, if it is there."""
+        """The container, if it exists."""
         return next((each for each in self.containers if each.id == container_id), None)
 
     def update_container(self, update: Update) -> None:
@@ -57,3 +59,31 @@ class FakeDomain:
             message = f"container {change.container_id} cannot be changed"
             raise OSError(message)
         self.done.append(change)
+
+
+@dataclass(kw_only=True, eq=False)
+class FakePlugin:
+    """A plugin that keeps what it is sent, and answers each event with the function in ``answers``, or nothing.
+
+    ``heard`` has the index and the event of each request, and may be shared by several plugins.
+    """
+
+    index: str = "10"
+    name: str = "fake"
+    events: Collection[str] = ()
+    answers: Mapping[str, Callable[[Request], Answer]] = field(default_factory=dict)
+    wants: Callable[[], Sequence[Update]] = tuple
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """Keep what exists; the updates that it ``wants``."""
+        self.synchronised.append((tuple(pods), tuple(containers)))
+        return self.wants()
+
+    def handle(self, request: Request) -> Answer:
+        """Keep *request*, and answer."""
+        self.heard.append((self.index, request.event))
+        self.requests.append(request)
+        return self.answers[request.event](request) if request.event in self.answers else Answer()

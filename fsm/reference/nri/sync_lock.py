@@ -1,10 +1,10 @@
-"""Plugins join while nothing changes: many may block that, and one plugin at a time waits for all of them.
+"""The lock between calls that block plugin synchronisation, any number at a time, and one plugin that joins.
 
-Whoever blocks never waits for a plugin that is itself still waiting.  A lock
-that lets the waiting plugin go first, as containerd's, hangs for ever when
-a caller blocks, a plugin comes, and the caller blocks once more on its way
-(removing a pod removes its containers).  The price is that a plugin may wait
-as long as somebody blocks; it gives up when its registration has lasted too long.
+A caller that blocks never waits for a plugin that is itself waiting.  A lock
+that lets the waiting plugin go first, as containerd's does, deadlocks when a
+caller blocks, a plugin waits, and the caller blocks again (removing a pod
+removes its containers).  The price is that a plugin waits as long as anything
+blocks; it gives up when its registration times out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CALL: Final = "call"
-"""Who blocks, as the machine ``sync-reader`` has it."""
+"""A call that blocks, in the machine ``sync-reader``."""
 
 PLUGIN: Final = "plugin"
-"""Who joins, as the machine ``sync-writer`` has it."""
+"""A plugin that joins, in the machine ``sync-writer``."""
 
 
 class PluginSyncBlock:
@@ -32,11 +32,11 @@ class PluginSyncBlock:
     >>> block = SyncLock().block()
     >>> with block:
     ...     pass
-    >>> block.unblock()  # once more is harmless
+    >>> block.unblock()  # has no effect the second time
     """
 
     def __init__(self, unblock: Callable[[], None] | None = None) -> None:
-        """Calls *unblock*, once."""
+        """Calls *unblock* once."""
         self._lock = threading.Lock()
         self._unblock = unblock
 
@@ -55,7 +55,7 @@ class PluginSyncBlock:
 
 
 class SyncLock:
-    """Any number of blocks, or one plugin that joins.
+    """Held by any number of blocks, or by one plugin that joins.
 
     >>> lock = SyncLock()
     >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
@@ -67,29 +67,29 @@ class SyncLock:
     ...     pass
     """
 
-    def __init__(self, clock: Clock | None = None, told: Callable[[str, str], None] | None = None) -> None:
-        """One that goes by *clock*; *told* is told who does what, as the machines have it."""
+    def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
+        """Timeouts are by *clock*; *observe* is called with each step of a call or a plugin, by the machines' names."""
         self._clock: Final = clock or Clock()
-        self._told: Final = told or (lambda _who, _what: None)
+        self._observe: Final = observe or (lambda _process, _step: None)
         self._changed = threading.Condition()
         self._blocks = 0
         self._joining = False
         self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
-        """Keep plugins from joining; waits for the one that is at it."""
+        """Keep plugins from joining; waits for one that is joining."""
         with self._changed:
-            self._goes(CALL, self._may_block)
+            self._acquire(CALL, self._may_block)
             self._blocks += 1
         return PluginSyncBlock(self._release)
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Join when nobody blocks; raises :class:`BlockedError` if that takes more than *timeout* seconds."""
+        """Join when nothing blocks; raises :class:`BlockedError` after *timeout* seconds."""
         with self._changed:
             self._waiting += 1
             try:
-                if not self._goes(PLUGIN, self._may_join, timeout):
+                if not self._acquire(PLUGIN, self._may_join, timeout):
                     message = f"synchronisation of plugins was blocked for {timeout:g} seconds"
                     raise BlockedError(message)
             finally:
@@ -101,7 +101,7 @@ class SyncLock:
         finally:
             with self._changed:
                 self._joining = False
-                self._told(PLUGIN, "leaves")
+                self._observe(PLUGIN, "leaves")
                 self._changed.notify_all()
 
     def _may_block(self) -> bool:
@@ -110,28 +110,21 @@ class SyncLock:
     def _may_join(self) -> bool:
         return not self._blocks and not self._joining
 
-    def _goes(self, who: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until it is *free* for *who*; whether it was before *timeout*."""
+    def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until the lock is *free* for *process*; false after *timeout*."""
         if free():
-            self._told(who, "enters")
+            self._observe(process, "enters")
             return True
-        self._told(who, "waits")
+        self._observe(process, "waits")
         if timeout is None:
             self._changed.wait_for(free)
         elif not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
             return False
-        self._told(who, "gets")
+        self._observe(process, "gets")
         return True
 
     def _release(self) -> None:
         with self._changed:
             self._blocks -= 1
-            self._told(CALL, "leaves")
+            self._observe(CALL, "leaves")
             self._changed.notify_all()
-
-
-class AsWritten(SyncLock):
-    """The lock that containerd has: who waits to join goes before all who come later, also before who blocks already."""
-
-    def _may_block(self) -> bool:
-        return super()._may_block() and not self._waiting

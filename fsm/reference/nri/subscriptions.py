@@ -1,4 +1,4 @@
-"""What a plugin may subscribe to: by name, or as the mask of bits that goes over the wire."""
+"""The events that a plugin may subscribe to, by name or as the bit mask that is sent."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ EVENTS: Final = (
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """What a plugin may subscribe to where *relayed* are relayed: these, and in the newest the validation of adjustments.
+    """The events that a plugin may subscribe to if *relayed* are relayed.
 
-    That is never asked for here.
+    The newest release also accepts the validation of adjustments, which is not relayed here.
     """
     return frozenset(relayed) | (set(EVENTS[-1:]) if set(EVENTS[:-1]) <= set(relayed) else set())
 
 
-def subscribed(asked: Collection[str] | int, there: Collection[str]) -> frozenset[str]:
-    """The events that *asked* names or has the bits of, of those that are *there*; all of them, where it has none.
+def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
+    """The events that *requested* names or has the bits of; all *existing* events if it is empty or 0.
 
-    Raises :class:`ValueError` for what is not there.
+    Raises :class:`ValueError` for an event that does not exist.
 
     >>> sorted(subscribed(0b1001, EVENTS)), subscribed((), EVENTS) == subscribed(0, EVENTS) == frozenset(EVENTS)
     (['CreateContainer', 'RunPodSandbox'], True)
@@ -46,14 +46,14 @@ def subscribed(asked: Collection[str] | int, there: Collection[str]) -> frozense
         ...
     ValueError: plugin events 0x4000: the mask of all that there are is 0x3fff
     """
-    if isinstance(asked, int):
-        valid = sum(1 << bit for bit, event in enumerate(EVENTS) if event in there)
-        if asked & ~valid:
-            message = f"plugin events {asked & ~valid:#x}: the mask of all that there are is {valid:#x}"
+    if isinstance(requested, int):
+        valid = sum(1 << bit for bit, event in enumerate(EVENTS) if event in existing)
+        if requested & ~valid:
+            message = f"plugin events {requested & ~valid:#x}: the mask of all that there are is {valid:#x}"
             raise ValueError(message)
-        asked = [event for bit, event in enumerate(EVENTS) if asked >> bit & 1]
-    unknown = sorted(set(asked) - set(there))
+        requested = [event for bit, event in enumerate(EVENTS) if requested >> bit & 1]
+    unknown = sorted(set(requested) - set(existing))
     if unknown:
-        message = f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(there))}"
+        message = f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}"
         raise ValueError(message)
-    return frozenset(asked or there)
+    return frozenset(requested or existing)

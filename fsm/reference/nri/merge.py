@@ -1,4 +1,4 @@
-"""What several plugins answer to one request, put together: each field of a container belongs to one of them."""
+"""The answers of several plugins to one request, combined: each field of a container belongs to one plugin."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
     from fsm.reference.nri.messages import Answer, Eviction, Fields, Request
 
-ASKED: Final[Mapping[str, frozenset[str]]] = {
+ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "CreateContainer": frozenset({"adjust", "updates", "evictions"}),
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""By event what is looked at of an answer; of all others nothing is."""
+"""The parts of an answer that count, by event; none for other events."""
 
 
 @dataclass(kw_only=True)
-class _Wanted:
+class _Requested:
     resources: dict[str, object] = field(default_factory=dict)
     ignore_failure: bool = True
 
 
-class Merged:
-    """What plugins want who answer *request*.
+class MergedAnswers:
+    """The combined answers to *request*.
 
     >>> from fsm.reference.nri.messages import Answer, Container, Pod, Request
-    >>> merged = Merged(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
+    >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
     >>> merged.add("10-a", Answer(adjust={"env.A": "1"}))
     >>> merged.add("20-b", Answer(adjust={"env.A": "2"}))
     Traceback (most recent call last):
@@ -44,52 +44,47 @@ class Merged:
     def __init__(self, request: Request) -> None:
         self.adjust: dict[str, object] = {}
         self.evictions: list[Eviction] = []
-        self._looks: Final = ASKED.get(request.event, frozenset())
+        self._allowed: Final = ALLOWED.get(request.event, frozenset())
         self._subject: Final = request.container.id if request.container else ""
         self._base: Final[Fields] = request.resources
-        self._wanted: dict[str, _Wanted] = {}
+        self._requested: dict[str, _Requested] = {}
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
-        """Take what *plugin* answers.
+        """Add the *answer* of *plugin*.
 
-        Raises :class:`ConflictError` for a field that is taken, and
-        :class:`NRIError` for an update of the container that is about to be
-        created.  An update that may fail does so without a word, and claims nothing.
+        Raises :class:`ConflictError` for a field that belongs to another, and
+        :class:`NRIError` for an update of the container that is being
+        created.  A conflicting update that may fail is dropped as a whole.
         """
-        if "adjust" in self._looks:
+        if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
             self.adjust |= answer.adjust
-        if "updates" in self._looks:
+        if "updates" in self._allowed:
             for update in answer.updates:
                 self._update(plugin, update)
-        if "evictions" in self._looks:
+        if "evictions" in self._allowed:
             self.evictions += answer.evictions
 
     @property
     def others(self) -> tuple[Update, ...]:
-        """The updates of other containers, in the order in which plugins first spoke of them."""
-        return tuple(self._merged(each) for each in self._wanted if each != self._subject)
+        """The updates of other containers, in the order in which plugins first requested them."""
+        return tuple(self._merged(each) for each in self._requested if each != self._subject)
 
     @property
     def own(self) -> Fields | None:
-        """The resources that the container itself is to have; ``None`` if no plugin wants others than were asked for."""
-        return self._merged(self._subject).resources if self._subject in self._wanted else None
-
-    @property
-    def updates(self) -> tuple[Update, ...]:
-        """All updates, the container's own last."""
-        return self.others + ((self._merged(self._subject),) if self._subject in self._wanted else ())
+        """The resources for the container of the request; ``None`` if no plugin changes them."""
+        return self._merged(self._subject).resources if self._subject in self._requested else None
 
     def _merged(self, container: str) -> Update:
-        wanted = self._wanted[container]
+        requested = self._requested[container]
         base = self._base if container == self._subject else {}
         return Update(
-            container_id=container, resources={**base, **wanted.resources}, ignore_failure=wanted.ignore_failure
+            container_id=container, resources={**base, **requested.resources}, ignore_failure=requested.ignore_failure
         )
 
     def _update(self, plugin: str, update: Update) -> None:
-        if "adjust" in self._looks and update.container_id == self._subject:
+        if "adjust" in self._allowed and update.container_id == self._subject:
             message = f"plugin {plugin!r} asked for an update of {self._subject} during its creation; adjust it instead"
             raise NRIError(message, code="INVALID_ARGUMENT")
         try:
@@ -98,9 +93,9 @@ class Merged:
             if update.ignore_failure:
                 return
             raise
-        wanted = self._wanted.setdefault(update.container_id, _Wanted())
-        wanted.resources |= update.resources
-        wanted.ignore_failure &= update.ignore_failure
+        requested = self._requested.setdefault(update.container_id, _Requested())
+        requested.resources |= update.resources
+        requested.ignore_failure &= update.ignore_failure
 
     def _claim(self, plugin: str, container: str, fields: Fields) -> None:
         for name in fields:

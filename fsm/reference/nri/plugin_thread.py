@@ -1,0 +1,96 @@
+"""The thread on which one plugin is called: one call at a time, each with a deadline."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from fsm.reference.nri.nri_errors import PluginLateError, PluginLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.reference.clock import Clock
+
+T = TypeVar("T")
+
+
+class PluginLocal(threading.local):
+    """Whether the current thread is that of a plugin."""
+
+    on_plugin_thread = False
+
+
+class PluginThread:
+    """A thread that runs calls of a plugin, which time out by *clock*; it marks itself in *local*.
+
+    >>> from fsm.reference.clock import Clock
+    >>> thread = PluginThread(Clock(), PluginLocal())
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    42
+    >>> thread.end()
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    Traceback (most recent call last):
+        ...
+    fsm.reference.nri.nri_errors.PluginLostError: it is closed
+    """
+
+    def __init__(self, clock: Clock, local: PluginLocal) -> None:
+        self._clock: Final = clock
+        self._local: Final = local
+        self._changed: Final = threading.Condition()
+        self._jobs: Final[SimpleQueue[Callable[[], None] | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._work, daemon=True)
+        self._ended = False
+
+    def rename(self, name: str) -> None:
+        """Give the thread a *name*."""
+        self._thread.name = name
+
+    def call(self, function: Callable[[], T], *, until: float) -> T:
+        """The result of *function* on the thread; an exception is raised here.
+
+        Raises :class:`PluginLateError` if it does not return before *until*,
+        :class:`PluginLostError` if it ends the thread, or that has ended.
+        """
+        if self._ended:
+            message = "it is closed"
+            raise PluginLostError(message)
+        if not self._thread.is_alive():
+            self._thread.start()
+        results: list[tuple[T | None, BaseException | None]] = []
+
+        def job() -> None:
+            result: tuple[T | None, BaseException | None]
+            try:
+                result = function(), None
+            except BaseException as error:  # noqa: BLE001  (the caller raises it, and this thread goes on)
+                result = None, error
+            with self._changed:
+                results.append(result)
+                self._changed.notify_all()
+
+        begin = self._clock.now()
+        self._jobs.put(job)
+        with self._changed:
+            if not self._clock.wait(self._changed, lambda: bool(results), until=until):
+                message = f"did not answer in {max(0.0, until - begin):.3g} seconds"
+                raise PluginLateError(message)
+        value, error = results[0]
+        if isinstance(error, Exception):
+            raise error
+        if error is not None:
+            message = f"ended its thread: {error!r}"
+            raise PluginLostError(message) from error
+        return value  # type: ignore[return-value]  # there is one if there is no error
+
+    def end(self) -> None:
+        """End the thread after the calls that have begun."""
+        self._ended = True
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        self._local.on_plugin_thread = True
+        while (job := self._jobs.get()) is not None:
+            job()
