@@ -91,27 +91,39 @@ class Cells(Form):
     )
 
 
+class WrittenClause(Form):
+    """One normative sentence: its wording (ours), its level and its source."""
+
+    says: str
+    level: Level | None = Field(None, description="Its level; that of the machine or system if absent.")
+    source: str
+    link: str = ""
+
+
+class WrittenRest(Cells):
+    """The cells of an event that rest on a clause, which is defined here if its sentence is given."""
+
+    says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
+    level: Level | None = Field(None, description="With says: its level; that of the machine if absent.")
+    source: str | None = Field(None, description="With says: where it stands.")
+    link: str = ""
+
+
 class WrittenEvent(Cells):
     """One event: its kind, its names, its clauses, and its cells."""
 
-    kind: Kind = Field(description="call: somebody asks; signal: it happens; hidden: nobody sees it.")
+    kind: Kind | None = Field(
+        None, description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed."
+    )
+    like: Name | None = Field(None, description="The event whose kind, clauses and cells it has but for its own cells.")
     about: str = Field(description="What it is for, in a sentence.")
     rpc: str | None = Field(None, description="Its name on the wire.")
     aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
     level: Level | None = Field(None, description="Level of the cells that name no clause.")
     source: str | None = Field(None, description="Source of the cells that name no clause.")
     clause: Name | None = Field(None, description="The clause that the cells rest on.")
-    clauses: Mapping[Name, Name] = Field(default={}, description="State to clause, where it is another one.")
+    clauses: Mapping[Name, WrittenRest] = Field(default={}, description="By clause, the cells that rest on it instead.")
     interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
-
-
-class WrittenClause(Form):
-    """One normative sentence: its wording (ours), its level and its source."""
-
-    says: str
-    level: Level
-    source: str
-    link: str = ""
 
 
 class WrittenOverride(Cells):
@@ -176,6 +188,9 @@ class Written(Form):
 
     machine: Header
     states: Mapping[Name, WrittenState]
+    define: Mapping[Name, list[Name]] = Field(
+        default={}, description="Sets of states by name; a name stands for each state of the set."
+    )
     event: Mapping[Name, WrittenEvent]
     clause: Mapping[Name, WrittenClause] = {}
     profile: Mapping[str, WrittenProfile] = {}

@@ -8,9 +8,10 @@ allows and no longer says that it deviates.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, assert_never
 
 import tomlkit
+from tomlkit.items import Table
 
 from fsm.language.names import distinct
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
@@ -18,7 +19,7 @@ from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from tomlkit.items import Array, InlineTable, Table
+    from tomlkit.items import Array, InlineTable
 
     from fsm.machine import Cell, Clause, Event, Kind, Level, Machine, Outcome, Override, Profile
 
@@ -26,6 +27,8 @@ WIDEST: Final = 110
 """Columns that a value may take before it becomes a table of its own."""
 
 REST: Final = "*"
+
+T = TypeVar("T")
 
 _Word: TypeAlias = "str | bool | tuple[str, ...]"
 
@@ -95,27 +98,47 @@ def _states(machine: Machine) -> Table:
 
 
 def _event(machine: Machine, event: Event, level: Level) -> Table:
-    rests = {state: cell.clause for state, cell in (*event.ends.items(), *event.cells.items())}
-    implied = next((clause for clause in rests.values() if not _named(machine, clause)), None)
-    named = Counter(clause.name for clause in rests.values() if _named(machine, clause))
+    rests = [cell.clause for cell in (*event.ends.values(), *event.cells.values())]
+    implied = next((clause for clause in rests if not _named(machine, clause)), None)
+    named = Counter(clause.name for clause in rests if _named(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
-    others = {
-        state: rests[state].name
-        for state in machine.states
-        if _named(machine, rests[state]) and rests[state].name != usual
-    }
     table = _table(kind=event.kind, **_given(rpc=event.rpc), about=event.about)
-    told = _given(
-        aliases=list(event.aliases),
-        interrupts=event.interrupts,
-        level=implied.level if implied and implied.level != level else "",
-        source=implied.source if implied and implied.source != machine.source else "",
-        clause=usual,
-        clauses=others,
+    _filled(
+        table,
+        _given(
+            aliases=list(event.aliases),
+            interrupts=event.interrupts,
+            level=implied.level if implied and implied.level != level else "",
+            source=implied.source if implied and implied.source != machine.source else "",
+            clause=usual,
+        ),
     )
-    _filled(table, {**told, "clauses": _inline(others)} if others else told)
-    _cells(table, event.kind, event.cells, event.ends, machine.states)
+
+    def home(cell: Cell) -> str:
+        return cell.clause.name if _named(machine, cell.clause) else usual
+
+    forms = {
+        state: [(home(cell), form) for form in _forms(cell, event.kind, state)] for state, cell in event.cells.items()
+    }
+    where, rest = _usual(forms) or ("", None)
+    others: dict[str, Table] = {}
+    for clause in dict.fromkeys((usual, *map(home, (*event.cells.values(), *event.ends.values())))):
+        cells = {state: cell for state, cell in event.cells.items() if home(cell) == clause}
+        ends = {state: end for state, end in event.ends.items() if home(end) == clause}
+        part = table if clause == usual else others.setdefault(clause, tomlkit.table())
+        _cells(part, event.kind, cells, ends, rest if where == clause else None)
+    if others:
+        table["clauses"] = _clauses(others)
     return table
+
+
+def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
+    """The cells by the clause that they rest on: on a line if they are few, else a table for each clause."""
+    if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
+        return _super(others)
+    inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
+    text = inline.as_string()
+    return inline if len(text) <= WIDEST and "\n" not in text else _super(others)
 
 
 def _profile(machine: Machine, profile: Profile) -> Table:
@@ -130,7 +153,10 @@ def _override(machine: Machine, override: Override) -> Table:
     if override.deviation is not None:
         broken = override.deviation
         _filled(table, _given(deviates=broken.clause.name, since=broken.since, until=broken.until, link=broken.link))
-    _cells(table, machine.events[override.event].kind, override.cells, override.ends, machine.states)
+    kind = machine.events[override.event].kind
+    forms = {state: _forms(cell, kind, state) for state, cell in override.cells.items()}
+    rest = _usual(forms) if override.cells.keys() == machine.states.keys() else None
+    _cells(table, kind, override.cells, override.ends, rest)
     return table
 
 
@@ -159,12 +185,9 @@ def _usual_level(machine: Machine) -> Level:
 # -- cells -----------------------------------------------------------------------
 
 
-def _cells(
-    table: Table, kind: Kind, cells: Mapping[str, Cell], ends: Mapping[str, Moves], states: Collection[str]
-) -> None:
-    """Put *cells* and *ends* into *table*; if the cells are those of all *states*, ``*`` stands for most of them."""
+def _cells(table: Table, kind: Kind, cells: Mapping[str, Cell], ends: Mapping[str, Moves], usual: _Form | None) -> None:
+    """Put *cells* and *ends* into *table*; ``*`` stands for the cells that are *usual*."""
     forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
-    usual = _usual(forms) if cells.keys() == set(states) else None
     groups: dict[str, dict[str, _What]] = {}
     for state, ways in forms.items():
         group, what = ways[0]
@@ -179,7 +202,7 @@ def _cells(
         table["ends"] = _group("moves", {state: _forms(cell, kind, state)[0][1] for state, cell in ends.items()})
 
 
-def _usual(forms: Mapping[str, tuple[_Form, ...]]) -> _Form | None:
+def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
     """What several states have in common, and what saves most if it is written once."""
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)

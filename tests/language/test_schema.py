@@ -90,6 +90,7 @@ def test_its_words_are_those_of_the_parser() -> None:
     cells = words.pop("Cells")
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
+    assert cells < found["WrittenRest"]
     assert words == found
 
 
@@ -152,7 +153,7 @@ def test_both_kinds_of_documents_are_tried() -> None:
 
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
-    ((), "machine states event clause profile drawing"),
+    ((), "machine states define event clause profile drawing"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
     (("states", "open"), "about shows aliases"),

@@ -23,7 +23,7 @@ from fsm.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
 from fsm.product.system import Copy, System, Variant
-from fsm.property.claims import MatchesDiagram, Property
+from fsm.property.claims import MatchesDiagram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,8 +125,9 @@ class _Data:
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
                 found[each.name] = self.data(getattr(value, each.name))
-        if isinstance(value, Property):
-            found["fails"] = {name: self.data(each) for name, each in sorted(value.fails.items())}
+        for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
+            if isinstance(found.get(word), dict):  # in an order that means nothing
+                found[word] = dict(sorted(cast("dict[str, Data]", found[word]).items()))
         if isinstance(value, MatchesDiagram):
             found["file"] = Path(value.path).name
         return found

@@ -42,10 +42,9 @@ kind    = "call"
 rpc     = "PushDoor"
 about   = "Open the door."
 clause  = "push-opens"
-clauses = { gone = "gone-is-gone" }
 moves   = { "*" = [{ name = "opened", to = "open", emits = ["Creak"] }, { name = "stuck", to = "shut", reply = "STUCK" }] }
 ignores = ["open"]
-refuses = { gone = "NOT_FOUND" }
+clauses = { gone-is-gone = { refuses = { gone = "NOT_FOUND" } } }
 
 [event.remove]
 kind    = "call"

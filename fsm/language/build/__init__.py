@@ -10,19 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.build.cells import Groups
+from fsm.language.build.cells import keys
+from fsm.language.build.definitions import definitions
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
+from fsm.language.build.events import clauses, events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
-from fsm.machine import Clause, Event, Machine, Silent, State
+from fsm.machine import Machine, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from fsm.language.machine_file import Written, WrittenEvent
+    from fsm.language.machine_file import Written
     from fsm.language.read import Model
-    from fsm.machine import Cell
 
 __all__ = ["LARGEST_TABLE", "build"]
 
@@ -41,26 +42,24 @@ def build(model: Model) -> Machine:
         what = f"{len(written.event)} events in {len(written.states)} states are more than {LARGEST_TABLE} cells"
         problems.say("FSM120", what, "split the machine", "event")
         problems.refuse()
-    machine = _machine(problems)
+    sets = _sets(problems)
+    machine = _machine(problems, sets)
     check_ends(problems, machine)
     _check_rpcs(problems)
     check_aliases(problems, machine)
-    machine = replace(machine, omits=omissions(problems, machine))
-    under = profiles(problems, machine)
+    machine = replace(machine, omits=omissions(problems, machine, sets))
+    under = profiles(problems, machine, sets)
     _check_clauses_used(problems)
     problems.refuse()
     return replace(machine, profiles=under)
 
 
-def _machine(problems: Problems[Written]) -> Machine:
+def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
     """All but the profiles."""
     written, header = problems.model.written, problems.model.written.machine
     if header.initial not in written.states:
         problems.unknown("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
-    clauses = {
-        name: Clause(name=name, says=each.says, level=each.level, source=each.source, link=each.link)
-        for name, each in written.clause.items()
-    }
+    known = clauses(problems)
     return Machine(
         name=header.name,
         title=header.title,
@@ -69,11 +68,21 @@ def _machine(problems: Problems[Written]) -> Machine:
         initial=header.initial,
         entity=header.entity or header.name,
         states=_states(problems),
-        events={name: _event(problems, name, each, clauses) for name, each in written.event.items()},
-        clauses=clauses,
+        events=events(problems, known, sets),
+        clauses=known,
         indefinite=tuple(header.indefinite),
         path=problems.model.path,
     )
+
+
+def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
+    """The sets of states that the model defines."""
+    written = problems.model.written
+    texts = [key for event in written.event.values() for each in (event, *event.clauses.values()) for key in keys(each)]
+    texts += [key for profile in written.profile.values() for each in profile.cell.values() for key in keys(each)]
+    texts += [state for each in (written.drawing.omits.values() if written.drawing else ()) for state in each.states]
+    found = definitions(problems, written.define, states=written.states, taken={}, texts=texts)
+    return {name: value for name, value in found.items() if not isinstance(value, str)}
 
 
 def _states(problems: Problems[Written]) -> dict[str, State]:
@@ -89,66 +98,6 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
             aliases=tuple(each.aliases),
         )
     return states
-
-
-def _event(problems: Problems[Written], name: str, written: WrittenEvent, clauses: Mapping[str, Clause]) -> Event:
-    at = ("event", name)
-    if written.interrupts and written.kind == "call":
-        what = f"call '{name}' cannot interrupt calls"
-        problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
-    groups = Groups(
-        problems=problems,
-        name=name,
-        kind=written.kind,
-        written=written,
-        clause_of=_clauses(problems, name, written, clauses),
-        at=at,
-    )
-    cells = _total(groups)
-    ends = groups.ends()
-    return Event(
-        name=name,
-        kind=written.kind,
-        about=written.about,
-        cells=cells,
-        ends=ends,
-        rpc=written.rpc or "",
-        aliases=tuple(written.aliases),
-        interrupts=written.interrupts,
-    )
-
-
-def _total(groups: Groups) -> dict[str, Cell]:
-    """A cell for every state, in the order of the states; those that are missing are noted."""
-    cells, name = groups.cells(), groups.name
-    for state in groups.problems.model.written.states:
-        if state not in cells:
-            hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
-            groups.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *groups.at)
-            cells[state] = Silent(clause=groups.clause_of(state))
-    return {state: cells[state] for state in groups.problems.model.written.states}
-
-
-def _clauses(
-    problems: Problems[Written], name: str, event: WrittenEvent, clauses: Mapping[str, Clause]
-) -> Callable[[str], Clause]:
-    """Which clause the event's cell in a state rests on."""
-    written = problems.model.written
-    implied = Clause(
-        name=name,
-        says=event.about,
-        level=event.level or written.machine.level,
-        source=event.source or written.machine.source,
-    )
-    if event.clause is not None and event.clause not in clauses:
-        problems.unknown("FSM108", "unknown clause", event.clause, clauses, "event", name, "clause")
-    for state, clause in event.clauses.items():
-        at = ("event", name, "clauses", state)
-        if clause not in clauses:
-            problems.unknown("FSM108", "unknown clause", clause, clauses, *at)
-        if state not in written.states:
-            problems.unknown("FSM102", "unknown state", state, written.states, *at)
-    return lambda state: clauses.get(event.clauses.get(state, event.clause or ""), implied)
 
 
 # -- the file as a whole -------------------------------------------------------
@@ -176,7 +125,7 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 def _check_clauses_used(problems: Problems[Written]) -> None:
     written = problems.model.written
     used = {event.clause for event in written.event.values()}
-    used |= {clause for event in written.event.values() for clause in event.clauses.values()}
+    used |= {clause for event in written.event.values() for clause in event.clauses}
     used |= {cell.deviates for profile in written.profile.values() for cell in profile.cell.values()}
     for name in written.clause:
         if name not in used:

@@ -11,7 +11,7 @@ from fsm.language.machine_file import WrittenOutcome
 from fsm.machine import Cannot, Cell, Clause, Ignores, Moves, Outcome, Refuses, Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fsm.language.build.problems import Problems
     from fsm.language.machine_file import Cells, Written
@@ -28,30 +28,37 @@ Place: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Mention:
-    """A state, or ``*``, in one of the groups of cells."""
+class Part:
+    """Cells as they are ``written`` at the path ``at``; ``clause_of`` gives the clause that the cell of a state rests on."""
 
+    written: Cells
+    clause_of: Callable[[str], Clause]
+    at: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mention:
+    """A state, or ``*``, in one of the groups of cells of a part; ``key`` is the state, or the set that has it."""
+
+    part: Part
     group: Group
+    key: str
     state: str
     place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The cells of event *name* as they are *written* at the path *at*.
-
-    ``clause_of`` gives the clause that the cell of a state rests on.
-    """
+    """The cells of event *name*, which are written in several *parts*; *sets* are the sets of states that they may name."""
 
     problems: Problems[Written]
     name: str
     kind: Kind
-    written: Cells
-    clause_of: Callable[[str], Clause]
-    at: Place
+    parts: Sequence[Part]
+    sets: Mapping[str, tuple[str, ...]]
 
     def cells(self) -> dict[str, Cell]:
-        """The cells by state, ``*`` expanded; those for unknown states are left out."""
+        """The cells by state, ``*`` and sets expanded; those for unknown states are left out."""
         states = self._states()
         mentions = self._mentions()
         named = {mention.state for mention in mentions}
@@ -60,7 +67,7 @@ class Groups:
         cells: dict[str, Cell] = {}
         for mention in mentions:
             if mention.state != REST and mention.state not in states:
-                self.problems.unknown("FSM102", "unknown state", mention.state, states, *mention.place)
+                self._unknown(mention.state, mention.place)
                 continue
             if mention.state == REST and not rest:
                 what = f"'*' of event '{self.name}' stands for no state"
@@ -72,22 +79,28 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """How a call that has begun ends, by the state that it is in meanwhile."""
-        states = self._states()
+        """How a call that has begun ends, by the state that it is in meanwhile, in the order of the states."""
         ends: dict[str, Moves] = {}
-        if self.written.ends and self.kind != "call":
-            what = f"{self.kind} '{self.name}' cannot have 'ends'"
-            self.problems.say("FSM106", what, "only calls are asked, take time and reply", *self.at, "ends")
-            return ends
-        for state, written in self.written.ends.items():
-            place = (*self.at, "ends", state)
-            if state not in states:
-                self.problems.unknown("FSM102", "unknown state", state, states, *place)
+        for part in self.parts:
+            if part.written.ends and self.kind != "call":
+                what = f"{self.kind} '{self.name}' cannot have 'ends'"
+                self.problems.say("FSM106", what, "only calls are asked, take time and reply", *part.at, "ends")
                 continue
-            ways = self._outcomes(written, place)
-            outcomes = _settled(ways, state)
-            ends[state] = Moves(outcomes=outcomes, clause=self.clause_of(state), line=self._line(place))
-        return ends
+            for key, written in part.written.ends.items():
+                place = (*part.at, "ends", key)
+                for state in self.sets.get(key, (key,)):
+                    if state not in self._states():
+                        self._unknown(state, place)
+                        continue
+                    if state in ends:
+                        what = f"event '{self.name}' has 2 ends for '{state}'"
+                        self.problems.say("FSM105", what, "keep the one that is meant", *place)
+                    outcomes = _settled(self._outcomes(written, place), state)
+                    ends[state] = Moves(outcomes=outcomes, clause=part.clause_of(state), line=self._line(place))
+        return {state: ends[state] for state in self._states() if state in ends}
+
+    def _unknown(self, state: str, place: Place) -> None:
+        self.problems.unknown("FSM102", "unknown state", state, (*self._states(), *self.sets), *place)
 
     def _states(self) -> Mapping[str, object]:
         return self.problems.model.written.states
@@ -96,18 +109,18 @@ class Groups:
         return self.problems.model.lines.find(*place)
 
     def _mentions(self) -> list[_Mention]:
-        written = self.written
-        groups: tuple[tuple[Group, Mapping[str, object] | list[str]], ...] = (
-            ("moves", written.moves),
-            ("ignores", written.ignores),
-            ("refuses", written.refuses),
-            ("cannot", written.cannot),
-            ("silent", written.silent),
-        )
         return [
-            _Mention(group=group, state=state, place=(*self.at, group, state if isinstance(states, Mapping) else index))
-            for group, states in groups
-            for index, state in enumerate(states)
+            _Mention(
+                part=part,
+                group=group,
+                key=key,
+                state=state,
+                place=(*part.at, group, key if isinstance(keys, Mapping) else index),
+            )
+            for part in self.parts
+            for group, keys in _groups(part.written)
+            for index, key in enumerate(keys)
+            for state in self.sets.get(key, (key,))
         ]
 
     def _check_once(self, mentions: Iterable[_Mention]) -> None:
@@ -134,17 +147,17 @@ class Groups:
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         """What makes the cell of *mention* for a state."""
         line = self._line(mention.place)
-        clause_of = self.clause_of
+        written, clause_of = mention.part.written, mention.part.clause_of
         match mention.group:
             case "moves":
-                ways = self._outcomes(self.written.moves[mention.state], mention.place)
+                ways = self._outcomes(written.moves[mention.key], mention.place)
                 return lambda state: Moves(outcomes=_settled(ways, state), clause=clause_of(state), line=line)
             case "ignores":
                 return lambda state: Ignores(clause=clause_of(state), line=line)
             case "refuses":
-                codes = _listed(self.written.refuses[mention.state])
+                codes = _listed(written.refuses[mention.key])
                 if not codes:
-                    what = f"event '{self.name}' refuses '{mention.state}' with no reply"
+                    what = f"event '{self.name}' refuses '{mention.key}' with no reply"
                     self.problems.say("FSM112", what, "name an error, or use silent", *mention.place)
                 return lambda state: Refuses(codes=codes, clause=clause_of(state), line=line)
             case "cannot":
@@ -224,6 +237,23 @@ class Groups:
                 if word != "begins":
                     what = f"outcome of '{self.name}' begins, and has '{word}' already"
                     self.problems.say("FSM110", what, "say so where it ends", *at, word)
+
+
+def _groups(written: Cells) -> tuple[tuple[Group, Mapping[str, object] | list[str]], ...]:
+    return (
+        ("moves", written.moves),
+        ("ignores", written.ignores),
+        ("refuses", written.refuses),
+        ("cannot", written.cannot),
+        ("silent", written.silent),
+    )
+
+
+def keys(written: Cells) -> Iterator[str]:
+    """Every state, set of states or ``*`` that *written* has cells or ends for."""
+    for _, group in _groups(written):
+        yield from group
+    yield from written.ends
 
 
 def _settled(ways: tuple[Outcome, ...], state: str) -> tuple[Outcome, ...]:

@@ -49,7 +49,9 @@ def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
                 yield from ((event.name, way.name, cell.line, alias) for alias in way.aliases)
 
 
-def omissions(problems: Problems[Written], machine: Machine) -> Mapping[str, Omission] | None:
+def omissions(
+    problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Omission] | None:
     """What drawings leave out of each event; ``None`` where the model does not say."""
     written = problems.model.written.drawing
     if written is None:
@@ -60,28 +62,34 @@ def omissions(problems: Problems[Written], machine: Machine) -> Mapping[str, Omi
         if event is None:
             problems.unknown("FSM123", "drawings omit unknown event", name, machine.events, "drawing", "omits", name)
         else:
-            found[name] = _omission(problems, machine, event, each)
+            found[name] = _omission(problems, machine, sets, event, each)
     return found
 
 
-def _omission(problems: Problems[Written], machine: Machine, event: Event, written: WrittenOmission) -> Omission:
+def _omission(
+    problems: Problems[Written],
+    machine: Machine,
+    sets: Mapping[str, tuple[str, ...]],
+    event: Event,
+    written: WrittenOmission,
+) -> Omission:
     at = ("drawing", "omits", event.name)
     ways = list(_ways(event))
-    named = {way.name for way in ways}
+    known = {way.name for way in ways}
     for index, state in enumerate(written.states):
-        if state != "*" and state not in machine.states:
+        if state != "*" and state not in sets and state not in machine.states:
             what = f"drawings omit '{event.name}' from unknown state"
             problems.unknown("FSM123", what, state, machine.states, *at, "states", index)
     for index, outcome in enumerate(written.outcomes):
-        if outcome not in named:
+        if outcome not in known:
             what = f"drawings omit of '{event.name}' unknown outcome"
-            problems.unknown("FSM123", what, outcome, named, *at, "outcomes", index)
+            problems.unknown("FSM123", what, outcome, known, *at, "outcomes", index)
     if not ways or not (written.states or written.outcomes):
         what = f"drawings omit nothing of '{event.name}'"
         hint = "name states or outcomes" if ways else "it moves nothing, so nothing of it would be drawn"
         problems.say("FSM123", what, hint, *at)
-    states = machine.states if "*" in written.states else written.states
-    return Omission(states=frozenset(states), outcomes=frozenset(written.outcomes))
+    named = {each for state in written.states for each in sets.get(state, (state,))}
+    return Omission(states=frozenset(machine.states if "*" in named else named), outcomes=frozenset(written.outcomes))
 
 
 def _ways(event: Event) -> Iterator[Outcome]:

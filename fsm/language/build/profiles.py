@@ -6,26 +6,26 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fsm.language.build.cells import Groups
+from fsm.language.build.cells import Groups, Part
 from fsm.language.build.ends import check_ends
 from fsm.machine import Deviation, Override, Profile, outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fsm.language.build.problems import Problems
     from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
     from fsm.machine import Event, Machine, Outcome
 
 
-def profiles(problems: Problems[Written], machine: Machine) -> dict[str, Profile]:
+def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
     """Every profile of *machine* by name, in the order of the file; each begins with what it extends."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
         each = written[name]
         parent = made.get(each.extends) if each.extends is not None else None
-        made[name] = Overriding(problems=problems, machine=machine, name=name).profile(each, parent)
+        made[name] = Overriding(problems=problems, machine=machine, sets=sets, name=name).profile(each, parent)
     return {name: made[name] for name in written}
 
 
@@ -79,6 +79,7 @@ class Overriding:
 
     problems: Problems[Written]
     machine: Machine
+    sets: Mapping[str, tuple[str, ...]]
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
@@ -112,9 +113,8 @@ class Overriding:
             problems=self.problems,
             name=event.name,
             kind=event.kind,
-            written=written,
-            clause_of=lambda state: event.cells[state].clause,
-            at=at,
+            parts=[Part(written=written, clause_of=lambda state: event.cells[state].clause, at=at)],
+            sets=self.sets,
         )
         deviation = (
             None

@@ -130,7 +130,9 @@ class _Building:
             parts=made,
             events={},
             clauses={
-                name: Clause(name=name, says=each.says, level=each.level, source=each.source, link=each.link)
+                name: Clause(
+                    name=name, says=each.says, level=each.level or header.level, source=each.source, link=each.link
+                )
                 for name, each in written.clause.items()
             },
             path=self.problems.model.path,

@@ -59,7 +59,7 @@ MEANING: Final[Mapping[str, Rule]] = {
         example='initial = "closed", where the states are shut and open',
     ),
     "FSM102": Rule(
-        finds="a cell or a clause for a state that is not among the states",
+        finds="a cell for a state that is not among the states, or a set with one",
         why="it would never apply, and the state that was meant is left without",
         example='ignores = ["opened"]',
     ),
@@ -177,6 +177,31 @@ MEANING: Final[Mapping[str, Rule]] = {
         finds="profiles that extend each other in a circle",
         why="none of them would come first",
         example='[profile.old] extends = "older", where older extends old',
+    ),
+    "FSM126": Rule(
+        finds="a clause that is defined in two places",
+        why="the cells that name it could rest on either",
+        example="says in [event.push.clauses.opens], and [clause.opens]",
+    ),
+    "FSM127": Rule(
+        finds="an event that is like one that does not exist or is itself like another, or that repeats what it takes over",
+        why="what it does is to be found in two places at most: its own table and that of the other event",
+        example='[event.kick] like = "push", clause = "push-opens"',
+    ),
+    "FSM128": Rule(
+        finds="a definition that is called like a state, or like something else that may stand in its place",
+        why="whoever reads the name would take it for the other",
+        example='[define] open = ["ajar"], where open is a state',
+    ),
+    "FSM129": Rule(
+        finds="a definition that nothing uses",
+        why="a misspelt use is hidden by it",
+        example='[define] shuttable = ["open", "ajar"], and no cell for shuttable',
+    ),
+    "FSM130": Rule(
+        finds="definitions that need each other in a circle",
+        why="none of them would mean anything",
+        example='[define] near = ["far"], far = ["near"]',
     ),
 }
 

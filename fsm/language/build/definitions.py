@@ -1,0 +1,97 @@
+"""What a file defines under a name: sets of states, and conditions.
+
+A name stands for what it is defined as, wherever a state or a condition may
+stand.  So it is no name that already means something there, it is used, and
+what it is defined as does not need it again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from fsm.language.build.problems import Problems
+    from fsm.language.read import F
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+Definitions: TypeAlias = "Mapping[str, str | tuple[str, ...]]"
+"""By name the text of a condition, or all states of a set."""
+
+
+def definitions(
+    problems: Problems[F],
+    define: Mapping[str, str | Sequence[str]],
+    *,
+    states: Collection[str],
+    taken: Mapping[str, Collection[str]],
+    texts: Iterable[str],
+) -> dict[str, str | tuple[str, ...]]:
+    """What *define* comes to: its conditions as they are written, its sets with the *states* of the sets within.
+
+    Mistakes are noted: names that are *taken*, which are given by what they
+    name and are left out; definitions that none of the *texts* uses; sets of
+    what are no states; and circles.
+    """
+    needs = {name: _words(value) & define.keys() for name, value in define.items()}
+    for name, value in define.items():
+        for kind, names in {"state": states, **taken}.items():
+            if name in names:
+                what = f"'{name}' is defined here and is the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+                problems.say("FSM128", what, "choose a name that means nothing else", "define", name)
+        for index, each in enumerate(() if isinstance(value, str) else value):
+            if each not in states and isinstance(define.get(each, ""), str):
+                problems.unknown("FSM102", "unknown state", each, (*states, *define), "define", name, index)
+    _check_circles(problems, needs)
+    used = _closure(needs, set().union(*map(_words, texts)) & define.keys())
+    for name in define:
+        if name not in used:
+            problems.say("FSM129", f"nothing uses '{name}'", "use it, or drop it", "define", name)
+    return {
+        name: value
+        if isinstance(value, str)
+        else tuple(dict.fromkeys(each for each in _members(needs, define, name) if each in states))
+        for name, value in define.items()
+        if not any(name in names for names in (states, *taken.values()))
+    }
+
+
+def _words(value: str | Sequence[str]) -> set[str]:
+    return set(_WORD.findall(value) if isinstance(value, str) else value)
+
+
+def _closure(needs: Mapping[str, Collection[str]], names: Collection[str]) -> set[str]:
+    """*names*, and all that they need."""
+    found = set(names)
+    more = list(found)
+    while more:
+        for each in needs[more.pop()]:
+            if each not in found:
+                found.add(each)
+                more.append(each)
+    return found
+
+
+def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) -> None:
+    """Note each circle of names that need each other, once."""
+    below = {name: _closure(needs, each) for name, each in needs.items()}
+    noted: set[str] = set()
+    for name, names in below.items():
+        if name in names and name not in noted:
+            circle = [each for each in needs if each in names and name in below[each]]
+            noted.update(circle)
+            listed = " and ".join(f"'{each}'" for each in circle)
+            verb = "is defined by itself" if len(circle) == 1 else "are defined by each other"
+            problems.say("FSM130", f"{listed} {verb}", "define one of them without the others", "define", name)
+
+
+def _members(
+    needs: Mapping[str, Collection[str]], define: Mapping[str, str | Sequence[str]], name: str
+) -> Iterator[str]:
+    """What is in the set *name*, and in the sets that it names, in the order in which it is written."""
+    for each in dict.fromkeys((name, *(other for other in define if other in _closure(needs, needs[name])))):
+        value = define[each]
+        yield from () if isinstance(value, str) else value

@@ -1,0 +1,179 @@
+"""The events of a machine: the clauses that their cells rest on, and events that are like another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from fsm.errors import nearest
+from fsm.language.build.cells import REST, Groups, Part, keys
+from fsm.machine import Cell, Clause, Event, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.language.build.problems import Problems
+    from fsm.language.machine_file import Written, WrittenEvent
+
+C = TypeVar("C", bound=Cell)
+
+_OF_THE_OTHER: Final = ("kind", "level", "source", "clause", "interrupts")
+"""What an event that is like another has from it, and does not say itself."""
+
+
+def clauses(problems: Problems[Written]) -> dict[str, Clause]:
+    """Every clause by name, whether it stands by itself or with the cells that rest on it."""
+    written = problems.model.written
+    found: dict[str, Clause] = {}
+    for name, each in written.clause.items():
+        level = each.level or written.machine.level
+        found[name] = Clause(name=name, says=each.says, level=level, source=each.source, link=each.link)
+    for event, of in written.event.items():
+        for name, rest in of.clauses.items():
+            at = ("event", event, "clauses", name)
+            if {rest.says, rest.source, rest.level} == {None} and not rest.link:
+                continue
+            for word, value in (("says", rest.says), ("source", rest.source)):
+                if value is None:
+                    what = f"'{word}' is missing from [{'.'.join(at)}], which defines a clause"
+                    problems.say("FSM011", what, f"add: {word} = …, or name only cells", *at)
+            if name in found:
+                what = f"clause '{name}' is defined in two places"
+                problems.say("FSM126", what, "define it in one of them; elsewhere its name is enough", *at)
+            found[name] = Clause(
+                name=name,
+                says=rest.says or "",
+                level=rest.level or written.machine.level,
+                source=rest.source or "",
+                link=rest.link,
+            )
+    return found
+
+
+def events(
+    problems: Problems[Written], known: Mapping[str, Clause], sets: Mapping[str, tuple[str, ...]]
+) -> dict[str, Event]:
+    """Every event by name, in the order of the file; those that are like another have its cells but for their own."""
+    making = problems.model.written.event
+    made = {name: _event(problems, name, each, known, sets) for name, each in making.items() if each.like is None}
+    for name, each in making.items():
+        if each.like is not None:
+            model = made[each.like] if each.like in made and making[each.like].like is None else None
+            made[name] = _like(problems, name, each, model, known, sets)
+    return {name: made[name] for name in making}
+
+
+def _event(
+    problems: Problems[Written],
+    name: str,
+    written: WrittenEvent,
+    known: Mapping[str, Clause],
+    sets: Mapping[str, tuple[str, ...]],
+) -> Event:
+    at = ("event", name)
+    if written.kind is None:
+        hint = "add: kind = …, or like = …, where another event behaves alike"
+        problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)
+    if written.interrupts and written.kind == "call":
+        what = f"call '{name}' cannot interrupt calls"
+        problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
+    if written.clause is not None and written.clause not in known:
+        problems.unknown("FSM108", "unknown clause", written.clause, known, *at, "clause")
+    implied = _implied(problems, name, written, written)
+    groups = _groups(problems, name, written, known, sets, implied)
+    cells = groups.cells()
+    for state in problems.model.written.states:
+        if state not in cells:
+            hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
+            problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
+            cells[state] = Silent(clause=implied)
+    return Event(
+        name=name,
+        kind=groups.kind,
+        about=written.about,
+        cells={state: cells[state] for state in problems.model.written.states},
+        ends=groups.ends(),
+        rpc=written.rpc or "",
+        aliases=tuple(written.aliases),
+        interrupts=written.interrupts,
+    )
+
+
+def _like(
+    problems: Problems[Written],
+    name: str,
+    written: WrittenEvent,
+    model: Event | None,
+    known: Mapping[str, Clause],
+    sets: Mapping[str, tuple[str, ...]],
+) -> Event:
+    """The event *name*, which has the cells of *model* but for those that are *written*."""
+    at = ("event", name)
+    others = problems.model.written.event
+    if model is None:
+        other = others.get(str(written.like))
+        what = f"event '{name}' is like '{written.like}', which " + (
+            "is no event" if other is None else f"is like '{other.like}' itself"
+        )
+        able = [each for each, event in others.items() if event.like is None]
+        hint = nearest(str(written.like), able, of="events") if other is None else f'say: like = "{other.like}"'
+        problems.say("FSM127", what, hint, *at, "like")
+        return _event(problems, name, written.model_copy(update={"kind": "hidden", "silent": [REST]}), known, sets)
+    for word in _OF_THE_OTHER:
+        if word in written.model_fields_set:
+            what = f"event '{name}' is like '{model.name}', and has '{word}'"
+            problems.say("FSM127", what, f"leave it out: it is that of '{model.name}'", *at, word)
+    if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
+        what = f"event '{name}' is like '{model.name}', and has cells for '*'"
+        problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
+    of_model = _implied(problems, model.name, others[model.name], others[model.name])
+    implied = _implied(problems, name, written, others[model.name])
+    both = written.model_copy(update={"kind": model.kind, "clause": others[model.name].clause})
+    groups = _groups(problems, name, both, known, sets, implied)
+
+    def own(cell: C) -> C:
+        return replace(cell, clause=implied) if cell.clause == of_model else cell
+
+    return Event(
+        name=name,
+        kind=model.kind,
+        about=written.about,
+        cells={**{state: own(cell) for state, cell in model.cells.items()}, **groups.cells()},
+        ends={**{state: own(end) for state, end in model.ends.items()}, **groups.ends()},
+        rpc=written.rpc or "",
+        aliases=tuple(written.aliases),
+        interrupts=model.interrupts,
+    )
+
+
+def _implied(problems: Problems[Written], name: str, about: WrittenEvent, level: WrittenEvent) -> Clause:
+    """The clause that the event itself is, where its cells name none."""
+    header = problems.model.written.machine
+    return Clause(name=name, says=about.about, level=level.level or header.level, source=level.source or header.source)
+
+
+def _groups(
+    problems: Problems[Written],
+    name: str,
+    written: WrittenEvent,
+    known: Mapping[str, Clause],
+    sets: Mapping[str, tuple[str, ...]],
+    implied: Clause,
+) -> Groups:
+    """The cells of an event: those that rest on its clause, and those that rest on others."""
+    at = ("event", name)
+    usual = known.get(written.clause or "", implied)
+    parts = [Part(written=written, clause_of=_always(usual), at=at)]
+    for clause, rest in written.clauses.items():
+        if clause not in known:
+            problems.unknown("FSM108", "unknown clause", clause, known, *at, "clauses", clause)
+        if not any(keys(rest)):
+            what = f"no cell of event '{name}' rests on clause '{clause}'"
+            problems.say("FSM119", what, "give it cells, or drop it", *at, "clauses", clause)
+        at_rest = (*at, "clauses", clause)
+        parts.append(Part(written=rest, clause_of=_always(known.get(clause, implied)), at=at_rest))
+    return Groups(problems=problems, name=name, kind=written.kind or "hidden", parts=parts, sets=sets)
+
+
+def _always(clause: Clause) -> Callable[[str], Clause]:
+    return lambda _: clause
