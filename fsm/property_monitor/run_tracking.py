@@ -11,12 +11,13 @@ that shows what was read, and did there what was seen.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fsm.checker.instants import machine_table
-from fsm.conformance.plan import IDLE, Plan
 from fsm.machine.calls.endings import finals
+from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.machine.graph import explore
 from fsm.machine.table import Way
 from fsm.property_monitor.automata import Broken
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from fsm.checker.instants import InstantStep, Successors
+    from fsm.machine.calls.rules import Instant
     from fsm.machine.table import Table
     from fsm.property_monitor.automata import Memory, Progress
     from fsm.sut import Response, Stimulus
@@ -50,6 +52,18 @@ class Trail(NamedTuple):
     number: int
 
 
+class _Open(NamedTuple):
+    """A run in the middle of a step: where it is, how far the call is, what has been emitted since the step began."""
+
+    place: Place
+    trail: Trail | None
+    stage: int
+    emitted: tuple[str, ...] = ()
+
+
+OVER: Final = -8
+"""The step has had its reply; it is only to be shown where it has led."""
+
 Trails: TypeAlias = "dict[Place, Trail | None]"
 
 
@@ -70,6 +84,7 @@ class Reliving:
     """
 
     steps: Successors
+    rules: Rules
     memory: Memory
     unseen: tuple[int, ...]
     reached: frozenset[int]
@@ -91,30 +106,12 @@ class Reliving:
 
         ``busy`` says that a call is left in progress.
         """
-        for places in (before, self._closed(dict(before), number)) if self.unseen else (before,):
-            told = (each for place, trail in places.items() for each in self._told(place, trail, step, seen, number))
-            if found := _first(told):
+        for hidden in (False, True) if self.unseen else (False,):
+            if found := _first(self._explained(before, step, seen, number, hidden=hidden)):
                 return found, True
         return _first(
             each for place, trail in before.items() for each in self._left(place, trail, step, seen, number, busy=busy)
         ), False
-
-    def _closed(self, trails: Trails, number: int) -> Trails:
-        """*trails*, and those on which something has happened that nobody saw."""
-        todo = list(trails)
-        while todo:
-            place = todo.pop(0)
-            for row in self.unseen:
-                ways = self.table.step(place.state, row)
-                if ways is None:
-                    new = [self._beside(place, trails[place], row, to, number) for to in self._known("")]
-                else:
-                    new = [self._went(place, trails[place], row, way, number) for way in ways]
-                for to, trail in new:
-                    if to not in trails:
-                        trails[to] = trail
-                        todo.append(to)
-        return trails
 
     # -- one step ----------------------------------------------------------
 
@@ -163,72 +160,91 @@ class Reliving:
         emits = emits or (seen.outputs if seen and seen.outputs else ())
         return Way(index=-1, name=name, to=to, reply=reply, emits=emits, begins=begins, deviation=None)
 
-    # -- what the machine tells --------------------------------------------
+    # -- what the machine explains -----------------------------------------
 
-    def _told(
-        self, place: Place, trail: Trail | None, step: Stimulus, seen: Response, number: int
+    def _explained(
+        self, before: Mapping[Place, Trail | None], step: Stimulus, seen: Response, number: int, *, hidden: bool
     ) -> Iterator[tuple[Place, Trail]]:
-        table = self.table
-        row = table.row[step.event]
-        if step.stage == "end":
-            row = table.end.get(row, row)
-            if (row, place.state) in table.begun:
-                yield from self._stages(place, trail, row, step, seen, number)
-        else:
-            yield from self._stages(place, trail, row, step, seen, number)
-        for to in sorted(self._untold(place.state, row, step, seen)):
-            yield self._beside(place, trail, row, to, number, seen=seen)
-
-    def _stages(
-        self, place: Place, trail: Trail | None, row: int, step: Stimulus, seen: Response, number: int
-    ) -> Iterator[tuple[Place, Trail]]:
-        """Every way from *row* on, through all stages of a call that was made from beginning to end."""
-        table = self.table
-        todo: list[tuple[Place, Trail | None, int]] = [(place, trail, row)]
-        known = {(place, row)}
+        """Every run on which *step* gave what was *seen*; if *hidden*, unobservable events may happen meanwhile."""
+        first = BEGUN if step.stage == "end" else ASKED
+        todo = deque(_Open(place, trail, first) for place, trail in before.items())
+        known = {(here.place, here.stage, here.emitted) for here in todo}
         while todo:
-            here, came, at = todo.pop(0)
-            for way in table.step(here.state, at) or ():
-                if not way.begins:
-                    if self._fits(way, seen):
-                        yield self._went(here, came, at, way, number, reply=self._reply(step, seen), shows=seen.shows)
-                elif step.stage != "do":
-                    if self._fits(way, seen):
-                        yield self._went(here, came, at, way, number, shows=seen.shows)
-                else:
-                    to, went = self._went(here, came, at, way, number)
-                    end = table.end.get(at, at)
-                    if (to, end) not in known:
-                        known.add((to, end))
-                        todo.append((to, went, end))
+            here = todo.popleft()
+            if here.stage != OVER:
+                row = self._row(step, here.stage)
+                for state in sorted(self._unspecified(here, step, seen)):
+                    yield self._beside(here.place, here.trail, row, state, number, seen=seen)
+            for instant, stage, reply in self._next(here, step, seen, hidden=hidden):
+                emitted = here.emitted + instant.emits
+                if seen.outputs is not None and seen.outputs[: len(emitted)] != emitted:
+                    continue
+                over = stage == OVER and seen.outputs in {None, emitted} and self._shown(instant.to, seen.shows)
+                for shows in (seen.shows, "") if over and seen.shows else ("",):
+                    to, went = self._passed(here, instant, number, reply=reply, shows=shows)
+                    if over and shows == seen.shows:
+                        yield to, went
+                    elif (to, stage, emitted) not in known and (hidden or stage != OVER):
+                        known.add((to, stage, emitted))
+                        todo.append(_Open(to, went, stage, emitted))
+
+    def _row(self, step: Stimulus, stage: int) -> int:
+        """The row of the call of *step*, or that of its ends once it has begun."""
+        row = self.table.row[step.event]
+        return self.table.end.get(row, row) if stage == BEGUN else row
+
+    def _next(self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool) -> Iterator[tuple[Instant, int, str]]:
+        """What may happen next: each instant, how far the call is then, and the reply if that ends it."""
+        row = self.table.row[step.event]
+        goes_on = here.stage == ASKED or (self._row(step, here.stage), here.place.state) in self.table.begun
+        for instant in self.rules.instants(here.place.state, row, here.stage) if goes_on else ():
+            if instant.way is None:
+                continue
+            if instant.stage == BEGUN and step.stage == "do":
+                yield instant, BEGUN, ""
+            elif self._replies(instant.way, seen):
+                yield instant, OVER, "" if instant.stage == BEGUN else self._reply(step, seen)
+        for unseen in self.unseen if hidden else ():
+            for instant in self.rules.instants(here.place.state, unseen):
+                if instant.to < len(self.table.states) - 1:
+                    yield instant, here.stage, ""
+
+    def _passed(self, here: _Open, instant: Instant, number: int, *, reply: str, shows: str) -> tuple[Place, Trail]:
+        if instant.way is None:
+            return self._beside(here.place, here.trail, instant.row, instant.to, number)
+        return self._went(here.place, here.trail, instant.row, instant.way, number, reply=reply, shows=shows)
 
     def _reply(self, step: Stimulus, seen: Response) -> str:
         return (seen.reply or "") if self.table.machine.events[step.event].kind == "call" else ""
 
-    def _fits(self, way: Way, seen: Response) -> bool:
-        if way.begins:
-            replied = seen.reply is None
-        else:
-            replied = seen.reply is not None and (not way.reply or way.replies(seen.reply))
-        return replied and seen.outputs in {None, way.emits} and self._shown(way.to, seen.shows)
+    def _replies(self, way: Way, seen: Response) -> bool:
+        """Whether what was *seen* is said definitely by *way*."""
+        if way.begins or seen.reply is None:
+            return way.begins and seen.reply is None
+        return not way.reply or way.replies(seen.reply)
 
     def _shown(self, state: int, shows: str) -> bool:
         return not shows or self.table.shows[state] == shows
 
-    def _untold(self, state: int, row: int, step: Stimulus, seen: Response) -> set[int]:
-        """Where a step may lead of which the machine does not speak."""
-        table = self.table
+    def _unspecified(self, here: _Open, step: Stimulus, seen: Response) -> set[int]:
+        """Where a step may lead of which the machine says nothing."""
+        table, state = self.table, here.place.state
+        row = self._row(step, here.stage)
         ways = table.step(state, row)
         if ways is None:
             return set(self._known(seen.shows))
         found: set[int] = set()
-        if step.stage == "end" and (row, state) not in table.begun:
-            found |= {way.to for way in ways if self._fits(way, seen)}
+
+        def emitted(way: Way) -> bool:
+            return seen.outputs in {None, here.emitted + way.emits}
+
+        if here.stage == BEGUN and (row, state) not in table.begun:
+            found |= {way.to for way in ways if self._replies(way, seen) and emitted(way)}
             if not ways:  # others have taken the entity away: nothing is specified of how the call ends
                 found.add(state)
-        if seen.reply and seen.reply in table.machine.indefinite:
-            ended = ways if step.stage == "end" else finals(table, state, row) or ()
-            found |= {state, *(way.to for way in ended if seen.outputs in {None, way.emits})}
+        if seen.reply and self.rules.indefinite(seen.reply) and (here.stage == ASKED or step.stage == "end"):
+            ended = ways if here.stage == BEGUN else finals(table, state, row) or ()
+            found |= {state, *(way.to for way in ended if emitted(way))}
         return {to for to in found if self._shown(to, seen.shows)}
 
     def _known(self, shows: str) -> list[int]:
@@ -290,11 +306,32 @@ def _first(found: Iterable[tuple[Place, Trail]]) -> Trails:
 
 def relive(steps: Successors, memory: Memory, unseen: tuple[int, ...]) -> Reliving:
     """The runs of the machine of *steps*, as *memory* remembers them."""
-    points = {edge.target for edge in Plan(table=machine_table(steps.table)).edges if edge.target}
+    table = machine_table(steps.table)
     return Reliving(
         steps=steps,
+        rules=Rules(table),
         memory=memory,
         unseen=unseen,
         reached=frozenset(explore(steps.table).depth),
-        resting=frozenset({steps.table.initial, *(point.state for point in points if point.call == IDLE)}),
+        resting=_resting(table),
     )
+
+
+def _resting(table: Table) -> frozenset[int]:
+    """The states that can be reached with no call in progress, at most one having been left so at a time."""
+    start: tuple[int, int | None] = (table.initial, None)
+    found, todo = {start}, [start]
+    while todo:
+        state, call = todo.pop()
+        after: set[tuple[int, int | None]] = set()
+        for row in table.rows:
+            if not row.ends:
+                left = None if row.event.interrupts else call
+                after |= {(way.to, left) for way in finals(table, state, row.index) or ()}
+                if call is None:
+                    after |= {(way.to, row.index) for way in table.step(state, row.index) or () if way.begins}
+        if call is not None:
+            after |= {(way.to, call if way.begins else None) for way in table.step(state, table.end[call]) or ()}
+        todo += after - found
+        found |= after
+    return frozenset(state for state, call in found if call is None)
