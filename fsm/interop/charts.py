@@ -1,7 +1,7 @@
-"""State charts as SCXML and python-statemachine have them: flat ones, and the machine that they come to.
+"""Flat state charts, as SCXML and python-statemachine have them, and the drafts they become.
 
-Events are signals: they are sent, and nothing replies.  In a state in which
-no transition takes an event it is ignored, as the recommendation says
+Events are signals: they are sent, and there is no reply.  A state in which no
+transition takes an event ignores it, as the recommendation requires
 (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 ANY: Final = "*"
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
-AT_ONCE: Final = "a step of a machine is taken when something happens: name the event, or drop it"
+AT_ONCE: Final = "a machine takes a step when an event happens: name the event, or remove the transition"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartTransition:
-    """One transition: the descriptors of the events that it takes, where it leads, and on which condition."""
+    """One transition: the descriptors of the events that it takes, its target, and its condition."""
 
     events: tuple[str, ...]
     target: str
@@ -38,7 +38,7 @@ class ChartTransition:
 class ChartState:
     """One state, with its transitions in the order in which they are tried.
 
-    ``enters`` and ``leaves`` are what is sent out on the way in and out.
+    ``enters`` and ``leaves`` are the events sent on entry and on exit.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ChartState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChart:
-    """A state chart; ``initial`` is the first state if it does not say which."""
+    """A state chart; ``initial`` is the first state if the chart does not define it."""
 
     name: str
     form: str
@@ -64,11 +64,11 @@ class StateChart:
 
 
 def draft_of(chart: StateChart, problems: Problems) -> Draft:
-    """What *chart* comes to."""
+    """The draft of a machine that *chart* defines."""
     states: dict[str, ChartState] = {}
     for state in chart.states:
         if state.name in states:
-            problems.say("FSM513", state.line, f"state '{state.name}' stands twice", "keep one of them")
+            problems.add("FSM513", state.line, f"state '{state.name}' stands twice", "keep one of them")
         states.setdefault(state.name, state)
     if chart.initial and chart.initial not in states:
         problems.unknown(chart.initial_line, "initial is", chart.initial, states)
@@ -76,7 +76,7 @@ def draft_of(chart: StateChart, problems: Problems) -> Draft:
     problems.check_size(chart.initial_line, max(len(states), takes), takes)
     for state in chart.states:
         _check(state, states, problems)
-    notes = ["An event is a signal: nothing replies. One for which a state has no transition is ignored there."]
+    notes = ["An event is a signal: it has no reply. A state without a transition for it ignores it."]
     return Draft(
         name=chart.name,
         file=problems.path,
@@ -96,11 +96,11 @@ def draft_of(chart: StateChart, problems: Problems) -> Draft:
 def _check(state: ChartState, states: dict[str, ChartState], problems: Problems) -> None:
     if state.final and state.transitions:
         what = f"final state '{state.name}' has transitions"
-        problems.say("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")
+        problems.add("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")
     for transition in state.transitions:
         if not transition.events:
             what = f"state '{state.name}' has a transition without an event: it is taken at once"
-            problems.say("FSM512", transition.line, what, AT_ONCE)
+            problems.add("FSM512", transition.line, what, AT_ONCE)
         if transition.target and transition.target not in states:
             what = f"a transition of state '{state.name}' leads to"
             problems.unknown(transition.line, what, transition.target, states)
@@ -131,5 +131,5 @@ def _plain(descriptor: str) -> str:
 
 
 def _takes(descriptor: str, event: str) -> bool:
-    """Whether *descriptor* stands for *event*: for all, or for those that begin with its words."""
+    """Whether *descriptor* matches *event*: it matches all events, or those that begin with its words."""
     return descriptor == ANY or f"{event}.".startswith(f"{_plain(descriptor)}.")

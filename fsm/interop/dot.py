@@ -1,4 +1,4 @@
-"""A machine as a graph in DOT: an edge for each outcome, with all that is known of it as attributes.
+"""A machine as a graph in DOT: an edge for each outcome, with all of its data as attributes.
 
 This is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures.
 """
@@ -34,8 +34,8 @@ def dot(machine: Machine) -> str:
             "reply": step.reply,
             "emits": ", ".join(step.emits),
         }
-        told = ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items() if value)
-        lines.append(f"  {_quoted(step.source)} -> {_quoted(step.target)} [{told}];")
+        given = ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items() if value)
+        lines.append(f"  {_quoted(step.source)} -> {_quoted(step.target)} [{given}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 

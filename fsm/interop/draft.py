@@ -1,8 +1,8 @@
-"""What the libraries of state machines have in common, and the machine that it makes.
+"""The common ground of the libraries of state machines, and the machine made of it.
 
-A draft has flat states and arrows between them, in the order in which they
-are tried; the readers of each form make one.  What no arrow says is filled in
-as the library behaves: a table has no gaps.
+A draft has flat states and transitions between them, in the order in which they are
+tried; the reader of each format makes one.  Cells without a transition are filled as
+the library behaves, since a table is total.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Kind
 
 OTHERWISE: Final = "otherwise"
-"""The outcome that is left when no condition of the others holds."""
+"""The outcome where no condition of the others holds."""
 
 NOT: Final = "not "
 MOST: Final = 6
-"""Conditions of one event in one state, every combination of which is looked at."""
+"""Largest number of conditions of one event in one state of which every combination is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
-    """A state as it was found; ``ignores`` if an event without an arrow is ignored there, else it is an error."""
+    """A state as it was read; ``ignores``: an event without a transition is ignored there, else it is an error."""
 
     name: str
     ignores: bool
@@ -38,7 +38,7 @@ class DraftState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A step as it was found; ``to`` is empty if it stays, ``when`` if it has no condition."""
+    """A transition as it was read; ``to`` is empty if it stays, ``when`` if it is unconditional."""
 
     event: str
     source: str
@@ -50,7 +50,7 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine as it was found, in a file called ``file``; ``notes`` are what a reader of the model should know."""
+    """A machine as it was read from ``file``; ``notes`` are comments for readers of the model."""
 
     name: str
     file: str
@@ -65,13 +65,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """An event, and its arrows by what they are an outcome of, the event itself, ``""``, or a part, and by source."""
+    """An event with its transitions, by outcome and source; the outcome is ``""`` for the event itself."""
 
     parts: dict[str, dict[str, list[DraftTransition]]] = field(default_factory=dict)
 
 
 def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
-    """The machine that *draft* is of; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+    """The machine of *draft*; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
@@ -82,7 +82,7 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
     return Machine(
         name=(name := named([draft.name])[draft.name]),
         title=draft.name,
-        about=draft.about or f"As {draft.file}, {draft.form}, has it.",
+        about=draft.about or f"Imported from {draft.file}, {draft.form}.",
         source=draft.file,
         initial=states[draft.initial],
         entity=name,
@@ -98,7 +98,7 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
 
 
 def named(names: Iterable[str]) -> dict[str, str]:
-    """*names* to names that the language has, each of its own.
+    """For each of *names* a unique name that the model language allows.
 
     >>> named(["not ready", "not-ready", "-", "a.b"])
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
@@ -111,7 +111,7 @@ def named(names: Iterable[str]) -> dict[str, str]:
 
 
 def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
-    """*words*, with numbers behind those that were there before, or are *taken*."""
+    """*words*, with a number added to those that occurred before or are *taken*."""
     used = set(taken)
     numbers: dict[str, int] = {}
     for word in words:
@@ -140,7 +140,7 @@ def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str
 
 
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
-    """What the arrows of *row* come to in *place*."""
+    """The cell of *place* that the transitions of *row* define."""
     ways: list[Outcome] = []
     for part, arrows in row.parts.items():
         ways += _ways(kind, part, arrows.get(place.name, ()), place, states)
@@ -176,10 +176,10 @@ def _ways(
 
 
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Those of *given* that can be the first whose conditions hold, and ``None`` if there may be none.
+    """Those of *given* that can be the first whose conditions hold, and ``None`` if possibly none does.
 
-    ``not x`` holds where ``x`` does not.  Beyond :data:`MOST` conditions it
-    is not asked what they may be together.
+    ``not x`` holds where ``x`` does not.  With more than :data:`MOST` conditions their
+    combinations are not tried.
     """
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
@@ -201,6 +201,6 @@ def _all_hold(arrow: DraftTransition, holds: Mapping[str, bool]) -> bool:
 
 
 def _sentence(name: str, notes: Iterable[str]) -> str:
-    """What there is to say of a state or an event: its name, and *notes*."""
+    """The description of a state or an event: its name, and *notes*."""
     words = re.sub(r"[\s_-]+", " ", name).strip() or name
     return " ".join((f"{words[:1].upper()}{words[1:]}.", *notes))

@@ -1,11 +1,10 @@
-"""Machines of other tools as models in our language.
+"""Machines of other tools, imported as models in our language.
 
-A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or
-elements that know their lines (:mod:`~fsm.interop.yaml_nodes`,
-:mod:`~fsm.interop.xml_elements`), by the reader of its form.  What others wrote
-becomes a draft (:mod:`~fsm.interop.draft`) and by it a machine; what we
-exported says itself what machine it is.  :mod:`~fsm.language.write` writes
-any machine as a model file.
+A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements
+with their lines (:mod:`~fsm.interop.yaml_nodes`, :mod:`~fsm.interop.xml_elements`), by
+the reader of its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a
+machine; a chart that ``fsm`` exported contains all of its machine.
+:mod:`~fsm.language.write` writes any machine as a model file.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A machine that was read, and the model file that says it."""
+    """A machine that was read, and its model file."""
 
     machine: Machine
     text: str
 
 
 def read(path: str | Path, *, form: Form | None = None, outcomes: bool = False) -> Imported:
-    """The machine in the file at *path*, see :func:`imported`."""
+    """The machine in the file at *path*; see :func:`imported`."""
     return imported(contents(path), path=str(path), form=form, outcomes=outcomes)
 
 
 def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool = False) -> Imported:
-    """The machine in *data*; *path* is only the name that problems, and the model's source, carry.
+    """The machine in *data*; *path* is only the name used in problems, and the model's source.
 
-    Without *form* it is told from the text.  With *outcomes* an event that is
-    called ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``, which the
-    environment chooses: that is how our own exports name them.
+    Without *form* the format is recognised from the text.  With *outcomes* an event
+    called ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``, which the environment
+    chooses: ``fsm export`` names them so.
 
     Raises :class:`~fsm.errors.InputError` with every mistake that was found.
 
@@ -69,24 +68,24 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
         found = lossless.read(root, problems) if lossless.written_by_us(root) else scxml.read(root, name, problems)
     else:
         node = node_of(text, problems)
-        problems.refuse()
+        problems.raise_found()
         if not isinstance(node.value, dict):
             hint = "give a mapping with states, or SCXML"
-            problems.end("FSM507", node.line, f"holds {node.kind}, and no machine", hint)
+            problems.abort("FSM507", node.line, f"holds {node.kind}, not a machine", hint)
         states = node.entries.get("states")
         if form is None and states is None:
             hint = "give a configuration of transitions or of python-statemachine, or SCXML; or say which with --from"
-            problems.end("FSM507", node.line, "has no 'states': it is of no form that is known", hint)
+            problems.abort("FSM507", node.line, "has no 'states': the format is unknown", hint)
         mapping = states is not None and isinstance(states.value, dict)
         reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
         found = reader.read(node, name, problems)
-    problems.refuse()
+    problems.raise_found()
     return _written(found, problems, outcomes=outcomes)
 
 
 def _written(found: Machine | Draft, problems: Problems, *, outcomes: bool) -> Imported:
-    """*found* as a model file, read back: what is written is well formed, or it is said why it is not."""
-    file = Path(problems.path).name.encode(errors="replace").decode()  # names of files need not be UTF-8
+    """*found* as a model file, read back: either the file is well formed, or the problems say why not."""
+    file = Path(problems.path).name.encode(errors="replace").decode()  # file names need not be UTF-8
     if isinstance(found, Draft):
         draft = replace(found, file=file)
         machine = machine_of(draft, outcomes=outcomes)
@@ -98,6 +97,6 @@ def _written(found: Machine | Draft, problems: Problems, *, outcomes: bool) -> I
         return Imported(machine=replace(build(parse(text.encode(), path=file)), path=""), text=text)
     except InputError as error:
         for problem in error.problems:
-            problems.say("FSM514", 0, f"makes no well-formed model: {problem.what}", problem.hint)
-        problems.refuse()
+            problems.add("FSM514", 0, f"makes no well-formed model: {problem.what}", problem.hint)
+        problems.raise_found()
         raise

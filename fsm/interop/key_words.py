@@ -1,4 +1,4 @@
-"""Nodes held to the vocabulary of a form: which keys a mapping may have, and what may stand under them."""
+"""The vocabulary of a format: the keys that a mapping may have, and the values under them."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 
 def check_keys(node: YamlNode, known: Collection[str], problems: Problems, *, of: str) -> None:
-    """Note the keys of *node* that are not *known*."""
+    """Add a problem for each key of *node* that is not *known*."""
     for key in node.entries:
         if key not in known:
             hint = nearest(key, sorted(known), of="words")
-            problems.say("FSM508", node.keys[key], f"{of} has an unknown word {key!r}", hint)
+            problems.add("FSM508", node.keys[key], f"{of} has an unknown word {key!r}", hint)
 
 
 def text(node: YamlNode | None, problems: Problems, *, of: str) -> str:
-    """The text that *node* is; empty, and noted, if it is none."""
+    """The text of *node*; empty, with a problem, if it is no text."""
     if node is not None and isinstance(node.value, str) and node.value:
         return node.value
     if node is not None:
-        problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a name")
+        problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a name")
     return ""
 
 
 def texts(node: YamlNode | None, problems: Problems, *, of: str) -> tuple[str, ...]:
-    """The texts that *node*, a text or a list of them, holds; none if it is missing, or null."""
+    """The texts of *node*, which is a text or a list of them; none if it is missing or null."""
     if node is None or node.value is None:
         return ()
     return tuple(found for each in node.items if (found := text(each, problems, of=of)))
 
 
 def flag(node: YamlNode | None, problems: Problems, *, of: str) -> bool | None:
-    """Whether *node* is true; ``None`` if it is missing, or null."""
+    """Whether *node* is true; ``None`` if it is missing or null."""
     if node is None or node.value is None:
         return None
     if not isinstance(node.value, bool):
-        problems.say("FSM508", node.line, f"{of} is {node.kind}", "give true or false")
+        problems.add("FSM508", node.line, f"{of} is {node.kind}", "give true or false")
         return None
     return node.value

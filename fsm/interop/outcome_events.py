@@ -1,9 +1,9 @@
-"""A machine as other tools run machines: each outcome is an event of its own.
+"""A machine for tools without outcomes: each outcome is an event of its own.
 
-They take the first transition that an event enables, so the outcomes of one
-event in one state could not be told apart; as ``stop.stopped`` and
-``stop.failed`` they can, and the environment that sends them is who chooses.
-The step in which a call that takes time goes on is ``stop-ends.stopped``.
+They take the first transition that an event enables, so the outcomes of one event in
+one state could not be distinguished; as ``stop.stopped`` and ``stop.failed`` they can,
+and the environment chooses by sending one of them.  The step in which a call in
+progress goes on is ``stop-ends.stopped``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeEvent:
-    """One of the machine's outcomes in one state; ``to`` is empty where the state stays as it is."""
+    """One of the machine's outcomes in one state; ``to`` is empty where the state does not change."""
 
     event: str
     source: str
@@ -31,13 +31,13 @@ class OutcomeEvent:
 
 
 def rows(machine: Machine) -> dict[str, str]:
-    """What the events of *machine*, and the ends of those that take time, are called."""
+    """The names of the events of *machine*, and of the ends of calls that take time."""
     written = [*machine.events, *(f"{event.name}-ends" for event in machine.events.values() if event.ends)]
     return identifiers("", dict.fromkeys(written), also="-")
 
 
 def words(ways: tuple[Outcome, ...]) -> list[str]:
-    """The outcomes as parts of event names, each of its own."""
+    """The outcomes as parts of event names, all different."""
     found: list[str] = []
     for way in ways:
         found.append(distinct(way.name, found, also="-"))
@@ -45,13 +45,13 @@ def words(ways: tuple[Outcome, ...]) -> list[str]:
 
 
 def outcome_events(machine: Machine) -> Iterator[OutcomeEvent]:
-    """All that may happen, by event and state; what is refused, cannot be or is not specified is not among it."""
+    """All outcomes, by event and state, except in cells that refuse, cannot happen or are silent."""
     named = rows(machine)
     for event in machine.events.values():
         for row, cells in ((named[event.name], event.cells), (named.get(f"{event.name}-ends", ""), event.ends)):
             for state, cell in cells.items():
                 ways = () if isinstance(cell, Refuses) else outcomes(cell, state, event.kind) or ()
                 for way, word in zip(ways, words(ways), strict=True):
-                    # Without a target nothing is left and entered again.
+                    # A transition without a target does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
                     yield OutcomeEvent(event=f"{row}.{word}", source=state, to=to, emits=way.emits)

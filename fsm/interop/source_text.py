@@ -1,4 +1,4 @@
-"""From a file to its text, within bounds, and the mistakes that are found in it."""
+"""The text of a file, read within bounds, and the problems that are found in it."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LARGEST: Final = 1024 * 1024
-"""Bytes; more is no machine that anybody has written or will read."""
+"""Largest file, in bytes; no state machine in use is larger."""
 
 DEEPEST: Final = 32
-"""Nesting of lists, mappings and elements; configurations need five levels."""
+"""Largest nesting of lists, mappings and elements; configurations need five levels."""
 
 MOST_NAMES: Final = 20
-"""States that are named to somebody who has misspelt one."""
+"""Largest number of states that the hint for a misspelt one lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems:
-    """The mistakes of one file, collected so that they can be told at once."""
+    """The problems of one file, collected so that they can be reported at once."""
 
     path: str
     found: list[Problem] = field(default_factory=list)
 
-    def say(self, code: str, line: int, what: str, hint: str) -> None:
-        """Note a mistake."""
+    def add(self, code: str, line: int, what: str, hint: str) -> None:
+        """Add a problem."""
         self.found.append(Problem(path=self.path, line=line, code=code, what=what, hint=hint))
 
     def unknown(self, line: int, what: str, state: str, states: Iterable[str]) -> None:
-        """Note that *what* names a state that is not there."""
+        """Add the problem that *what* names an unknown state."""
         names = tuple(states)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        self.say(
+        self.add(
             "FSM510", line, f"{what} unknown state '{state}'", nearest(state, names[:MOST_NAMES], of="states") + more
         )
 
-    def end(self, code: str, line: int, what: str, hint: str) -> NoReturn:
-        """Raise what was found, and that nothing more can be read."""
-        self.say(code, line, what, hint)
+    def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
+        """Raise all problems, this one included: the rest of the file cannot be read."""
+        self.add(code, line, what, hint)
         raise InputError(self.found)
 
     def check_size(self, line: int, states: int, transitions: int) -> None:
-        """Raise that a machine is too large."""
+        """Raise a problem if the machine would be too large."""
         if states * transitions > LARGEST_TABLE:
             what = f"{transitions} transitions in {states} states are more than {LARGEST_TABLE} cells"
-            self.end("FSM515", line, what, "split the machine")
+            self.abort("FSM515", line, what, "split the machine")
 
-    def refuse(self) -> None:
-        """Raise what was found, by line, if there is anything."""
+    def raise_found(self) -> None:
+        """Raise the problems found, by line, if there are any."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
 
 
 def contents(path: Path | str) -> bytes:
-    """The bytes of the file at *path*, no more than are needed to see that it is too large.
+    """The bytes of the file at *path*, one more than :data:`LARGEST` at most.
 
     Raises :class:`InputError` if it cannot be opened.
     """
@@ -69,17 +69,17 @@ def contents(path: Path | str) -> bytes:
             return file.read(LARGEST + 1)
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        Problems(path=str(path)).end("FSM501", 0, f"cannot be opened: {reason}", "give the path of a file")
+        Problems(path=str(path)).abort("FSM501", 0, f"cannot be opened: {reason}", "give the path of a file")
 
 
 def text_of(data: bytes, problems: Problems) -> str:
     """*data* as text."""
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
-        problems.end("FSM502", 0, what, "machines are small text files; is this the right one?")
+        problems.abort("FSM502", 0, what, "machines are small text files; is this the right one?")
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
-        problems.end("FSM503", line, what, "save the file as UTF-8")
+        problems.abort("FSM503", line, what, "save the file as UTF-8")

@@ -1,7 +1,7 @@
-"""XML as elements that know their lines, within bounds.
+"""XML as elements with their lines, within bounds.
 
-A document type is refused: its entities could make a small file endless, or
-have it read others.
+A document type is refused: its entities could expand without limit, or read other
+files.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from fsm.interop.source_text import Problems
 
 _BETWEEN = " "
-"""Between the namespace and the name of what stands in one."""
+"""Separates the namespace and the name of an element or attribute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An element: its namespace and name, its attributes by name (``NAMESPACE NAME`` if they have one), its line."""
+    """An element: namespace, name, attributes by name (``NAMESPACE NAME`` if they have one), and line."""
 
     space: str
     name: str
@@ -48,13 +48,15 @@ def element_of(text: str, problems: Problems) -> Element:
         stack[-1].children.append(element)
         stack.append(element)
         if len(stack) > DEEPEST + 1:
-            problems.end("FSM505", element.line, f"is nested more than {DEEPEST} deep", "flat charts need four levels")
+            problems.abort(
+                "FSM505", element.line, f"is nested more than {DEEPEST} deep", "flat charts need four levels"
+            )
 
     def end(_: str) -> None:
         stack.pop()
 
     def doctype(*_: object) -> None:
-        problems.end("FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>")
+        problems.abort("FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -62,7 +64,7 @@ def element_of(text: str, problems: Problems) -> Element:
     try:
         parser.Parse(text.encode(), True)  # noqa: FBT003  (the whole document)
     except expat.ExpatError as error:
-        problems.end(
+        problems.abort(
             "FSM504", error.lineno, f"is not XML: {expat.ErrorString(error.code)}", "see https://www.w3.org/TR/xml"
         )
     return top.children[0]

@@ -1,9 +1,8 @@
-"""JSON and YAML, as values that know their lines.
+"""JSON and YAML as values with their lines.
 
-JSON is read as the YAML that it is, so that both have lines.  Nothing but
-text, truth values and null is made of scalars: ``on`` and ``007`` are names
-of states as good as any.  Aliases are refused: with them a small file may
-stand for an endless one.
+JSON is read as YAML, since the YAML parser knows lines.  Scalars become text, truth
+values or null and nothing else: ``on`` and ``007`` may be names of states.  Aliases are
+refused: with them a small file may expand without limit.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
     from fsm.interop.source_text import Problems
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The parser in C, where PyYAML has it."""
+"""The parser in C, if PyYAML has it."""
 
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
-"""Plain scalars that are no text."""
+"""Plain scalars that are not text."""
 
 _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""What JSON and YAML write otherwise: characters in two escapes, blanks, and what may stand in texts as it is."""
+"""What JSON and YAML write differently: surrogate pairs, tabs, and characters that YAML requires escaped."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -40,7 +39,7 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
 
-    ``keys`` has the line of each key, ``text`` of a scalar what is written.
+    ``keys`` has the line of each key; ``text`` is a scalar as written.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -50,12 +49,12 @@ class YamlNode:
 
     @property
     def entries(self) -> dict[str, YamlNode]:
-        """The nodes by key; none if it is no mapping."""
+        """The nodes by key; empty if it is no mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list; of what is no list, the node itself."""
+        """The nodes of a list; for anything else, the node itself."""
         return self.value if isinstance(self.value, list) else [self]
 
     @property
@@ -88,7 +87,9 @@ def node_of(text: str, problems: Problems) -> YamlNode:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         line = mark.line + 1 if mark else 0
-        problems.end("FSM504", line, f"is neither JSON nor YAML: {reason}", "see https://yaml.org and https://json.org")
+        problems.abort(
+            "FSM504", line, f"is neither JSON nor YAML: {reason}", "see https://yaml.org and https://json.org"
+        )
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -101,7 +102,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _as_yaml(found: re.Match[str]) -> str:
-    """What YAML writes for a piece of JSON."""
+    """A piece of JSON as YAML writes it."""
     piece = found[0]
     if piece.startswith("\\u"):
         halves = "".join(chr(int(each, 16)) for each in piece.split("\\u")[1:])
@@ -112,14 +113,14 @@ def _as_yaml(found: re.Match[str]) -> str:
 
 
 def _document(events: Iterator[yaml.Event], problems: Problems) -> YamlNode:
-    """The value that *events* make; iteratively, since how deep they nest is in doubt."""
+    """The value that *events* make; iteratively, since the nesting is not bounded yet."""
     top = _Open(node=YamlNode(value=[], line=1))
     stack = [top]
     for event in events:
         line = event.start_mark.line + 1
         match event:
             case yaml.AliasEvent():
-                problems.end("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
+                problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
             case yaml.ScalarEvent():
                 _add(stack[-1], _scalar(event, line), problems)
             case yaml.CollectionStartEvent():
@@ -127,18 +128,18 @@ def _document(events: Iterator[yaml.Event], problems: Problems) -> YamlNode:
                 _add(stack[-1], opened.node, problems)
                 stack.append(opened)
                 if len(stack) > DEEPEST + 1:
-                    problems.end(
+                    problems.abort(
                         "FSM505", line, f"is nested more than {DEEPEST} deep", "flat machines need five levels"
                     )
             case yaml.CollectionEndEvent():
                 stack.pop()
             case yaml.DocumentStartEvent() if top.node.value:
-                problems.end("FSM504", line, "holds several documents", "keep one machine in a file")
+                problems.abort("FSM504", line, "holds several documents", "keep one machine in a file")
     return top.node.items[0] if top.node.value else YamlNode(value=None, line=1)
 
 
 def _scalar(event: yaml.ScalarEvent, line: int) -> YamlNode:
-    text = event.value.encode(errors="replace").decode()  # the parser in Python lets half a character pass
+    text = event.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
     return YamlNode(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
 
 
@@ -149,9 +150,9 @@ def _add(opened: _Open, node: YamlNode, problems: Problems) -> None:
             items.append(node)
         case dict() if key is None:
             if isinstance(node.value, list | dict):
-                problems.end("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
+                problems.abort("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
             if node.text in opened.node.entries:
-                problems.say("FSM513", node.line, f"key {node.text!r} stands twice in one mapping", "keep one of them")
+                problems.add("FSM513", node.line, f"key {node.text!r} stands twice in one mapping", "keep one of them")
             opened.key = node
         case dict() as entries if key is not None:
             entries[key.text] = node

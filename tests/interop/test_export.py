@@ -162,8 +162,8 @@ def test_graphviz_reads_every_edge() -> None:
 @pytest.mark.parametrize(
     ("claim", "what"),
     [
-        ('refines = "door"', "Promela has no word for all that can be seen of door: see 'fsm check'"),
-        ('matches-diagram = "door.txt"', "a drawing is nothing that a run could break: see 'fsm check'"),
+        ('refines = "door"', "refinement of door has no form in Promela: see 'fsm check'"),
+        ('matches-diagram = "door.txt"', "no run can violate a drawing: see 'fsm check'"),
     ],
 )
 def test_what_promela_cannot_say(claim: str, what: str) -> None:
@@ -206,7 +206,7 @@ WRONG = [
     (["cri-pod", "-o", "no/such/folder"], "no such file or directory"),
     (["cri-pod", "-o", "/"], "is a directory"),
     (["{door}", "--property", "no"], "'no': properties: never, same"),
-    (["{door}", "--property", "same"], "Promela has no word for all that can be seen of door"),
+    (["{door}", "--property", "same"], "refinement of door has no form in Promela"),
 ]
 
 

@@ -1,13 +1,12 @@
-"""A machine in Promela, alone or beside one of its properties, for the model checker SPIN.
+"""A machine in Promela, alone or with one of its properties, for the model checker SPIN.
 
-There is one process, which for ever takes one of the machine's steps; a step
-is a ``d_step``, so that SPIN stores the states that the machine has and none
-between them.  What a claim adds stands in variables beside ``state`` and is
-moved on in the same ``d_step``.  A claim about finite runs fails by an
-assertion that fails, one about endless runs by an acceptance cycle.
+There is one process, which repeatedly takes one of the machine's steps.  A step is a
+``d_step``, so that SPIN stores the states that the machine has and none between them.
+What a claim adds is in variables beside ``state`` and is updated in the same
+``d_step``.  A claim about finite runs fails by an assertion, one about infinite runs by
+an acceptance cycle.
 
-Whoever follows a failure with ``spin -t`` reads the steps by name: each
-prints itself.
+Each step prints its name, so that ``spin -t`` shows a counterexample readably.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ WIDTH: Final = 100
 def promela(machine: Machine, stated: Property | None = None, *, file: str = "") -> str:
     """*machine* in Promela, with the claim of *stated* if there is one, ending in a newline.
 
-    *file* is what the text will be called, for the commands in its head.
-    Raises :class:`CannotExportError` for a claim that SPIN cannot decide.
+    *file* is the name of the text in the commands of its head.  Raises
+    :class:`CannotExportError` for a claim that SPIN cannot decide.
 
     >>> from fsm.library import load
     >>> print(promela(load("nri-pod")).partition(" in ")[0])
@@ -71,7 +70,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
         "active proctype machine() {",
         "end:",
         "   do",
-        *_options(machine, words, product, told=claim is not None),
+        *_options(machine, words, product, codes=claim is not None),
         *(f"   {line}" if line[0] != "#" else line for line in product.others()),
         "   od",
         "}",
@@ -79,10 +78,10 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: PromelaNames, product: Product, *, told: bool) -> Iterator[str]:
-    """Every step in every way the product takes it; what it replies is *told* apart if the claim may ask."""
+def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
+    """Every step in every way the product takes it; with *codes* a step for each reply that the claim distinguishes."""
     event = ""
-    for step in steps(machine, words.codes if told else None):
+    for step in steps(machine, words.codes if codes else None):
         if step.event != event:
             event = step.event
             yield f"   /* {event} */"
@@ -121,9 +120,9 @@ def _product(claim: Claim, words: PromelaNames) -> Product:
             return follows_product(words, other)
         case Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
-            raise CannotExportError(f"Promela has no word for all that can be seen of {other.name}", hint)
+            raise CannotExportError(f"refinement of {other.name} has no form in Promela", hint)
         case MatchesDiagram():
-            raise CannotExportError("a drawing is nothing that a run could break", "see 'fsm check'")
+            raise CannotExportError("no run can violate a drawing", "see 'fsm check'")
         case _:
             assert_never(claim)
 
@@ -132,7 +131,7 @@ def _product(claim: Claim, words: PromelaNames) -> Product:
 
 
 def _head(machine: Machine, stated: Property | None, product: Product, file: str) -> Iterator[str]:
-    """What it is, what to do with it, and what to expect."""
+    """What the file is, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
         yield "Every state that can be reached, for SPIN (https://spinroot.com)."

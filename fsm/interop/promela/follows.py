@@ -1,7 +1,7 @@
-"""The outputs of one machine, and the signals it shares, as events of another: sets of states of that, as bits.
+"""The outputs of one machine, and the signals it shares, as events of another: sets of its states, as bits.
 
-That is a subset construction, done by shifting bits and not by
-:mod:`fsm.monitor`; it knows no calls that take time.
+This is a subset construction by shifting bits, and independent of :mod:`fsm.monitor`;
+it does not support calls that take time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from fsm.machine import Event, Machine
 
 MOST: Final = 30
-"""States of the other machine: each has a bit."""
+"""Largest number of states of the other machine: each has a bit."""
 
 
 def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
-    """The machine of *words* beside what may be true of *other*, given its outputs."""
+    """The product of the machine of *words* with the states that *other* may be in, given its outputs."""
     if len(other.states) > MOST:
         raise CannotExportError(
             f"'{other.name}' has more than {MOST} states, and each needs a bit", "follow a smaller machine"
@@ -56,7 +56,7 @@ def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
-    """Where *event* may lead from *state*; a call may also have come to nothing, if its reply is not known."""
+    """The states that *event* may lead to from *state*; a call without a known reply may also have had no effect."""
     ways = outcomes(event.cells[state], state, event.kind)
     if ways is None:
         return frozenset(other.states)
@@ -65,7 +65,7 @@ def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
 
 
 def _reached(other: Machine, hidden: Iterable[Event], state: str) -> set[str]:
-    """The states that *other* may come to from *state* by what is *hidden*."""
+    """The states that *other* may reach from *state* by *hidden* events."""
     found = {state}
     todo = [state]
     while todo:

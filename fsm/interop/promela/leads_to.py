@@ -1,14 +1,14 @@
-"""Leads-to in Promela: runs without end, and what is fair in them, by acceptance cycles.
+"""Leads-to in Promela: infinite runs, with fairness by acceptance cycles.
 
-A run that breaks the claim has, from some instant on, the target due for
-ever.  SPIN guesses that moment (``committed``) and takes from then on only
-steps without the target; what is fair is then waited for in ``turn``, one
-after the other, again and again, and each round ends at an accepting label.
+In a run that breaks the claim the target is due for ever from some instant on.  SPIN
+guesses that instant (``committed``), and from then on takes only steps without the
+target; each fairness condition is then waited for in ``turn``, one after the other, and
+each round ends at an accepting label.
 
-What is weakly fair has had its turn when it is taken, or is not possible.
-What is strongly fair has had it when it is taken, or when it was guessed to
-be possible never again (``spared``), after which no step may make it
-possible.  A run that stops is one whose rounds go on without steps.
+The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a
+strongly fair one is over when it is taken, or was guessed to be disabled for ever
+(``spared``), after which no step may enable it.  A run that stops is one whose rounds
+continue without steps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from fsm.property.claims import Fair, LeadsTo
 
 MOST = 30
-"""Events that are strongly fair: each has a bit."""
+"""Largest number of strongly fair events: each has a bit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadsToProduct:
-    """The machine, whether the target is due, and the rounds of what is fair."""
+    """The machine, whether the target is due, and the rounds of fairness."""
 
     words: PromelaNames
     claim: LeadsTo
@@ -45,7 +45,7 @@ class LeadsToProduct:
             raise CannotExportError(f"more than {MOST} things are fair", "state the property with fewer")
 
     def declarations(self) -> Iterator[str]:
-        """Source, target, where each thing that is fair is possible, and the variables."""
+        """Source, target, the states in which each fair event is enabled, and the variables."""
         words = self.words
         yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
         yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"

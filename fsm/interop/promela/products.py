@@ -1,7 +1,7 @@
 """What a claim adds to the machine in Promela: a few variables, and what each step does to them.
 
-Each of the machine's steps stays one step of SPIN's, so that both count the
-same states and find counterexamples of the same length.
+Each of the machine's steps remains one step of SPIN's, so that both count the same
+states and find counterexamples of the same length.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """When a step may be taken besides that the state is its source, and what it does besides what is said of it."""
+    """The guard of a step beyond its source state, and its effect beyond the next state."""
 
     guard: str
     effect: str
 
 
 class Product(Protocol):
-    """A claim beside the machine."""
+    """A claim and the machine."""
 
     @property
     def cases(self) -> int:
-        """Of how many parts the claim is; each is checked by itself."""
+        """Number of parts of the claim; each is checked separately."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it speaks of runs without end."""
+        """Whether it is about infinite runs."""
 
     def declarations(self) -> Iterable[str]:
         """Macros and variables."""
 
     def options(self, step: ExportedStep) -> Iterable[Option]:
-        """Ways of taking *step*."""
+        """The ways of taking *step*."""
 
     def others(self) -> Iterable[str]:
         """Options that are no step of the machine."""
 
 
 BROKEN = 255
-"""Stands for: what is looked for has happened."""
+"""The value of a variable once the claim is broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alone:
-    """The machine and nothing else."""
+    """The machine without a claim."""
 
     words: PromelaNames
     cases: int = 1
@@ -76,9 +76,9 @@ class Alone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceProduct:
-    """A run that goes through one of ``sequences``; ``until`` makes it forget how far it was.
+    """A run through one of ``sequences``; ``until`` resets its progress.
 
-    ``held`` says how many conditions have held, one after the other.
+    ``held`` is the number of conditions that have held, one after the other.
     """
 
     words: PromelaNames
@@ -92,7 +92,7 @@ class SequenceProduct:
         return len(self.sequences)
 
     def declarations(self) -> Iterator[str]:
-        """How ``held`` goes on at an instant, for the sequence that is asked for."""
+        """The update of ``held`` at an instant, for the sequence that is selected."""
         until = self.words.expression(self.until) if self.until else "false"
         yield f"#define UNTIL({INSTANT}) {until}"
         yield f"#define BROKEN {BROKEN}"
@@ -109,7 +109,7 @@ class SequenceProduct:
         yield f"byte held = NEXT(0, {self.words.first()});"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step, with ``held`` taken on by each of its instants."""
+        """The step, with ``held`` updated by each of its instants."""
         held = [f"held = NEXT(held, {instant})" for instant in self.words.instants(step)]
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *held]))
 
@@ -119,7 +119,7 @@ class SequenceProduct:
 
 
 def _next(length: int) -> str:
-    """How many conditions of *length* have held after an instant: one more at most."""
+    """The number of conditions of *length* that have held after an instant: at most one more."""
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
     if last:
@@ -132,8 +132,8 @@ def _next(length: int) -> str:
 class IdempotenceProduct:
     """The call of the claim, and another right after it.
 
-    ``stage`` 1 is the first call in progress, 2 the moment between the two,
-    3 the second in progress; ``between`` is the state at 2.
+    ``stage`` 1 is the first call in progress, 2 the moment between the two, 3 the
+    second in progress; ``between`` is the state at 2.
     """
 
     words: PromelaNames
@@ -142,7 +142,7 @@ class IdempotenceProduct:
     lasting: bool = False
 
     def declarations(self) -> Iterator[str]:
-        """The condition of the first call, and where the two calls are."""
+        """The condition of the first call, and the stage of the two calls."""
         once = self.words.expression(self.claim.once.means) if self.claim.once else "true"
         yield f"#define ONCE({INSTANT}) {once}"
         yield f"#define BROKEN {BROKEN}"
@@ -177,7 +177,7 @@ class IdempotenceProduct:
             yield Option(guard, f"state = {to}; stage = {good}; between = {NOWHERE}")
 
     def others(self) -> Iterator[str]:
-        """A second call of which nothing is specified, and what ends the search."""
+        """A second call where the specification is silent, and the end of the search."""
         for state in silent(self.words.machine, self.claim.event):
             yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
         yield ":: stage == BROKEN -> assert(false)"
@@ -187,10 +187,9 @@ class IdempotenceProduct:
 class FollowsProduct:
     """The outputs as events of another machine: ``belief`` has a bit for each state that the other may be in.
 
-    ``initial`` is where it begins; ``leads`` says for each output where it
-    leads from each state, ``hears`` the same for each signal that both have.
-    All are sets of states as bits, closed under what
-    the other does unseen.
+    ``initial`` is its initial value.  ``leads`` has for each output the states that it
+    leads to from each state, ``hears`` the same for each signal that both have.  All
+    are sets of states as bits, closed under hidden events.
     """
 
     words: PromelaNames
@@ -201,7 +200,7 @@ class FollowsProduct:
     lasting: bool = False
 
     def declarations(self) -> Iterator[str]:
-        """Where each output leads."""
+        """The states that each output leads to."""
         after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
         after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
         for name, masks in after.items():
@@ -210,7 +209,7 @@ class FollowsProduct:
         yield f"int belief = {self.initial};"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step, with ``belief`` taken on by each of its outputs that the other knows."""
+        """The step, with ``belief`` updated by each signal and output that the other knows."""
         heard = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
         heard += [self.words.outputs[output] for output in step.emits if output in self.leads]
         beliefs = [f"belief = AFTER_{name}" for name in heard]

@@ -1,7 +1,7 @@
 """The steps of a machine, straight from its cells, one for each outcome and reply.
 
-Nothing of :mod:`fsm.machine.table` or :mod:`fsm.checker` is used here: what is
-exported is to be a second opinion.
+Nothing of :mod:`fsm.machine.table` or :mod:`fsm.checker` is used: what is exported is
+for a second opinion.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One outcome of an event in a state; ``ends`` if a call goes on that has begun.
+    """One outcome of an event in a state; with ``ends``, of a call in progress that goes on.
 
     ``reply`` is empty where there is none.
     """
@@ -45,9 +45,9 @@ class ExportedStep:
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
     """Every step of *machine*, in its order; silent cells have none.
 
-    There is one for each reply.  Where any error may be replied, each of
-    *codes* is one more reply that is told apart.  Without *codes* there is
-    one step for each outcome, whatever it replies.
+    There is one for each reply.  Where any error may be replied, each of *codes* is one
+    more reply.  Without *codes* there is one step for each outcome, with all of its
+    replies.
     """
     for event in machine.events.values():
         begun = _begun(event)
@@ -77,12 +77,12 @@ def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[s
 
 
 def silent(machine: Machine, event: str) -> tuple[str, ...]:
-    """The states in which the specification says nothing of *event*."""
+    """The states in which the specification is silent on *event*."""
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
 
 
 def busy(machine: Machine) -> frozenset[str]:
-    """The states that are met while a call is in progress."""
+    """The states in which a call is in progress."""
     return frozenset(state for event in machine.events.values() for state in _begun(event))
 
 

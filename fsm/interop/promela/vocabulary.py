@@ -1,9 +1,9 @@
-"""The words of a machine in Promela, and conditions as expressions of it.
+"""The names of a machine in Promela, and conditions as expressions over them.
 
-An expression speaks of one instant by seven names, the parameters of the
-macros it stands in: ``was`` and ``is`` are the states before and after,
-``event`` happens, ``whose`` call gets a ``reply``, ``output`` is emitted, and
-``all`` is the number of the list of outputs that the whole step emits.
+An expression is about one instant and has seven variables, the parameters of its macro:
+``was`` and ``is`` are the states before and after, ``event`` happens, ``whose`` call
+gets a ``reply``, ``output`` is emitted, and ``all`` is the number of the list of
+outputs that the whole step emits.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"
-"""Before the first instant of a run."""
+"""The state before the first instant of a run."""
 SMALL: Final = 250
 """Numbers up to this fit into a byte, with some to spare."""
 
 
 class CannotExportError(Exception):
-    """The other language has no way to say it: what, and the way out."""
+    """The target language cannot express it: ``what``, and a ``hint`` at the way out."""
 
     def __init__(self, what: str, hint: str) -> None:
         self.what = what
@@ -57,7 +57,7 @@ class CannotExportError(Exception):
 class PromelaNames:
     """Promela's names for states, events, replies and outputs.
 
-    ``codes`` are the error replies that the claim tells apart.
+    ``codes`` are the error replies that the claim distinguishes.
     """
 
     machine: Machine
@@ -69,7 +69,7 @@ class PromelaNames:
     lists: tuple[tuple[str, ...], ...]
 
     def definitions(self) -> Iterator[str]:
-        """A line for each name; numbers of states are from 0, all others from 1."""
+        """A line for each name; numbers of states start at 0, all others at 1."""
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
@@ -87,9 +87,9 @@ class PromelaNames:
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
     def instants(self, step: ExportedStep) -> tuple[str, ...]:
-        """The instants of *step*, as arguments: one an output."""
+        """The instants of *step*, as arguments: one for each output."""
         event = self.events[step.event]
-        # The end of a call is not the event once more: it only replies.
+        # The end of a call is not another occurrence of the event: it only replies.
         happens = "e_none" if step.ends else event
         replies = f"{event}, {self.replies[step.reply]}" if step.reply else "e_none, r_none"
         place = f"{self.states[step.source]}, {self.states[step.target]}"
@@ -130,8 +130,8 @@ class PromelaNames:
             case Happens(event=event):
                 return f"(event == {self.events[event]})"
             case Replies(event=event, reply=reply):
-                said = f"reply != {self.replies['ok']}" if reply == ANY_ERROR else f"reply == {self.replies[reply]}"
-                return f"(whose == {self.events[event]} && {said})"
+                test = f"reply != {self.replies['ok']}" if reply == ANY_ERROR else f"reply == {self.replies[reply]}"
+                return f"(whose == {self.events[event]} && {test})"
             case StateChanges():
                 return f"(was != is && was != {NOWHERE})"
             case _:
@@ -139,7 +139,7 @@ class PromelaNames:
 
 
 def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> PromelaNames:
-    """The words for *machine* and for what *conditions* mention."""
+    """The names of *machine* and of what *conditions* mention."""
     mentioned = [atom for condition in conditions for atom in atoms(condition)]
     codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
     taken = list(steps(machine, codes))

@@ -1,4 +1,4 @@
-"""Definitions of the library `python-statemachine`, version 3: its JSON, and the YAML of the same words."""
+"""Definitions of the library `python-statemachine`, version 3, in its JSON or as YAML with the same keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SLOTS: Final = ("before", "on", "after")
 TRANSITION: Final = frozenset({*SLOTS, "event", "target", "cond", "unless", "internal", "initial"})
 ACTIONS: Final = frozenset({"assign", "raise", "log", "if", "foreach", "send", "cancel", "script"})
 CHOOSING: Final = ("raise", "if", "foreach")
-"""Actions by which a step may cause another one, or may or may not send."""
+"""Actions that make a step cause another one, or send an event conditionally."""
 
 
 def read(root: YamlNode, name: str, problems: Problems) -> Draft:
-    """The machine that the definition *root* is of; *name* if it has none."""
+    """The draft that the definition *root* defines; called *name* if it has no name."""
     return _Reader(problems=problems).draft(root, name)
 
 
@@ -42,7 +42,7 @@ class _Reader:
         written = root.entries.get("states")
         if written is None or not written.entries:
             line = written.line if written else root.line
-            self.problems.say("FSM509", line, "has no states", 'add: "states": { … }')
+            self.problems.add("FSM509", line, "has no states", 'add: "states": { … }')
         states = written.entries if written else {}
         begin = [
             key
@@ -51,7 +51,7 @@ class _Reader:
         ]
         if len(begin) > 1:
             line = states[begin[1]].line
-            self.problems.say("FSM513", line, f"several states are initial: {', '.join(begin)}", "keep one of them")
+            self.problems.add("FSM513", line, f"several states are initial: {', '.join(begin)}", "keep one of them")
         data = root.entries.get("datamodel")
         about = text(root.entries.get("description"), self.problems, of="description")
         chart = StateChart(
@@ -60,23 +60,23 @@ class _Reader:
             about=about,
             states=[self._state(key, node, written.keys[key] if written else 0) for key, node in states.items()],
             initial=begin[0] if begin else "",
-            notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
+            notes=("Its data are left out; what depends on them is a choice of the environment.",) if data else (),
         )
         return draft_of(chart, self.problems)
 
     def _state(self, name: str, node: YamlNode, line: int) -> ChartState:
         of = f"state '{name}'"
         if not isinstance(node.value, dict) and node.value is not None:
-            self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
+            self.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
         check_keys(node, STATE, self.problems, of=of)
         for word in NESTED:
             if word in node.entries and node.entries[word].value not in (None, False, [], {}):
                 what = f"{of} has '{word}': more than one thing is in progress in it"
-                self.problems.say("FSM511", node.keys[word], what, FLAT)
+                self.problems.add("FSM511", node.keys[word], what, FLAT)
         entered, enters = self._actions(node.entries.get("enter"), f"'enter' of {of}")
         left, leaves = self._actions(node.entries.get("exit"), f"'exit' of {of}")
         notes = [
-            f"{said}: {', '.join(called)}." for said, called in (("On entry", entered), ("On exit", left)) if called
+            f"{when}: {', '.join(called)}." for when, called in (("On entry", entered), ("On exit", left)) if called
         ]
         transitions = node.entries.get("transitions")
         found = transitions.items if transitions and transitions.value is not None else []
@@ -93,7 +93,7 @@ class _Reader:
     def _transition(self, node: YamlNode, of: str) -> ChartTransition:
         of = f"a transition of {of}"
         if not isinstance(node.value, dict):
-            self.problems.say("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
+            self.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
             return ChartTransition(events=("_",), target="", line=node.line)
         check_keys(node, TRANSITION, self.problems, of=of)
         calls: list[str] = []
@@ -118,7 +118,7 @@ class _Reader:
         )
 
     def _actions(self, node: YamlNode | None, of: str) -> tuple[list[str], list[str]]:
-        """The callbacks that are named at *node*, and the events that are sent out there."""
+        """The callbacks named at *node*, and the events sent to another machine there."""
         called: list[str] = []
         sent: list[str] = []
         for each in node.items if node and node.value is not None else []:
@@ -130,11 +130,11 @@ class _Reader:
                 if word in each.entries:
                     what = f"{of} has '{word}', by which one step causes others or chooses among them"
                     hint = "give each choice a transition of its own"
-                    self.problems.say("FSM512", each.keys[word], what, hint)
+                    self.problems.add("FSM512", each.keys[word], what, hint)
             sent += self._sent(each.entries.get("send"), of)
         return called, sent
 
     def _sent(self, node: YamlNode | None, of: str) -> Iterator[str]:
-        """The event that is sent at *node* to somebody else."""
+        """The event sent at *node*, if it has a target."""
         if node and "target" in node.entries:
             yield text(node.entries.get("event"), self.problems, of=f"the event sent by {of}")

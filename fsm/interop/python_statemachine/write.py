@@ -1,10 +1,9 @@
 """A machine as a definition for the library `python-statemachine`, version 3, in JSON.
 
-``statemachine.io.load(path)`` makes a class of it.  What is refused, cannot be
-or is not specified has no transition: the library ignores it.  What leaves
-the state as it is is a transition without a target.  Outputs are sent to the
-parent, as in SCXML; the library has no word for replies, and what a state
-shows.
+``statemachine.io.load(path)`` makes a class of it.  Cells that refuse, cannot happen or
+are silent have no transition: the library ignores the event.  An outcome that does not
+change the state is a transition without a target.  Outputs are sent to the parent, as
+in SCXML.  The library cannot express replies and what a state shows.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""What the library's machines have as attributes, which states become too: a state of that name has another id."""
+"""Attributes of the library's machines; states become attributes too, so a state of such a name gets another id."""
 
 
 def python_statemachine(machine: Machine) -> str:

@@ -49,7 +49,7 @@ def read(root: Element, problems: Problems) -> Machine:
     machine = _Reader(root, problems).machine()
     for event in machine.events.values():
         for state in machine.states.keys() - event.cells.keys():
-            problems.say("FSM509", root.line, f"state '{state}' says nothing of event '{event.name}'", HINT)
+            problems.add("FSM509", root.line, f"state '{state}' says nothing of event '{event.name}'", HINT)
     return machine
 
 
@@ -63,7 +63,7 @@ class _Told:
 
     def __getitem__(self, word: str) -> str:
         if word not in self.words:
-            self.problems.end("FSM509", self.element.line, f"<{self.element.name}> lacks {word!r}", HINT)
+            self.problems.abort("FSM509", self.element.line, f"<{self.element.name}> lacks {word!r}", HINT)
         return self.words[word]
 
     def get(self, word: str) -> str:
@@ -75,7 +75,7 @@ class _Told:
         value = self[word]
         if value not in known:
             what = f"<{self.element.name}> has {word} {value!r}, which is not there"
-            self.problems.end("FSM508", self.element.line, what, HINT)
+            self.problems.abort("FSM508", self.element.line, what, HINT)
         return value
 
     def names(self, word: str) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ class _Reader:
         if kind == "refuses":
             return Refuses(codes=tuple(told["reply"].split()), clause=clause)
         if kind not in PLAIN:
-            self.problems.end("FSM508", told.element.line, f"a cell is {kind!r}", HINT)
+            self.problems.abort("FSM508", told.element.line, f"a cell is {kind!r}", HINT)
         return PLAIN[kind](clause=clause)
 
     def _way(self, told: _Told, to: str, emits: tuple[str, ...]) -> Outcome:

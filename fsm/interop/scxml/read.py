@@ -1,4 +1,4 @@
-"""State charts in SCXML that others wrote; :mod:`fsm.interop.scxml.lossless` reads those that we wrote."""
+"""SCXML state charts of other tools; :mod:`fsm.interop.scxml.lossless` reads those that ``fsm`` exported."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
 NESTED: Final = (*STATES, "parallel", "history", "invoke")
 CHOOSING: Final = ("raise", "if", "foreach")
-"""By which a step may cause another one, or may or may not send."""
+"""Actions that make a step cause another one, or send an event conditionally."""
 
 
 def read(root: Element, name: str, problems: Problems) -> Draft:
-    """The machine that the document is of; *name* if it has none."""
+    """The draft that the document defines; called *name* if it has no name."""
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
-        problems.end("FSM507", root.line, f"is <{root.name}>, and no state chart", hint)
+        problems.abort("FSM507", root.line, f"is <{root.name}>, not a state chart", hint)
     for element in root.named("parallel"):
-        what = f"<parallel id='{element.attributes.get('id', '')}'> is in several states at a time"
-        problems.say("FSM511", element.line, what, FLAT)
+        what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at a time"
+        problems.add("FSM511", element.line, what, FLAT)
     elements = [each for each in root.children if each.space == root.space and each.name in STATES]
     if not elements and not problems.found:
-        problems.say("FSM509", root.line, "has no states", "add: <state id='…'>")
+        problems.add("FSM509", root.line, "has no states", "add: <state id='…'>")
     data = any(root.named("datamodel")) or any(root.named("script"))
     chart = StateChart(
         name=root.attributes.get("name") or name,
@@ -38,7 +38,7 @@ def read(root: Element, name: str, problems: Problems) -> Draft:
         initial=root.attributes.get("initial", ""),
         initial_line=root.line,
         states=[_state(element, problems) for element in elements],
-        notes=("Its data are left out; what depends on them is a choice here.",) if data else (),
+        notes=("Its data are left out; what depends on them is a choice of the environment.",) if data else (),
     )
     return draft_of(chart, problems)
 
@@ -46,11 +46,11 @@ def read(root: Element, name: str, problems: Problems) -> Draft:
 def _state(element: Element, problems: Problems) -> ChartState:
     name = element.attributes.get("id", "")
     if not name:
-        problems.say("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
+        problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
     for child in element.children:
         if child.space == element.space and child.name in NESTED:
             what = f"state '{name}' has <{child.name}>: more than one thing is in progress in it"
-            problems.say("FSM511", child.line, what, FLAT)
+            problems.add("FSM511", child.line, what, FLAT)
     return ChartState(
         name=name,
         line=element.line,
@@ -74,11 +74,11 @@ def _transition(element: Element, problems: Problems) -> ChartTransition:
 
 
 def _sent(element: Element, problems: Problems) -> list[str]:
-    """The events that the actions in *element* send to somebody else."""
+    """The events with a target that the actions in *element* send."""
     for child in element.children:
         if child.space == element.space and child.name in CHOOSING:
             what = f"<{child.name}> causes other steps, or chooses among them"
-            problems.say("FSM512", child.line, what, "give each choice a transition of its own")
+            problems.add("FSM512", child.line, what, "give each choice a transition of its own")
     return list(_events(element))
 
 

@@ -1,14 +1,13 @@
 """A machine as a state chart in SCXML, the W3C's notation, for tools that run or draw those.
 
-Each outcome is an event of its own, as :mod:`fsm.interop.outcome_events` names
-them; what is refused is one too.  Where an event does nothing but reply, its
-transition has no target; where it cannot happen, or where the specification is
-silent, there is none.
+Each outcome is an event of its own, as in :mod:`fsm.interop.outcome_events`; refusals
+are events too.  An event that does nothing but reply has a transition without a target;
+cells that cannot happen or are silent have no transition.
 
-What SCXML has no word for stands in attributes and elements of our own
-namespace, so that nothing is lost: replies, clauses, what a state shows,
-cells without a transition, profiles; :mod:`fsm.interop.scxml.lossless` reads it.  No two namespaces use one word for two
-things on the same element, since some readers drop the prefixes.
+What SCXML cannot express is in attributes and elements of our own namespace, so that
+nothing is lost: replies, clauses, what a state shows, cells without a transition,
+profiles; :mod:`fsm.interop.scxml.lossless` reads them.  On one element no two
+namespaces use one name for two things, since some readers drop the prefixes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 SCXML: Final = "http://www.w3.org/2005/07/scxml"
 OURS: Final = "urn:container-fsm:scxml"
 PARENT: Final = "#_parent"
-"""Whoever runs the chart gets what is emitted."""
+"""The target of outputs: the parent session."""
 
 
 def scxml(machine: Machine) -> str:
@@ -72,11 +71,11 @@ class _Chart:
         for name, clause in machine.clauses.items():
             self.clauses[clause] = name
         for event in machine.events.values():
-            told = {"name": event.name, "kind": event.kind, "rpc": event.rpc, "about": event.about}
-            _ours(root, "event", told | {"interrupts": "true" if event.interrupts else ""}, aliases=event.aliases)
+            given = {"name": event.name, "kind": event.kind, "rpc": event.rpc, "about": event.about}
+            _ours(root, "event", given | {"interrupts": "true" if event.interrupts else ""}, aliases=event.aliases)
         for state in machine.states.values():
-            told = {"fsm:called": state.name, "fsm:shows": state.shows, "fsm:about": state.about}
-            element = SubElement(root, "state", {"id": self.ids[state.name], **told})
+            given = {"fsm:called": state.name, "fsm:shows": state.shows, "fsm:about": state.about}
+            element = SubElement(root, "state", {"id": self.ids[state.name], **given})
             _named(element, "aliases", state.aliases)
             for event in machine.events.values():
                 self._cells(element, event, state.name)
@@ -92,21 +91,21 @@ class _Chart:
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
     def _references(self, root: Element) -> None:
-        """The clauses and deviations that cells refer to, behind all else; the machine lists those with a name."""
+        """Add the clauses and deviations that cells refer to; ``listed`` ones are those of the machine's own list."""
         listed = frozenset(self.machine.clauses.values())
         for deviation in self.deviations.values():
             self._clause(deviation.clause)
         for clause, key in self.clauses.items():
-            told = {"key": key, "name": clause.name, "says": clause.says, "level": clause.level}
-            told |= {"source": clause.source, "link": clause.link}
-            _ours(root, "clause", told | {"listed": "true" if clause in listed else ""})
+            given = {"key": key, "name": clause.name, "says": clause.says, "level": clause.level}
+            given |= {"source": clause.source, "link": clause.link}
+            _ours(root, "clause", given | {"listed": "true" if clause in listed else ""})
         for deviation in self.deviations.values():
-            told = {"name": deviation.name, "call": deviation.event, "clause": self._clause(deviation.clause)}
-            told |= {"about": deviation.about, "profile": deviation.profile, "since": deviation.since}
-            _ours(root, "deviation", told | {"until": deviation.until, "link": deviation.link})
+            given = {"name": deviation.name, "call": deviation.event, "clause": self._clause(deviation.clause)}
+            given |= {"about": deviation.about, "profile": deviation.profile, "since": deviation.since}
+            _ours(root, "deviation", given | {"until": deviation.until, "link": deviation.link})
 
     def _clause(self, clause: Clause) -> str:
-        """What *clause* is referred to by: its name, if there is no other of that name."""
+        """The key of *clause*: its name, if no other clause has it."""
         if clause not in self.clauses:
             self.clauses[clause] = distinct(clause.name or "clause", self.clauses.values(), also=".-")
         return self.clauses[clause]
@@ -121,8 +120,8 @@ class _Chart:
                 case None:
                     continue
                 case Cannot() | Silent():
-                    told = {"row": event.name, "clause": self._clause(cell.clause)}
-                    _ours(element, type(cell).__name__.lower(), told)
+                    given = {"row": event.name, "clause": self._clause(cell.clause)}
+                    _ours(element, type(cell).__name__.lower(), given)
                 case _:
                     self._transitions(element, event, state, cell, ends=ends)
 
@@ -157,31 +156,31 @@ class _Chart:
     # -- profiles ----------------------------------------------------------
 
     def _profile(self, root: Element, profile: Profile) -> None:
-        """What *profile* overrides: for our own tools, since SCXML has no word for it."""
-        told = {"name": profile.name, "about": profile.about, "since": profile.since, "until": profile.until}
-        element = _ours(root, "profile", told)
+        """Add what *profile* overrides, in our own namespace only, since SCXML has no profiles."""
+        given = {"name": profile.name, "about": profile.about, "since": profile.since, "until": profile.until}
+        element = _ours(root, "profile", given)
         for override in profile.overrides:
-            told = {"name": override.name, "row": override.event, "about": override.about}
+            given = {"name": override.name, "row": override.event, "about": override.about}
             if override.deviation:
-                told["deviates"] = self._clause(override.deviation.clause)
-                told |= {"since": override.deviation.since, "until": override.deviation.until}
-                told["link"] = override.deviation.link
-            inner = _ours(element, "override", told)
+                given["deviates"] = self._clause(override.deviation.clause)
+                given |= {"since": override.deviation.since, "until": override.deviation.until}
+                given["link"] = override.deviation.link
+            inner = _ours(element, "override", given)
             self._overridden(inner, override.cells, ends=False)
             self._overridden(inner, override.ends, ends=True)
 
     def _overridden(self, element: Element, cells: Mapping[str, Cell], *, ends: bool) -> None:
         for state, cell in cells.items():
-            told = {"in": state, "is": type(cell).__name__.lower(), "clause": self._clause(cell.clause)}
-            told |= {"ends": "true"} if ends else {}
-            told |= {"reply": " ".join(cell.codes)} if isinstance(cell, Refuses) else {}
-            inner = _ours(element, "cell", told)
+            given = {"in": state, "is": type(cell).__name__.lower(), "clause": self._clause(cell.clause)}
+            given |= {"ends": "true"} if ends else {}
+            given |= {"reply": " ".join(cell.codes)} if isinstance(cell, Refuses) else {}
+            inner = _ours(element, "cell", given)
             for way in cell.outcomes if isinstance(cell, Moves) else ():
                 _ours(inner, "way", {"to": way.to, **self._way(way)}, emits=way.emits)
 
 
 def _ours(parent: Element, name: str, attributes: Mapping[str, str], **lists: tuple[str, ...]) -> Element:
-    """An element of our own namespace in *parent*; what is empty is left out, of *lists* each item is an element."""
+    """An element of our own namespace in *parent*, without empty attributes; each item of *lists* is an element."""
     element = SubElement(parent, f"fsm:{name}", {key: value for key, value in attributes.items() if value})
     for key, values in lists.items():
         _named(element, key, values)

@@ -1,8 +1,8 @@
-"""Configurations of the library `transitions`: the dictionary of its markup form, as its constructor takes it too.
+"""Configurations of the library `transitions`: the dictionary of its markup form, or of its constructor.
 
-A trigger becomes a call: it replies ``ok`` where the library returns, and
-``error`` where it raises, which it does in a state from which the trigger has
-no transition, unless invalid triggers are ignored.
+A trigger becomes a call.  It replies ``ok`` where the library returns, and ``error``
+where it raises: in a state from which the trigger has no transition, unless invalid
+triggers are ignored.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "befor
 ALL: Final = "*"
 SAME: Final = "="
 ADDED: Final = "initial"
-"""The state in which a machine begins whose configuration does not say in which."""
+"""The initial state of a configuration that does not define it."""
 
 
 def read(root: YamlNode, name: str, problems: Problems) -> Draft:
-    """The machine that the configuration *root* is of, in a file called *problems.path*; *name* if it has none."""
+    """The draft that the configuration *root* defines, in the file *problems.path*; called *name* if it has no name."""
     return _Reader(root=root, problems=problems).draft(name)
 
 
@@ -94,18 +94,18 @@ class _Reader:
     def _places(self) -> Iterator[DraftState]:
         states = self.root.entries.get("states")
         if states is None or not states.items or states.value is None:
-            self.problems.say("FSM509", self.root.line, "has no states", "add: states: [...]")
+            self.problems.add("FSM509", self.root.line, "has no states", "add: states: [...]")
             return
         ignores = self._ignores(self.root)
         seen: set[str] = set()
         for node in states.items:
             name_of = node.entries.get("name") if isinstance(node.value, dict) else node
             if name_of is None:
-                self.problems.say("FSM509", node.line, "state has no name", "add: name")
+                self.problems.add("FSM509", node.line, "state has no name", "add: name")
                 continue
             name = text(name_of, self.problems, of="the name of a state")
             if name in seen:
-                self.problems.say("FSM513", node.line, f"state '{name}' stands twice", "keep one of them")
+                self.problems.add("FSM513", node.line, f"state '{name}' stands twice", "keep one of them")
             elif name:
                 seen.add(name)
                 yield self._place(name, node, ignores=ignores)
@@ -116,11 +116,11 @@ class _Reader:
             if word in node.entries and node.entries[word].value not in (None, False, []):
                 what = f"state '{name}' has '{word}': it holds states of its own"
                 hint = "write one flat state for each of them; a machine here is in one state at a time"
-                self.problems.say("FSM511", node.keys[word], what, hint)
+                self.problems.add("FSM511", node.keys[word], what, hint)
         own = self._ignores(node)
         notes = [
-            f"{said}: {', '.join(called)}."
-            for said, word in (("On entry", "on_enter"), ("On exit", "on_exit"), ("Tags", "tags"))
+            f"{when}: {', '.join(called)}."
+            for when, word in (("On entry", "on_enter"), ("On exit", "on_exit"), ("Tags", "tags"))
             if (called := texts(node.entries.get(word), self.problems, of=f"'{word}' of state '{name}'"))
         ]
         if flag(node.entries.get("final"), self.problems, of=f"'final' of state '{name}'"):
@@ -132,11 +132,11 @@ class _Reader:
         return flag(node.entries.get(word), self.problems, of=word)
 
     def _initial(self, places: dict[str, DraftState]) -> str:
-        """The name of the initial state, which is put among *places* if it is not there."""
+        """The name of the initial state, which is added to *places* if it is missing."""
         node = self.root.entries.get("initial")
         if node is not None and node.value is None:
-            hint = "give the state in which every life begins"
-            self.problems.say("FSM509", node.line, "has no initial state", hint)
+            hint = "give the state in which every run begins"
+            self.problems.add("FSM509", node.line, "has no initial state", hint)
         name = text(node, self.problems, of="initial") if node else ADDED
         if name and name not in places:
             if node:
@@ -156,8 +156,8 @@ class _Reader:
             words = self._words(node)
             trigger = text(words.get("trigger"), self.problems, of="the trigger of a transition")
             if trigger and trigger == (attribute.text if attribute else "state"):
-                what = f"trigger '{trigger}' is called as the attribute of the model that holds the state"
-                self.problems.say("FSM508", node.line, what, "rename it")
+                what = f"trigger '{trigger}' has the name of the model's attribute that holds the state"
+                self.problems.add("FSM508", node.line, what, "rename it")
             elif trigger:
                 yield from self._of(trigger, node, words, places)
 
@@ -172,17 +172,17 @@ class _Reader:
             needed = TRANSITION[:3]
         else:
             hint = "give a mapping with trigger, source and dest, or a list of them in this order"
-            self.problems.say("FSM508", node.line, f"a transition is {node.kind}", hint)
+            self.problems.add("FSM508", node.line, f"a transition is {node.kind}", hint)
             return {}
         for word in needed:
             if word not in words:
-                self.problems.say("FSM509", node.line, f"transition has no {word}", f"add: {word}")
+                self.problems.add("FSM509", node.line, f"transition has no {word}", f"add: {word}")
         return words
 
     def _of(
         self, trigger: str, node: YamlNode, words: dict[str, YamlNode], places: dict[str, DraftState]
     ) -> Iterator[DraftTransition]:
-        """The arrows of one transition, one from each of its sources."""
+        """The draft's transitions for one transition of the configuration, one from each source."""
         of = f"of trigger '{trigger}'"
         sources = texts(words.get("source"), self.problems, of=f"source {of}")
         dest = words.get("dest")
@@ -193,8 +193,8 @@ class _Reader:
         conditions = texts(words.get("conditions"), self.problems, of=f"conditions {of}")
         unless = texts(words.get("unless"), self.problems, of=f"unless {of}")
         notes = tuple(
-            f"{said}: {', '.join(called)}."
-            for said, word in (("Prepared by", "prepare"), ("Before", "before"), ("After", "after"))
+            f"{when}: {', '.join(called)}."
+            for when, word in (("Prepared by", "prepare"), ("Before", "before"), ("After", "after"))
             if (called := texts(words.get(word), self.problems, of=f"{word} {of}"))
         )
         for source in places if sources == (ALL,) else sources:
@@ -211,7 +211,7 @@ class _Reader:
             )
 
     def _ordered(self, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
-        """The arrows from each state to the next, if they are asked for."""
+        """The transitions from each state to the next, if the configuration requests them."""
         node = self.root.entries.get("ordered_transitions")
         if not flag(node, self.problems, of="ordered_transitions"):
             return

@@ -1,9 +1,9 @@
 """A machine as a configuration of the library `transitions`: the dictionary of its markup form, as JSON.
 
-``MarkupMachine(markup=json.load(file))`` runs it.  What is refused, cannot be
-or is not specified has no transition: the library raises.  What leaves the state
-as it is is an internal transition.  The library has no word for replies,
-outputs, and what a state shows.
+``MarkupMachine(markup=json.load(file))`` runs it.  Cells that refuse, cannot happen or
+are silent have no transition: the library raises.  An outcome that does not change the
+state is an internal transition.  The library cannot express replies, outputs, and what
+a state shows.
 """
 
 from __future__ import annotations
