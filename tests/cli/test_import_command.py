@@ -135,7 +135,12 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
         5,
         "state 'on' has <state>",
     ),
-    (edited(CHART, '<state id="on"/>', '<parallel id="on"/>'), "FSM511", 5, "<parallel id='on'> is in several states"),
+    (
+        edited(CHART, '<state id="on"/>', '<parallel id="on"/>'),
+        "FSM511",
+        5,
+        "<parallel id='on'> has several active states",
+    ),
     (
         edited(DEFINITION, "event: press, target: on", "target: on"),
         "FSM512",

@@ -388,7 +388,7 @@ LAMP = """\
 [machine]
 name = "lamp"
 title = "lamp"
-about = "As lamp.json, a configuration of transitions, has it."
+about = "Imported from lamp.json, a configuration of transitions."
 source = "lamp.json"
 initial = "off"
 

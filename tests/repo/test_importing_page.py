@@ -32,4 +32,4 @@ def test_every_form_is_listed() -> None:
 
 
 def test_every_mistake_is_listed() -> None:
-    assert [[code, rule.finds] for code, rule in RULES.items() if "FSM5" < code < "FSM6"] == _rows("What can be wrong")
+    assert [[code, rule.finds] for code, rule in RULES.items() if "FSM5" < code < "FSM6"] == _rows("Errors")

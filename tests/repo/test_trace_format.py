@@ -56,4 +56,4 @@ def test_the_header_is_complete() -> None:
 
 def test_the_codes_are_those_of_the_rules() -> None:
     """In the order of the codes."""
-    assert [code for code in RULES if "FSM2" < code < "FSM3"] == _rows("What may be wrong with it")[1:]
+    assert [code for code in RULES if "FSM2" < code < "FSM3"] == _rows("Errors")[1:]

@@ -147,17 +147,17 @@ IMPORTS: Final[Mapping[str, Rule]] = {
         example="states: &all [off, on], and *all further down",
     ),
     "FSM507": Rule(
-        finds="a file of which it cannot be told what form it has",
+        finds="a file whose format is unknown",
         why="the same words mean other things in other libraries",
         example='{"nodes": ["off", "on"]}',
     ),
     "FSM508": Rule(
-        finds="a word that the form does not have, or a value that it cannot have there",
+        finds="a key that the format does not have, or a value that is not allowed there",
         why="the library that the file is for refuses it too, or would misunderstand it",
         example='{"triger": "press", "source": "off", "dest": "on"}',
     ),
     "FSM509": Rule(
-        finds="a word that the form requires and the file lacks",
+        finds="a required key that is missing",
         why="without it there is no machine",
         example='{"trigger": "press", "dest": "on"}   (from where?)',
     ),
@@ -167,22 +167,22 @@ IMPORTS: Final[Mapping[str, Rule]] = {
         example='{"trigger": "press", "source": "off", "dest": "onn"}',
     ),
     "FSM511": Rule(
-        finds="states within states, or several at a time",
+        finds="nested states, or several active states at a time",
         why="a machine here is in one state; which of theirs could be seen is for people to decide",
         example='{"name": "on", "children": ["dim", "bright"]}',
     ),
     "FSM512": Rule(
-        finds="a step that no event takes, that causes others, or that can never be taken",
+        finds="a transition without an event, one that raises events, or one that can never be taken",
         why="a table says what happens when something happens; what happens by itself is another step",
         example='<transition target="off"/>',
     ),
     "FSM513": Rule(
-        finds="a key or a state that stands twice",
+        finds="a key or a state that occurs twice",
         why="only one of them can be meant",
         example='"states": ["off", "on", "off"]',
     ),
     "FSM514": Rule(
-        finds="a state chart of ours that was changed so that its machine is not well formed",
+        finds="an exported state chart that was edited so that its machine is not well formed",
         why="what is imported is held to the same rules as what is written",
         example="a <transition> less in the export of a call that takes time",
     ),
