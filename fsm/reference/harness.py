@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
+from contextlib import contextmanager
 from os import W_OK, access
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +15,7 @@ from fsm.reference.driven import ReplyError, driver
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
@@ -51,9 +53,14 @@ def dispatch(machine: str, event: str, actions: Mapping[str, Callable[[], object
     return reply(machine, event, act)
 
 
-def scratch_folder() -> Path:
-    """A new folder for the files of a SUT, in memory if possible; the SUT deletes it."""
-    return Path(tempfile.mkdtemp(prefix="fsm-", dir=MEMORY if access(MEMORY, W_OK) else None))
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder for the files of a SUT, in memory if possible; it is deleted at the end."""
+    home = Path(tempfile.mkdtemp(prefix="fsm-", dir=MEMORY if access(MEMORY, W_OK) else None))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 async def turns(count: int) -> None:

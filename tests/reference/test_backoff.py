@@ -215,9 +215,6 @@ def test_as_written_does_not_conform() -> None:
     ]
 
 
-# -- bugs ----------------------------------------------------------------------
-
-
 class Overtakes(Backoff[int]):
     """A new event is handled at once, whoever waits."""
 

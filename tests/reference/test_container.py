@@ -224,8 +224,6 @@ def test_a_detached_container_refuses_every_call(container: Container) -> None:
         container.start()
 
 
-# -- recovery ------------------------------------------------------------------
-
 CREATED = Status(created_at=1)
 RUNNING = Status(created_at=1, started_at=2, pid=7)
 EXITED = Status(created_at=1, started_at=2, finished_at=3, exit_code=4)
@@ -316,9 +314,6 @@ def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, w
     assert "created" == Container.recovered(container.root, world).state
 
 
-# -- threads -------------------------------------------------------------------
-
-
 def test_of_many_starts_one_succeeds(container: Container) -> None:
     container.create()
     refused: list[str] = []
@@ -337,9 +332,6 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 
     assert ["UNKNOWN"] * 7 == refused
     assert ("running", 101) == (container.state, container.status().pid)
-
-
-# -- conformance ---------------------------------------------------------------
 
 
 def test_passes_the_test_of_its_machine() -> None:

@@ -116,9 +116,6 @@ async def served(service: CRIService) -> asyncio.Task[None]:
     return running
 
 
-# -- the whole -------------------------------------------------------------------
-
-
 def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
     """Folders are synchronised, streams read and events handled; then nothing of it is left."""
 
@@ -308,9 +305,6 @@ def test_an_exit_before_it_is_registered_is_told_later(tmp_path: Path, monkeypat
     at(tmp_path, test)
 
 
-# -- its parts ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", ["removed", "renamed", "closed"])
 def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
     async def test(place: Place) -> None:
@@ -443,9 +437,6 @@ def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
     at(tmp_path, test)
 
 
-# -- its construction --------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "left"), [(Construction, (0, 1)), (UpstreamConstruction, (1, 2))])
 def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construction], left: tuple[int, int]) -> None:
     """The second folder cannot be watched: as containerd has it the first is, and the event queue has its task."""
@@ -469,9 +460,6 @@ def test_a_controller_that_is_missing(tmp_path: Path, kind: type[Construction], 
             kind(place.makers()).make()
 
     at(tmp_path, test)
-
-
-# -- the kit -----------------------------------------------------------------------
 
 
 @cache
@@ -498,9 +486,6 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InputError, match="needs asyncinotify"):
         find("reference", flat(""))
-
-
-# -- bugs --------------------------------------------------------------------------
 
 
 def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
@@ -578,7 +563,7 @@ class ReadyWithoutLooking(CRIService):
 class LosesTheReason(CRIService):
     """Whatever has gone wrong, Run returns no error."""
 
-    async def conform(self, ready: Callable[[], None]) -> None:
+    async def run(self, ready: Callable[[], None]) -> None:
         try:
             await super().run(ready)
         except RunError as error:
@@ -590,7 +575,7 @@ class LosesTheReason(CRIService):
 class BlamesTheServer(CRIService):
     """Of several errors it returns that of the server first."""
 
-    async def conform(self, ready: Callable[[], None]) -> None:
+    async def run(self, ready: Callable[[], None]) -> None:
         try:
             await super().run(ready)
         except RunError as error:
@@ -609,7 +594,7 @@ class WaitsForEver(CRIService):
 class RunsAgain(CRIService):
     """A second Run is one from the beginning."""
 
-    async def conform(self, ready: Callable[[], None]) -> None:
+    async def run(self, ready: Callable[[], None]) -> None:
         self.position = type(self)(self.parts).position
         await super().run(ready)
 

@@ -50,9 +50,6 @@ async def collected(subscription: Subscription[int]) -> list[int]:
     return [each async for each in subscription]
 
 
-# -- who finds what ----------------------------------------------------------------
-
-
 @in_a_loop
 async def test_all_who_listen_find_all() -> None:
     queue = EventQueue[int](lost)
@@ -184,9 +181,6 @@ async def test_one_who_goes_leaves_the_others_alone() -> None:
     assert ([], [1, 2]) == (await collected(first), await collected(second))
 
 
-# -- who is slow -------------------------------------------------------------------
-
-
 @in_a_loop
 async def test_who_does_not_read_stops_nobody() -> None:
     """What is too much for one is discarded, and the other has it all."""
@@ -276,9 +270,6 @@ async def test_as_written_events_are_lost_to_who_has_gone() -> None:
     await sent(queue, [2])
 
     assert [2] == queue.retained
-
-
-# -- the kit -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", [None, "as-written"])

@@ -100,9 +100,6 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
     return monitor.judgement().verdict
 
 
-# -- every cell ----------------------------------------------------------------------
-
-
 def test_the_cells_are_all_there() -> None:
     """14 calls and signals with their outcomes, in each state: as many as the machines have."""
     own = [edge for name, release, edge in EDGES if (name, release) == ("nri-container", "")]
@@ -140,9 +137,6 @@ def test_every_cell_of_what_relays_nothing() -> None:
 
     assert verdicts
     assert not [verdict for verdict in verdicts if not isinstance(verdict, Fails)]
-
-
-# -- the kit ----------------------------------------------------------------------------
 
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:

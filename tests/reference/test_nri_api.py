@@ -49,9 +49,6 @@ def test_the_newest_is_not_an_old_release() -> None:
     assert {"new-default", "start", "block", "relay-pod-update"} == {each.steps[-1].event for each in found.failures}
 
 
-# -- bugs that are planted ------------------------------------------------------------
-
-
 class Forgets(NRI):
     """Forgets at the stop whom it relays to, as containerd does, so that the next call crashes."""
 
@@ -284,9 +281,6 @@ def test_a_process_that_a_domain_ends_is_found() -> None:
     found = conform(load("nri-api"), Fatal, examples=0)
 
     assert "new; register-domain" in {"; ".join(step.event for step in each.steps) for each in found.failures}
-
-
-# -- what the machine does not tell -----------------------------------------------------
 
 
 def test_the_socket_is_opened_at_the_start_and_closed_at_the_stop() -> None:

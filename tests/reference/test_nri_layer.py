@@ -98,9 +98,6 @@ def asks_of(name: str) -> list[threading.Thread]:
     return [thread for thread in threads if thread.is_alive()]
 
 
-# -- plugins -----------------------------------------------------------------------
-
-
 def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Callable[..., NRI]) -> None:
     """In whatever order they have joined."""
     heard: Heard = []
@@ -256,9 +253,6 @@ def test_the_machine_is_told_where_a_plugin_was_lost(
     assert taken == ["lost-at-stop"]
 
 
-# -- joining --------------------------------------------------------------------------
-
-
 def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None:
     """Once; what it wants is done, and what is listed is remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
@@ -346,9 +340,6 @@ def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
         nri.register(FakePlugin(index="20"))
 
     assert nri.plugins == ("10-fake",)
-
-
-# -- what plugins want ------------------------------------------------------------------
 
 
 def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
@@ -550,9 +541,6 @@ def test_a_domain_cannot_ask_either() -> None:
     assert len(told) == 1
 
 
-# -- domains -------------------------------------------------------------------------------
-
-
 def test_domains_are_known_by_name() -> None:
     domains = Domains([domain_of_two("a"), domain_of_two("b")])
 
@@ -594,9 +582,6 @@ def test_failures_are_collected_unless_they_may_be() -> None:
     assert updates.value.failed == (loud,)
     assert evicted.value.failed == (evictions[0],)
     assert domain.done == [Update(container_id="c2"), evictions[1]]
-
-
-# -- configuration ----------------------------------------------------------------------------
 
 
 def test_what_holds_where_nothing_is_configured() -> None:
@@ -654,9 +639,6 @@ def test_an_old_release() -> None:
 
     assert (plugin.heard, plugin.synchronised, nri.container_state("c1")) == ([], [], "absent")
     nri.stop()
-
-
-# -- the end ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", CALLS)

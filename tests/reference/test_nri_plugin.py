@@ -63,9 +63,6 @@ def test_as_it_is_written_it_is_not_as_it_should_be() -> None:
     assert {"register", "stop"} == {each.steps[-1].event for each in found.failures}
 
 
-# -- bugs that are planted ------------------------------------------------------------
-
-
 class AnyName(Connection):
     """Lets in whoever comes."""
 
@@ -263,9 +260,6 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Connection]) -> None:
     assert BUGS[kind] == "; ".join(map(str, shortest.steps))
 
 
-# -- coming ---------------------------------------------------------------------------
-
-
 def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
     return [each.id for each in pods] + [each.id for each in containers]
 
@@ -395,9 +389,6 @@ def test_only_the_newest_knows_of_validation() -> None:
     assert known(EVENTS[:13]) == frozenset(EVENTS)
 
 
-# -- as it is written -----------------------------------------------------------------
-
-
 def test_a_second_registration_gives_another_name_and_not_another_place() -> None:
     """Until another one joins; a third is not answered before the plugin's time is over."""
     clock = TurnedClock()
@@ -440,9 +431,6 @@ def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list
         connection.request_updates(lambda: done.append("done"))
 
     assert (plugin.heard, done) == ([], left)
-
-
-# -- in the layer ---------------------------------------------------------------------
 
 
 class Closed(FakePlugin):

@@ -37,9 +37,6 @@ def test_passes_the_test_of_its_system(profile: str) -> None:
     assert ((), ()) == (found.failures, found.missed)
 
 
-# -- bugs that are planted ------------------------------------------------------------
-
-
 class Careless(UpstreamSyncLock):
     """Keeps nobody from joining."""
 

@@ -50,9 +50,6 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-# -- plugins that join ---------------------------------------------------------------
-
-
 def test_nobody_joins_while_that_is_blocked() -> None:
     """A registration gives up in the end, and can be repeated; the plugin was told nothing."""
     plugin = FakePlugin()
@@ -258,9 +255,6 @@ def test_a_block_outlives_the_stop() -> None:
     assert len(errors) == 1
 
 
-# -- calls at once ----------------------------------------------------------------------
-
-
 class Unlocked(NRI):
     """Has no lock."""
 
@@ -345,9 +339,6 @@ def test_many_threads_at_many_entities() -> None:
         assert own == ["CreateContainer", "StartContainer", "StopContainer", "RemoveContainer"]
         assert nri.container_state(name) == "absent"
     nri.stop()
-
-
-# -- exits ------------------------------------------------------------------------------------
 
 
 class Late(NRI):

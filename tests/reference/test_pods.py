@@ -71,9 +71,6 @@ async def unknown(name: str) -> Exit:
     raise CallError(event, "NOT_FOUND", name)
 
 
-# -- what it holds ---------------------------------------------------------------
-
-
 def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
     """Which its removal gives back, and its stop all but the file."""
 
@@ -197,9 +194,6 @@ def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp
     assert (["absent"] * 2, []) == ([created.state, running.state], inside.of[sut._last])
 
 
-# -- restart -----------------------------------------------------------------------
-
-
 def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
     """It runs on, is seen to end, and its name is not given to another."""
     sut = made(Pods)
@@ -244,9 +238,6 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: 
     sut.do("restart")
     assert ("SANDBOX_NOTREADY" if cannot else "absent") == sut.shows()
     assert ("ok", "absent") == (sut.do("remove"), sut.shows())
-
-
-# -- what containerd does otherwise ----------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "left"), [(Pods, []), (UpstreamPods, ["SANDBOX_UNKNOWN"])])
@@ -371,9 +362,6 @@ def test_a_pod_that_could_not_be_asked_about(
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 
-# -- the kit -----------------------------------------------------------------------------
-
-
 class Deathless(PodsSUT):
     """One that does not die."""
 
@@ -416,9 +404,6 @@ def test_it_is_what_every_version_may_be() -> None:
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert not tested.cover.deviations
-
-
-# -- bugs --------------------------------------------------------------------------------
 
 
 class StopsWhatIsThere(Pods):

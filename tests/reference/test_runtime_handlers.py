@@ -202,9 +202,6 @@ def test_a_runtime_without_the_command_has_no_features() -> None:
     assert [RuntimeHandler(name="false"), RuntimeHandler(name="none")] == listed
 
 
-# -- the kit ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("profile", [None, "as-written"])
 def test_passes_the_kit(profile: str | None) -> None:
     tested = conform(

@@ -349,9 +349,6 @@ def test_no_process_outlives_who_started_it(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-# -- the kit -------------------------------------------------------------------
-
-
 def test_it_takes_the_test_of_its_machine() -> None:
     """All that can be reached is covered, every way of it."""
     tested = conform(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
@@ -371,9 +368,6 @@ def test_as_written_is_as_its_profile_says() -> None:
         tested.cover.deviations
     )
     assert replay(load("sandbox-controller"), lambda: PodSandboxSUT("as-written"), life).failures
-
-
-# -- bugs ----------------------------------------------------------------------
 
 
 def moved(sandbox: Sandbox, state: str) -> None:

@@ -235,9 +235,6 @@ def test_leftovers_are_cleared_when_it_is_loaded(root: Path) -> None:
     assert ["status"] == named(root)
 
 
-# -- deletion ------------------------------------------------------------------
-
-
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
     """Neither our leftovers, nor those of a containerd that was stopped in the middle of its own."""
     kept = store(root, FIRST)
@@ -312,9 +309,6 @@ def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
-
-
-# -- threads -------------------------------------------------------------------
 
 
 def both(kept: StatusStorage, writes: int) -> set[tuple[int, str]]:
@@ -441,8 +435,6 @@ def test_an_update_within_an_update_is_refused(root: Path) -> None:
     assert running(FIRST.copied()) == kept.get()
 
 
-# -- sequences -----------------------------------------------------------------
-
 STEPS = st.lists(st.sampled_from(["update", "update_sync", "fails", "load", "delete"]), max_size=12)
 
 
@@ -482,9 +474,6 @@ def take(root: Path, steps: list[str]) -> None:
                 kept = store(root, FIRST)
                 memory = file = 0
         assert (memory, file) == (kept.get().pid, load(root).get().pid)
-
-
-# -- crashes -------------------------------------------------------------------
 
 
 @pytest.fixture

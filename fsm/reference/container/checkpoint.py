@@ -72,9 +72,6 @@ class UnsupportedVersionError(CheckpointError):
     """The record has another version than :data:`VERSION`, or none."""
 
 
-# -- writing -------------------------------------------------------------------
-
-
 def encode(status: Status) -> bytes:
     r"""The file for *status*.
 
@@ -122,9 +119,6 @@ def _escape(found: str, *, old: bool) -> str:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
     # Python keeps a byte that is not UTF-8 as a lone surrogate; Go replaces it.
     return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
-
-
-# -- reading -------------------------------------------------------------------
 
 
 def decode(data: bytes, path: str = "") -> Status:

@@ -85,8 +85,6 @@ class Container:
         self._check()
         return self
 
-    # -- observation -------------------------------------------------------
-
     @property
     def state(self) -> str:
         """The machine's name for its state."""
@@ -102,8 +100,6 @@ class Container:
         """A copy of the record, or ``None`` if there is none; never waits for a call."""
         storage = self._effects.storage
         return storage.get() if storage else None
-
-    # -- calls -------------------------------------------------------------
 
     def create(self, resources: Resources | None = None) -> None:
         """Create it with the limits *resources*."""
@@ -151,8 +147,6 @@ class Container:
             raise_reply(event, way, self._effects.why)
             return way.begins
 
-    # -- events ------------------------------------------------------------
-
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """Record that its process ended with *exit*, unless an earlier exit is recorded.
 
@@ -174,8 +168,6 @@ class Container:
         """Act as if the process that manages it had ended: every later call raises :class:`DetachedError`."""
         with self._lock:
             self._detached = True
-
-    # -- steps -------------------------------------------------------------
 
     @contextmanager
     def _step(self) -> Iterator[None]:

@@ -179,8 +179,6 @@ class Effects:
             return self._failure("failed", error)
         return next(iter(names - {"failed"}))
 
-    # -- the record --------------------------------------------------------
-
     def _look(self, found: str) -> str:
         """*found* if containerd has its record of the container, else the outcome of that failure."""
         try:

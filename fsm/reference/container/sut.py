@@ -6,8 +6,7 @@ is to be unknown, its checkpoint is damaged first.
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -45,16 +44,16 @@ class ContainerSUT:
     ) -> None:
         del profile  # this container conforms under every profile
         self._kind, self._effects = kind, effects
-        self._home = scratch_folder()
-        self._crash = Crash(self._home)
         self._damage = cycle(CHECKPOINT_DAMAGE)
+        self._scope = ExitStack()
         self.reset()
 
     def reset(self) -> None:
         """A new world, and an empty disk."""
         self.close()
-        self._home.mkdir()
-        self._root = self._home / "container"
+        home = self._scope.enter_context(scratch_folder())
+        self._root = home / "container"
+        self._crash = Crash(home)
         self.world = SimulatedWorld(self._root, self._crash)
         self.container = self._kind(self._root, self.world, effects=self._effects)
         self._limits = 0
@@ -63,7 +62,7 @@ class ContainerSUT:
 
     def close(self) -> None:
         """Delete the files."""
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._scope.close()
 
     def shows(self) -> str:
         """The state that a client reads."""
@@ -110,8 +109,6 @@ class ContainerSUT:
         self.do("restart")
         return self._crash.crashed
 
-    # -- events ------------------------------------------------------------
-
     def _stage(self, event: str, stage: Callable[[str], bool]) -> str | None:
         in_progress: list[bool] = []
         code = self._reply(event, lambda: in_progress.append(stage(event)))
@@ -147,8 +144,6 @@ class ContainerSUT:
     def _mend(self) -> None:
         self.world.mend()
         self._restart_to = ""
-
-    # -- restarts ----------------------------------------------------------
 
     def _restart(self) -> None:
         self.container.detach()

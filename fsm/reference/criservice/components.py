@@ -61,8 +61,6 @@ class Component:
         """Whether it has work to finish if it is stopped now."""
         return False
 
-    # -- for Run -------------------------------------------------------------
-
     def start(self) -> None:
         """Start its task; if it was stopped before, it ends at once.
 
@@ -115,8 +113,6 @@ class Component:
         self.release()
         self.position = driver(MACHINE).position()
 
-    # -- for subclasses --------------------------------------------------------
-
     def open(self) -> None:
         """Acquire what it needs; raises :class:`OSError` if that fails."""
 
@@ -126,8 +122,6 @@ class Component:
 
     def close(self) -> None:
         """Release what it has acquired, if anything; raises :class:`OSError` if that fails."""
-
-    # -- steps -----------------------------------------------------------------
 
     async def _run(self) -> None:
         try:

@@ -79,8 +79,6 @@ class Construction:
         self.set_controller()
         return CRIService(self.introspect())
 
-    # -- steps ---------------------------------------------------------------
-
     def start_queue(self) -> None:
         """Make the queue of container events, which runs from now on."""
         self.queue = self.makers.queue()
@@ -122,8 +120,6 @@ class Construction:
         """Ask the runtimes for their features; the parts of the service."""
         self._step("introspect", self.makers.introspect)
         return self.parts
-
-    # -- failures ------------------------------------------------------------
 
     def miss_controller(self) -> None:
         """Fail, since no controller is configured."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.reference.criservice.components import Queue, Registration
@@ -54,7 +54,8 @@ class ConstructionSUT:
     def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:
         self._kind = kind or (UpstreamConstruction if profile == "as-written" else Construction)
         self._runner = asyncio.Runner()
-        self._home = scratch_folder()
+        self._scope = ExitStack()
+        self._home = self._scope.enter_context(scratch_folder())
         (self._home / "file").touch()
         self._watches = self._runner.run(_watches())
         self._begin()
@@ -69,7 +70,7 @@ class ConstructionSUT:
         self._runner.run(self._end())
         self._watches.close()
         self._runner.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._scope.close()
 
     def _begin(self) -> None:
         self._outputs: list[str] = []
@@ -141,8 +142,6 @@ class ConstructionSUT:
             case _:
                 self.construction.introspect()
                 self._outputs.append("made")
-
-    # -- the world -----------------------------------------------------------
 
     def _queue(self) -> Queue:
         queue = empty_queue()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine.driver import NoWayError
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Feed, cancel_others
+from fsm.reference.criservice.faults import Feed
 from fsm.reference.harness import turns
 from fsm.sut import BrokenError, UnsupportedError, drained
 
@@ -37,27 +37,20 @@ class MonitorSUT:
     def __init__(self, profile: str = "", *, kind: type[EventMonitor] = EventMonitor) -> None:
         del profile  # containerd's panics
         self._kind = kind
-        self._runner = asyncio.Runner()
-        self._begin()
+        self._scope = ExitStack()
+        self.reset()
 
     def reset(self) -> None:
         """A new monitor."""
-        self._runner.run(self._end())
-        self._begin()
-
-    def close(self) -> None:
-        """End the event loop."""
-        self._runner.run(self._end())
-        self._runner.close()
-
-    def _begin(self) -> None:
+        self.close()
+        self._runner = self._scope.enter_context(asyncio.Runner())
         self._feed = Feed()
         self.monitor = self._kind(lambda: self._feed, self._handle)
         self._outputs: list[str] = []
 
-    async def _end(self) -> None:
-        self.monitor.release()
-        await cancel_others()
+    def close(self) -> None:
+        """End the event loop."""
+        self._scope.close()
 
     def shows(self) -> str:
         """Its state; it must have a task exactly while it runs or has an error."""

@@ -119,8 +119,6 @@ class CRIService:
         """Whether it accepts calls."""
         return self.flag.state == "yes"
 
-    # -- Run -----------------------------------------------------------------
-
     async def run(self, ready: Callable[[], None]) -> None:
         """Start everything, call *ready*, and return after :meth:`close`.
 
@@ -160,8 +158,6 @@ class CRIService:
         else:
             self._exits.append((pod, container))
 
-    # -- Close ---------------------------------------------------------------
-
     def close(self) -> None:
         """Stop everything, in any state; Run returns afterwards.
 
@@ -170,8 +166,6 @@ class CRIService:
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
-
-    # -- steps ---------------------------------------------------------------
 
     def _launch(self) -> None:
         """Start the components."""

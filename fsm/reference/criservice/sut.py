@@ -8,9 +8,8 @@ server that cannot be closed is simulated.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -75,8 +74,9 @@ class CRIServiceSUT:
         self._kind = kind or (CRIService if profile == "mended" else UpstreamService)
         self._runner = asyncio.Runner()
         self._loop = self._runner.get_loop()
-        self._home = scratch_folder()
-        self._in_use = socket.create_server(("127.0.0.1", 0))
+        self._scope = ExitStack()
+        self._home = self._scope.enter_context(scratch_folder())
+        self._in_use = self._scope.enter_context(socket.create_server(("127.0.0.1", 0)))
         self._watches = self._loop.run_until_complete(_watches())
         self._loop.run_until_complete(self._begin())
 
@@ -90,8 +90,7 @@ class CRIServiceSUT:
         self._loop.run_until_complete(self._end())
         self._watches.close()
         self._runner.close()
-        self._in_use.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._scope.close()
 
     async def _begin(self) -> None:
         self._gate, self._clock, self._feed, self._handled = Gate(), TurnedClock(), Feed(), asyncio.Event()
@@ -119,8 +118,6 @@ class CRIServiceSUT:
             each.release()
         await cancel_others()
 
-    # -- observation -------------------------------------------------------
-
     def shows(self) -> str:
         """The state of Run and of each component, which must be true of the world."""
         if self._fault:
@@ -146,8 +143,6 @@ class CRIServiceSUT:
     def outputs(self) -> list[str]:
         """What Run has returned, or that the process has exited."""
         return drained(self._outputs)
-
-    # -- events ------------------------------------------------------------
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Remember the outcome; after the colon is whether the monitor handles an event when it is stopped."""
@@ -257,8 +252,6 @@ class CRIServiceSUT:
             return "UNKNOWN"
         return "ok"
 
-    # -- the world ---------------------------------------------------------
-
     async def _recover(self) -> None:
         """Wait for the event that decides how recovery ends; a second recovery fails."""
         if self._outcome == "already-recovered":
@@ -285,8 +278,6 @@ class CRIServiceSUT:
     def _fatal(self, error: Exception) -> NoReturn:
         self._outputs.append("exited")
         raise ProcessExitError from error
-
-    # -- steps -------------------------------------------------------------
 
     @property
     def _has_exited(self) -> bool:

@@ -87,8 +87,6 @@ class UpstreamService(CRIService):
             message = f"failed to stop stream server: {error}"
             raise CloseError(message) from error
 
-    # -- steps ---------------------------------------------------------------
-
     def _may_run_again(self) -> bool:
         """Whether the first Run has started nothing."""
         return self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}

@@ -90,8 +90,6 @@ class Backoff(Generic[E]):
         self._stopped = False
         self._lock = asyncio.Lock()
 
-    # -- observation -------------------------------------------------------
-
     def shows(self, key: str) -> str:
         """What the machine shows of *key*."""
         if self._stopped:
@@ -112,8 +110,6 @@ class Backoff(Generic[E]):
         """The events of *key*, in the order in which they are handled."""
         backlog = self._keys.get(key)
         return [*backlog.events, *backlog.incoming] if backlog else []
-
-    # -- events ------------------------------------------------------------
 
     async def run(self) -> None:
         """Look at the clock every second, until it is stopped."""
@@ -166,8 +162,6 @@ class Backoff(Generic[E]):
             waiting = list(backlog.events)[backlog.at_handler :]
             self._drop(key, *waiting, *backlog.incoming)
         self._keys.clear()
-
-    # -- handling ----------------------------------------------------------
 
     async def _try(self, key: str, backlog: Backlog[E]) -> None:
         """Handle the events of *key*, up to the first that fails."""

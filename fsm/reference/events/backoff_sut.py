@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.clock import TurnedClock
@@ -34,13 +35,15 @@ class BackoffSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Backoff[int]] | None = None) -> None:
         self._kind = kind or (UpstreamBackoff if profile == "as-written" else Backoff)
-        self._runner = asyncio.Runner()
-        self._work: asyncio.Task[None] | None = None
+        self._scope = ExitStack()
         self.reset()
 
     def reset(self) -> None:
         """A new back-off, and a clock at zero."""
-        self._end()
+        self.close()
+        self._runner = self._scope.enter_context(asyncio.Runner())
+        self._work: asyncio.Task[None] | None = None
+        self._at_handler: asyncio.Future[None] | None = None
         self.clock = TurnedClock(hurried=True)
         self.backoff = self._kind(self._handle, self.clock)
         self._last_event = 0
@@ -49,15 +52,7 @@ class BackoffSUT:
 
     def close(self) -> None:
         """End the event loop."""
-        self._end()
-        self._runner.close()
-
-    def _end(self) -> None:
-        work, self._work = self._work, None
-        self._at_handler: asyncio.Future[None] | None = None
-        if work is not None:
-            work.cancel()
-            self._runner.run(asyncio.wait([work]))
+        self._scope.close()
 
     def shows(self) -> str:
         """What the machine shows of the key."""
@@ -121,8 +116,6 @@ class BackoffSUT:
             self.clock.time = max(self.clock.time, backlog.due)
         self._due = False
         self._begin(self.backoff.tick())
-
-    # -- the event loop ----------------------------------------------------
 
     async def _handle(self, event: int) -> None:
         del event

@@ -135,8 +135,6 @@ class EventQueue(Generic[E]):
         self._sending = asyncio.Lock()
         self._shut = False
 
-    # -- observation -------------------------------------------------------
-
     @property
     def is_shut(self) -> bool:
         """Whether it was shut down."""
@@ -156,8 +154,6 @@ class EventQueue(Generic[E]):
     def due(self) -> float:
         """When the oldest retained event is to be discarded; infinite if there is none."""
         return self._retained[0][1] if self._retained else float("inf")
-
-    # -- sending -----------------------------------------------------------
 
     async def send(self, event: E) -> None:
         """Send *event* to all subscribers, or retain it for the next one; after the shutdown it is dropped."""
@@ -193,8 +189,6 @@ class EventQueue(Generic[E]):
             self._next.take("expire", "more" if len(self._retained) > 1 else "last")
             self._discard(self._retained.popleft()[0])
 
-    # -- subscribing -------------------------------------------------------
-
     def subscribe(self) -> Subscription[E]:
         """A new subscription; the first one gets what was retained.  Raises :class:`QueueShutError`."""
         position = self._position() if self.subscribed else self._next
@@ -219,8 +213,6 @@ class EventQueue(Generic[E]):
             self._subscriptions.remove(subscription)
             self._unsubscribe(subscription, before)
         subscription.notify()
-
-    # -- steps -------------------------------------------------------------
 
     def _position(self, state: str = "") -> Position:
         return driver("container-events", self.profile).position(state)

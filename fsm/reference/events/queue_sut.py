@@ -8,6 +8,7 @@ discarding others first, which does not change the state.
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.clock import TurnedClock
@@ -44,13 +45,14 @@ class EventsSUT:
 
     def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:
         self._kind = kind or (UpstreamEventQueue if profile == "as-written" else EventQueue)
-        self._runner = asyncio.Runner()
-        self._sending: list[asyncio.Task[None]] = []
+        self._scope = ExitStack()
         self.reset()
 
     def reset(self) -> None:
         """A new queue without subscribers."""
-        self._end()
+        self.close()
+        self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
+        self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
         self.queue = self._kind(self._discarded, discard_after=DISCARD_AFTER, capacity=CAPACITY, clock=self.clock)
         self._lose(lost=False)
@@ -63,14 +65,7 @@ class EventsSUT:
 
     def close(self) -> None:
         """End the event loop."""
-        self._end()
-        self._runner.close()
-
-    def _end(self) -> None:
-        for each in self._sending:
-            each.cancel()
-        self._runner.run(asyncio.sleep(0))
-        self._sending.clear()
+        self._scope.close()
 
     def shows(self) -> str:
         """How much is unread or retained; it must be exactly what is due."""
@@ -92,8 +87,6 @@ class EventsSUT:
         self._outputs.clear()
         self._ended = ended
         return outputs
-
-    # -- arranging ---------------------------------------------------------
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Have as many events unread or retained as the *outcome* needs."""
@@ -174,8 +167,6 @@ class EventsSUT:
         if isinstance(self.queue, UpstreamEventQueue):
             self.queue.chance = lambda: lost
 
-    # -- events ------------------------------------------------------------
-
     def do(self, event: str) -> str:
         """*event*."""
         actions = {
@@ -194,7 +185,7 @@ class EventsSUT:
         self._sent += 1
         if not self.queue.is_shut:
             self._due.append(self._sent)
-        self._sending.append(self._runner.get_loop().create_task(self.queue.send(self._sent)))
+        self._sending.append(self._loop.create_task(self.queue.send(self._sent)))
         self._settle()
         if self._was_lost():
             self._due.pop()
@@ -258,7 +249,7 @@ class EventsSUT:
     def _settle(self) -> None:
         """Let the tasks that send run until they end or wait."""
         for _ in range(2):
-            self._runner.get_loop().run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(asyncio.sleep(0))
         for each in [each for each in self._sending if each.done()]:
             self._sending.remove(each)
             each.result()

@@ -134,8 +134,6 @@ class NRI:
         """The remembered state of a pod in ``nri-pod``."""
         return self._pods.state(pod_id)
 
-    # -- the interface itself --------------------------------------------------
-
     def start(self) -> None:
         """Let the installed plugins join, and take over the containers' states from the domains.
 
@@ -213,8 +211,6 @@ class NRI:
             if acts:
                 self._plugins.request_updates(plugin, lambda: self._domains.update_containers(updates))
 
-    # -- pods ------------------------------------------------------------------
-
     def run_pod_sandbox(self, pod: Pod) -> None:
         """The pod runs, and is about to be reported ready."""
         self._pod("run-pod-sandbox", pod)
@@ -234,8 +230,6 @@ class NRI:
     def remove_pod_sandbox(self, pod: Pod) -> None:
         """The pod was removed."""
         self._pod("remove-pod-sandbox", pod)
-
-    # -- containers ------------------------------------------------------------
 
     def create_container(self, pod: Pod, container: Container) -> Fields | None:
         """The container is about to be created; the plugins' adjustments, ``None`` if NRI is disabled.
@@ -298,8 +292,6 @@ class NRI:
             known_exits = set(self._exits)
             self._exiting.wait_for(lambda: not known_exits & self._exits)
 
-    # -- relays ----------------------------------------------------------------
-
     def _pod(self, event: str, pod: Pod, resources: Fields = NOTHING) -> None:
         with self._call(RELAYS.get(event, "relay")) as acts:
             if acts:
@@ -347,8 +339,6 @@ class NRI:
             with suppress(UpdatesFailedError):
                 self._domains.update_containers(relayed.merged.others)
         return relayed
-
-    # -- joining ---------------------------------------------------------------
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
         """Let all of *plugins* join in *event*, or none."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import count, cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.harness import dispatch, scratch_folder
@@ -22,7 +22,6 @@ from fsm.sut import drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from fsm.reference.nri.messages import Answer, Request
 
@@ -71,10 +70,14 @@ class NriApiSUT:
     def __init__(self, release: str = "", kind: Callable[..., NRI] = NRI) -> None:
         self._release: Final = release if release in RELEASES else ""
         self._kind: Final = kind
-        self._home: Final[Path] = scratch_folder()
-        self._begin()
+        self._scope: Final = ExitStack()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """A process without an interface."""
+        self.close()
+        self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
+        self._scope.callback(self._end)
         self._nri: NRI | None = None
         self._others: list[NRI] = []
         self._outcome = ""
@@ -94,15 +97,9 @@ class NriApiSUT:
             with suppress(Exception):  # a planted bug was found before
                 nri.stop()
 
-    def reset(self) -> None:
-        """A process without an interface."""
-        self._end()
-        self._begin()
-
     def close(self) -> None:
         """End the threads of the plugins, and delete the socket."""
-        self._end()
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._scope.close()
 
     def shows(self) -> str:
         """The state of the interface."""
@@ -155,8 +152,6 @@ class NriApiSUT:
             self._plugin.answers = {}
             self._domain.stubborn = ()
 
-    # -- construction ----------------------------------------------------------
-
     @property
     def _here(self) -> NRI:
         return self._nri or NRI(Config(disable=True, release=RELEASES[self._release]))
@@ -173,7 +168,7 @@ class NriApiSUT:
     def _make(self, config: Config) -> None:
         config = replace(
             config,
-            socket_path=str(self._home / "nri.sock"),
+            socket_path=self._socket,
             plugin_registration_timeout=TIMEOUT,
             plugin_request_timeout=TIMEOUT + next(self._numbers),
         )
@@ -202,8 +197,6 @@ class NriApiSUT:
         name = "k8s.io" if outcome == "duplicate" else f"domain-{next(self._numbers)}"
         self._domains.register(FakeDomain(name=name))
 
-    # -- start and stop ----------------------------------------------------------
-
     def _listen(self, path: str) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
         try:
@@ -219,7 +212,7 @@ class NriApiSUT:
         nri, before = self._here, len(self._plugin.synchronised)
         self._unbindable, self._unbound = outcome == "no-socket", False
         self._plugin.index = "none" if outcome == "no-plugins" else "10"
-        (self._home / "nri.sock").unlink(missing_ok=True)
+        Path(self._socket).unlink(missing_ok=True)
         try:
             nri.start()
         except NRIError:
@@ -235,8 +228,6 @@ class NriApiSUT:
         nri.stop()
         if before and not nri.plugins:
             self._outputs.append("dismissed")
-
-    # -- relays --------------------------------------------------------------------
 
     def _relay_end(self, outcome: str) -> None:
         nri, container = self._here, self._container()
@@ -265,8 +256,6 @@ class NriApiSUT:
             call()
         finally:
             self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
-
-    # -- plugins ---------------------------------------------------------------------
 
     def _block(self) -> None:
         self._blocks.append(self._here.block_plugin_sync())

@@ -152,8 +152,6 @@ class Connection:
         """Whether requests are relayed to the plugin."""
         return self._position.ways("relay")[0].name == "ok"
 
-    # -- joining ---------------------------------------------------------------
-
     def connect(self) -> None:
         """The plugin has connected by itself; its time to register begins."""
         self._deadline = self._terms.clock.now() + self._terms.registration
@@ -261,8 +259,6 @@ class Connection:
         self._take("synchronise", "untold")
         return ()
 
-    # -- requests --------------------------------------------------------------
-
     def relay(self, request: Request) -> Answer | None:
         """The answer of the plugin; ``None`` if it has not subscribed, or is lost.
 
@@ -301,8 +297,6 @@ class Connection:
             raise
         self._take("update-containers", "updated")
 
-    # -- leaving ---------------------------------------------------------------
-
     def hang_up(self) -> None:
         """The plugin has disconnected; has no effect without a connection."""
         if self._driver.offered("hang-up", self.state):
@@ -311,8 +305,6 @@ class Connection:
     def stop(self) -> None:
         """Close the connection."""
         self._take("stop", "stopped")
-
-    # -- steps -----------------------------------------------------------------
 
     def _require(self, event: str) -> None:
         """Raise the error that the machine replies to *event*, if it refuses it."""

@@ -189,8 +189,6 @@ class NriPluginSUT:
             self.plugin.script = ""
         return code if driver(MACHINE).machine.events[event].kind == "call" else ""
 
-    # -- events ------------------------------------------------------------
-
     def _connect(self) -> None:
         self._begin()
         self.connection.connect()

@@ -7,7 +7,7 @@ first plugin, unless that answered with an error.
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -61,25 +61,27 @@ class _NriSUT:
         self._config: Final = Config(release=RELEASES.get(release, RELEASES[""]))
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
-        self._begin()
+        self._scope: Final = ExitStack()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """A new layer with two new plugins."""
+        self.close()
         self._heard: list[_Heard] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
         self._alone = threading.Event()
         self._domain = FakeDomain()
         self.nri = self._kind(self._config, Domains([self._domain]))
+        self._scope.callback(self._end)
         self.nri.start()
         self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
 
-    def reset(self) -> None:
-        """A new layer with two new plugins."""
-        self.close()
-        self._begin()
-
     def close(self) -> None:
         """End the threads of the plugins."""
+        self._scope.close()
+
+    def _end(self) -> None:
         self.nri.wait_for_exits()
         with suppress(NRIStoppedError):
             self.nri.stop()

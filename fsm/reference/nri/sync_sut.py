@@ -81,9 +81,12 @@ class PluginSyncSUT:
     def __init__(self, profile: str = "", *, kind: type[SyncLock] | None = None) -> None:
         self._kind: Final = kind or (SyncLock if profile == "calls-first" else UpstreamSyncLock)
         self._system: Final = load_system("plugin-sync")
-        self._begin()
+        self._scope: Final = ExitStack()
+        self.reset()
 
-    def _begin(self) -> None:
+    def reset(self) -> None:
+        """A new lock without processes."""
+        self.close()
         self._lock = self._gated()
         self._positions = {
             name: driver("sync-writer" if name == "plugin" else "sync-reader").position() for name in NAMES
@@ -91,14 +94,13 @@ class PluginSyncSUT:
         self._processes = {name: _Process(name, self._join if name == "plugin" else self._block) for name in NAMES}
         for process in self._processes.values():
             process.start()
-
-    def reset(self) -> None:
-        """A new lock without processes."""
-        self.close()
-        self._begin()
+        self._scope.callback(self._end)
 
     def close(self) -> None:
         """End all threads, also those that wait."""
+        self._scope.close()
+
+    def _end(self) -> None:
         for process in self._processes.values():
             process.gated = False
             process.orders.put("end")
@@ -128,8 +130,6 @@ class PluginSyncSUT:
             raise BrokenError(message)
         self._positions[process.name].take(step)
         return ""
-
-    # -- on the threads ----------------------------------------------------
 
     def _block(self, stack: ExitStack) -> None:
         stack.enter_context(self._lock.block())

@@ -92,8 +92,6 @@ class Pods:
         self.retries.stop()
         await self._tasks.cancel()
 
-    # -- calls that change nothing -----------------------------------------
-
     def list(self) -> dict[str, str]:
         """The state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
@@ -137,8 +135,6 @@ class Pods:
             pod.limits = before
             raise
 
-    # -- calls that change something ---------------------------------------
-
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
         """Create a pod and start its pause process; the pod's id."""
         known = self._store.get(self.names.holder(name))
@@ -161,8 +157,6 @@ class Pods:
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Stop a pod, remove its containers, and delete it."""
         await self._end(id, "remove", REMOVED, self._delete)
-
-    # -- exits -------------------------------------------------------------
 
     def exited(self, pod: Pod, ended: Exit) -> None:
         """Record that the pause process of *pod* has *ended*.
@@ -200,8 +194,6 @@ class Pods:
             self.exited(pod, ended)
         except OSError:
             self.retries.defer(pod.id, (pod, ended))
-
-    # -- restart -----------------------------------------------------------
 
     async def recover(self) -> Self:
         """Recover all pods from their metadata and pause processes."""
@@ -250,8 +242,6 @@ class Pods:
         self.names.reserve(pod.name, pod.id)
         if record.state != NOT_READY:
             await self._start_watch(pod)
-
-    # -- effects -----------------------------------------------------------
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         """What a run of *pod* makes; metadata come before everything that a restart has to find."""
@@ -354,8 +344,6 @@ class Pods:
     def _write(self, pod: Pod, state: str = "") -> None:
         """Write the metadata of *pod*, with *state* or its own."""
         self.metadata.save(pod.metadata(state or pod.position.state))
-
-    # -- the machine -------------------------------------------------------
 
     def _position(self, state: str = "") -> Position:
         """The position of a pod in *state*, or of an absent one."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -50,38 +49,32 @@ class PodsSUT:
     def __init__(self, profile: str = "", *, kind: type[Pods] = Pods) -> None:
         del profile  # these pods conform under every profile
         self._kind = kind
-        self._runner = asyncio.Runner()
-        self._runner.get_loop().set_exception_handler(_report)
-        self._home = scratch_folder()
-        self._crash = Crash(self._home)
-        self.faults = Faults(self._crash)
         self._ways = {key: cycle(each) for key, each in FAULTS.items()}
         self._damage = cycle(METADATA_DAMAGE)
-        self._begin()
+        self._scope = ExitStack()
+        self.reset()
 
     def reset(self) -> None:
         """A new world, and an empty disk."""
-        self._end()
-        self._home.mkdir()
-        self._begin()
-
-    def close(self) -> None:
-        """End the event loop and all processes, and delete the files."""
-        self._end()
-        self._runner.close()
-
-    def _begin(self) -> None:
+        self.close()
+        self._home = self._scope.enter_context(scratch_folder())
+        self._scope.callback(self._end_processes)
+        self._runner = self._scope.enter_context(asyncio.Runner())
+        self._runner.get_loop().set_exception_handler(_report)
+        self._crash = Crash(self._home)
+        self.faults = Faults(self._crash)
         self.worlds: dict[str, FaultyProcesses] = {}
         self.containers = CountedContainers(self.faults)
         self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
         self._start()
 
-    def _end(self) -> None:
-        self.faults.clear()
-        self._runner.run(self._stop())
+    def close(self) -> None:
+        """End the event loop and all processes, and delete the files."""
+        self._scope.close()
+
+    def _end_processes(self) -> None:
         for world in self.worlds.values():
             world.end()
-        shutil.rmtree(self._home, ignore_errors=True)
 
     def _start(self) -> None:
         """Start the service."""
@@ -104,8 +97,6 @@ class PodsSUT:
     def wait_for(self, act: Coroutine[None, None, T]) -> T:
         """The result of *act*, for tests that call the pods themselves."""
         return self._runner.run(act)
-
-    # -- observation -------------------------------------------------------
 
     def shows(self) -> str:
         """The state in a list."""
@@ -141,8 +132,6 @@ class PodsSUT:
         }
         found = [name for name, found in left.items() if found]
         return f"it is absent, but {', '.join(found)} is left" if found else ""
-
-    # -- events ------------------------------------------------------------
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Set the faults."""
@@ -249,8 +238,6 @@ class PodsSUT:
         self._start()
         await self.pods.recover()
         self._last = self.pods.names.holder(NAME) or self._last
-
-    # -- the world ---------------------------------------------------------
 
     @property
     def _pod(self) -> Pod:

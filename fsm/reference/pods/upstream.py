@@ -118,8 +118,6 @@ class UpstreamPods(Pods):
         del state
         super()._write(pod, "none")
 
-    # -- restart -----------------------------------------------------------
-
     async def recover(self) -> Self:
         """Recover pods from their pause containers, and then others from their metadata."""
         for store in (self._pauses, self.metadata):

@@ -122,8 +122,6 @@ class Controller:
         self.retries.stop()
         await self._tasks.cancel()
 
-    # -- calls that change nothing -----------------------------------------
-
     def status(self, name: str) -> Record:
         """The record of a sandbox."""
         sandbox = self._get(name)
@@ -148,8 +146,6 @@ class Controller:
         except TimeoutError:
             event = "wait"
             raise CallError(event, "DEADLINE_EXCEEDED", "it has not exited") from None
-
-    # -- calls that change something ---------------------------------------
 
     def create(self, name: str) -> None:
         """Add a sandbox to the store."""
@@ -232,8 +228,6 @@ class Controller:
             self._record_exit(sandbox, sandbox.last_exit())
         return sandbox.record
 
-    # -- exits -------------------------------------------------------------
-
     def _start_watch(self, sandbox: Sandbox) -> None:
         sandbox.watch = self._tasks.start(self._watch(sandbox))
 
@@ -272,8 +266,6 @@ class Controller:
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
-
-    # -- effects -----------------------------------------------------------
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
         """Record that process *pid* runs, after the last step that can fail."""
@@ -316,8 +308,6 @@ class Controller:
         except WorldError as error:
             return "kept", str(error)
         return success, ""
-
-    # -- the machine -------------------------------------------------------
 
     def _get(self, name: str) -> Sandbox:
         """The sandbox with the id *name*, or an absent one."""

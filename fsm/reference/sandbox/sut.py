@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from fsm.machine.driver import NoWayError
@@ -41,35 +40,31 @@ class PodSandboxSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
         self._kind = kind or (UpstreamController if profile == "as-written" else Controller)
-        self._runner = asyncio.Runner()
-        self._home = scratch_folder()
-        self._runner.run(self._begin())
+        self._scope = ExitStack()
+        self.reset()
 
     def reset(self) -> None:
         """A new controller, without processes."""
-        self._runner.run(self._end())
-        self._runner.run(self._begin())
-
-    def close(self) -> None:
-        """End the event loop and all processes, and delete the files."""
-        self._runner.run(self._end())
-        self._runner.close()
-        shutil.rmtree(self._home, ignore_errors=True)
-
-    async def _begin(self) -> None:
+        self.close()
+        self._home = self._scope.enter_context(scratch_folder())
+        self._scope.callback(self._end_processes)
+        self._runner = self._scope.enter_context(asyncio.Runner())
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
         self._outputs: list[str] = []
         self._waiting: asyncio.Task[Exit] | None = None
         self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("told"))
+        self._runner.run(self._begin())
+
+    def close(self) -> None:
+        """End the event loop and all processes, and delete the files."""
+        self._scope.close()
+
+    async def _begin(self) -> None:
         self._last = self.controller._get(POD)  # noqa: SLF001  (it is not in the store yet)
 
-    async def _end(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            await asyncio.wait([self._waiting])
-        await self.controller.close()
+    def _end_processes(self) -> None:
         for world in self.worlds:
             world.end()
 
@@ -109,8 +104,6 @@ class PodSandboxSUT:
     def end(self, event: str) -> str:
         """End the wait: with the exit, or else cancel it."""
         return self._reply(event, self._end_wait())
-
-    # -- events ------------------------------------------------------------
 
     def _reply(self, event: str, act: Coroutine[None, None, None]) -> str:
         try:
