@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -30,8 +30,13 @@ from fsm.property.evidence import RunStep
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.machine.conditions import Condition
+    from fsm.checker.breadth_first import SearchEdge
+    from fsm.machine.conditions import Condition, Sequence, WrittenCondition
     from fsm.machine.table import TransitionSystem, Way
+
+
+SequenceNode: TypeAlias = tuple[int, int]
+"""A state, and the number of conditions of a sequence that have held."""
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
@@ -92,6 +97,7 @@ class Successors:
 
     ``error`` stands for every error code; *codes* are those that a property
     distinguishes, and each of them is one more reply of such a step.
+    ``edges`` has those of products with sequences, for machines that are ``like`` this one.
     """
 
     def __init__(
@@ -99,6 +105,11 @@ class Successors:
     ) -> None:
         self.table = table
         self.codes = codes
+        self.like = like
+        self.but = but
+        self.edges: dict[
+            tuple[Sequence, WrittenCondition | None], dict[SequenceNode, tuple[SearchEdge[SequenceNode], ...]]
+        ] = {}
         self._from: dict[int, tuple[InstantStep, ...]] = {}
         if like is not None:
             self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fsm.checker.breadth_first import SearchEdge, search
-from fsm.checker.instants import holds
-from fsm.machine.conditions import All, Not, WrittenCondition
+from fsm.checker.instants import SequenceNode, holds
+from fsm.machine.conditions import All, Not, SilentOn, WrittenCondition, atoms
 from fsm.property.claims import Counts
 from fsm.property.evidence import Proved, Refuted, Run, Unreached, Vacuous
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from fsm.machine.conditions import Condition, Sequence
     from fsm.property.claims import Always, Never, Reachable
     from fsm.property.evidence import Conclusion
-
-SequenceNode = tuple[int, int]
-"""A state, and the number of conditions of the sequence that have held."""
 
 DONE = -1
 """In place of that number: all of them have held."""
@@ -99,23 +96,37 @@ def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepp
     """The automaton of *sequence*, which *until* resets."""
     table = stepping.table
     conditions = [each.means for each in sequence]
+    every = [*conditions, *([until.means] if until else [])]
+    steps = stepping.steps(every)
+    # Where an event is silent is asked of states to which steps lead, so those of other states differ too.
+    alike = not any(isinstance(part, SilentOn) for each in every for part in atoms(each))
     return SequenceAutomaton(
-        steps=stepping.steps([*conditions, *([until.means] if until else [])]),
+        steps=steps,
         conditions=tuple(holds(each, table) for each in conditions),
         until=holds(until.means, table) if until else None,
+        shared=steps.like.edges.setdefault((sequence, until), {}) if steps.like and alike else None,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceAutomaton:
-    """The product of one sequence with the machine."""
+    """The product of one sequence with the machine; ``shared`` has edges of the machine that it is like."""
 
     steps: Successors
     conditions: tuple[Callable[[Instant], bool], ...]
     until: Callable[[Instant], bool] | None
+    shared: dict[SequenceNode, tuple[SearchEdge[SequenceNode], ...]] | None = None
 
-    def following(self, node: SequenceNode) -> Iterator[SearchEdge[SequenceNode]]:
+    def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
         """Every step from *node*; it is ``found`` if all conditions have held."""
+        if self.shared is None or node[0] == self.steps.but:
+            return self._edges(node)
+        found = self.shared.get(node)
+        if found is None:
+            found = self.shared[node] = tuple(self._edges(node))
+        return found
+
+    def _edges(self, node: SequenceNode) -> Iterator[SearchEdge[SequenceNode]]:
         state, held = node
         for step in self.steps.after(state):
             now = self.advance(held, step.instants)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STUBBORN = edited(DOOR, 'ignores = ["gone"]', 'refuses = { gone = "NOT_FOUND" }')
 RESTLESS = edited(
-    edited(DOOR, 'ignores = ["open"]\nrefuses = { gone', "refuses = { gone"),
+    edited(DOOR, 'ignores = ["open"]\nclauses', "clauses"),
     'moves   = { "*" = [',
     'moves   = { open = { to = "shut" }, "*" = [',
 )
