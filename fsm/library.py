@@ -169,7 +169,15 @@ def claims(name: str) -> Specification | JointSpecification:
     if states_properties(path):
         return _specified(path, None)
     described = load_system(name) if describes_system(path) else load(name)
-    return _specified(path.absolute().parent.parent / "properties" / path.name, described)
+    return _specified(_properties_beside(path.absolute()), described)
+
+
+def _properties_beside(model: Path) -> Path:
+    """The property file for *model*: ``models/door.toml`` has ``properties/door.toml``, and so for ``models/systems``."""
+    folder = model.parent
+    if folder.name == "systems" and folder.parent.name == "models":
+        return folder.parent.parent / "properties" / "systems" / model.name
+    return folder.parent / "properties" / model.name
 
 
 def _specified(path: Path, machine: Machine | System | None) -> Specification | JointSpecification:

@@ -19,6 +19,7 @@ from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
+from fsm.library import claims
 from fsm.machine.calls.belief import TooManyError
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
@@ -49,6 +50,35 @@ if TYPE_CHECKING:
 
 
 def check(
+    machine: Machine | System,
+    *names: str,
+    profile: str | None = None,
+    limit: int = LIMIT,
+) -> Examined:
+    """The verdicts on the properties of *machine* that are called *names*, or on all of them.
+
+    They are those of the property file of the machine's name, in the folder
+    ``properties`` beside the folder of its model file: of a shipped machine
+    the shipped ones.  *limit* bounds the states of each search; beyond it the
+    verdict is unknown.
+
+    Raises :class:`InputError` where no properties are stated, or they are not
+    well formed, and ``ValueError`` for a name that no property has.
+
+    >>> from fsm.library import load
+    >>> (told_once,) = check(load("plugin-pod"), "told-once").checked
+    >>> told_once.verdict
+    Proved(witnesses=())
+    """
+    stated = claims(machine.path or machine.name)
+    known = [each.name for each in stated.properties]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{machine.name} has no property {name!r}; it has {', '.join(known)}")
+    return examine(stated, profile or machine.profile or None, machine=machine, only=names or None, limit=limit)
+
+
+def decide(
     stated: Property, machine: Table | StepCache | Cones, *, profile: str | None = None, limit: int = LIMIT
 ) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
@@ -61,7 +91,7 @@ def check(
     >>> from fsm.library import load, specification
     >>> from fsm.machine.table import tabulate
     >>> stated = specification("container-status").properties[0]
-    >>> type(check(stated, tabulate(load("container-status"))).verdict).__name__
+    >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
     'Proved'
     """
     nothing = Counts(states=0, transitions=0, depth=0)
@@ -81,24 +111,25 @@ def examine(
     specification: Specification | JointSpecification,
     profile: str | None = None,
     *,
+    machine: Machine | System | None = None,
     only: Collection[str] | None = None,
     limit: int = LIMIT,
     advanced: Callable[[], None] = lambda: None,
 ) -> Examined:
-    """The conclusions on all of *specification*, of the machine as *profile* has it.
+    """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
     *only* names the properties to check; *advanced* is called after each.  The size
     expected of a system is that of the largest cone of any of its properties, so it is
     not compared if *only* is given.
     """
-    described = specification.machine
+    described = machine or specification.machine
     machine = described.under(profile)
     joint = isinstance(machine, System)
     stepping = Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
-            checked.append(check(stated, stepping, profile=profile, limit=limit))
+            checked.append(decide(stated, stepping, profile=profile, limit=limit))
             advanced()
     return Examined(
         machine=described,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.library import claims, specified, systems
@@ -82,7 +82,7 @@ def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
     for stated in of.properties:
         failure = stated.expected(known)
         if failure is not None and stated.expected(mend) is None:
-            broken, mended = check(stated, here, profile=known), check(stated, there, profile=mend)
+            broken, mended = decide(stated, here, profile=known), decide(stated, there, profile=mend)
             found = KnownDefect(
                 of=of, stated=stated, known=failure, profile=known, mend=mend, broken=broken, mended=mended
             )

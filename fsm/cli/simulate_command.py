@@ -10,7 +10,6 @@ import msgspec
 
 from fsm.cli.options import complete_models, complete_profiles, machine_under
 from fsm.machine.simulation import simulate
-from fsm.machine.table import tabulate
 
 _TOGETHER: Final = 1_000
 """Lines written at once: a system call for each is what a long trace would wait for."""
@@ -43,7 +42,7 @@ def command(model: str, seed: int, length: int, entities: int, overlap: int, pro
     fsm simulate container-status --length 1000 --overlap 2 | fsm judge -
     """
     machine = machine_under(model, profile)
-    trace = simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap)
+    trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):
         click.echo(b"\n".join(together))

@@ -231,6 +231,7 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
+    ``profile`` names the profile that it is as; it is empty without one.
     ``omits`` maps an event to what drawings leave out of it; it is ``None`` if the
     model does not mention drawings.
 
@@ -255,6 +256,7 @@ class Machine:
     indefinite: tuple[str, ...] = ()
     omits: Mapping[str, Omission] | None = None
     path: str = ""
+    profile: str = ""
 
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Every outcome that *event* may have in *state*, in the order of the model.
@@ -285,7 +287,7 @@ class Machine:
         >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]
         [('ok',), ('NOT_FOUND',)]
         """
-        if not profile:
+        if not profile or profile == self.profile:
             return self
         if profile not in self.profiles:
             known = ", ".join(self.profiles) or "none"
@@ -293,7 +295,7 @@ class Machine:
         events = dict(self.events)
         for override in self.profiles[profile].overrides:
             events[override.event] = override.applied(events[override.event])
-        return replace(self, events=events, profiles={})
+        return replace(self, events=events, profiles={}, profile=profile)
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:

@@ -1,50 +1,69 @@
-"""Running code driven by a machine: `transitions` executes it, and code asks what may happen and says what did.
+"""Running code driven by a machine: `transitions` executes it, and code asks what may happen and reports what did.
 
 One :class:`Driver` holds the machine; each entity has a :class:`Position`,
-which is moved by nothing else.  Whether a call may happen, what follows, what
-is replied and what is sent out is read from the :class:`~fsm.machine.Outcome`
-that is taken; code adds only what it does to data, and which of several
-outcomes the world has chosen.
+which alone moves it.  Whether an event may happen, what follows, what is
+replied and what is emitted is read from the :class:`~fsm.machine.Outcome`
+that is taken.  Code adds what it does to data, as the effect of an event or
+when a state is left or entered, and which of several outcomes it was.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from transitions import Machine as Transitions
 
-from fsm.machine import outcomes
+from fsm.machine import Outcome, outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from transitions import EventData
 
-    from fsm.machine import Machine, Outcome
+    from fsm.machine import Machine
 
 ENDS: Final = "…"
 """Before the name of a call whose end is meant."""
 
 
-class NoWayError(Exception):
-    """The machine has no way for an event in the state that the entity is in."""
+class CannotHappenError(Exception):
+    """An event cannot happen in the state that the entity is in, or the machine is silent about it."""
 
     def __init__(self, machine: str, event: str, state: str) -> None:
-        """*event* of *machine* cannot happen in *state*, or nothing is said of it."""
+        """*event* of *machine* cannot happen in *state*."""
         super().__init__(f"{machine}: {event} cannot happen in state {state}")
         self.event = event
         self.state = state
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """An ``event`` took its ``outcome`` from the state ``source`` to ``target``."""
+
+    event: str
+    outcome: Outcome
+    source: str
+    target: str
+
+
+Callback: TypeAlias = Callable[[Change], object]
+Callbacks: TypeAlias = Callback | Mapping[str, Callback]
+"""A callback for every state, or one for each state that is named."""
+
+
 class Driver:
-    """*machine* as it is executed.
+    """*machine* as it is executed, by any number of entities.
 
     >>> from fsm.library import load
-    >>> container = Driver(load("container-status")).position()
-    >>> [way.name for way in container.ways("create")]
+    >>> driver = Driver(load("container-status"))
+    >>> container = driver.position(enter=lambda change: print("now", change.target))
+    >>> [outcome.name for outcome in container.outcomes("create")]
     ['created', 'failed']
-    >>> container.take("create", "created").reply, container.state
-    (('ok',), 'created')
+    >>> container.take("create", "created").reply
+    now created
+    ('ok',)
     >>> container.take("stop").name, container.state
     ('ignored', 'created')
     """
@@ -65,14 +84,35 @@ class Driver:
                 target = None if way.to == state else way.to
                 self._engine.add_transition(event, state, target, conditions=_meant(way.name))
 
-    def position(self, at: str = "") -> Position:
-        """Where a new entity stands: in the initial state, or in state *at*."""
-        if at and at not in self.machine.states:
-            states = ", ".join(self.machine.states)
-            message = f"{self.machine.name} has no state {at!r}; it has {states}"
-            raise ValueError(message)
+    def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
+        """Where a new entity stands: in the initial state, or in state *at*.
+
+        *leave* and *enter* are called when the entity moves from one state to
+        another, as :meth:`Position.take` says; not for the state that it
+        begins in, and not where an event leaves the state as it is.
+
+        Raises ``ValueError`` for a state that the machine does not have.
+        """
+        if at:
+            self._check_state(at)
         # Not a model of the engine, which would keep it for ever, and make methods of its own for it every time.
-        return Position(self, _Place(at or self.machine.initial))
+        place = _Place(at or self.machine.initial)
+        return Position(self, place, enter=self._by_state(enter), leave=self._by_state(leave))
+
+    def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
+        """The callback of each state that has one."""
+        if callbacks is None:
+            return {}
+        if not isinstance(callbacks, Mapping):
+            return dict.fromkeys(self.machine.states, callbacks)
+        for state in callbacks:
+            self._check_state(state)
+        return callbacks
+
+    def _check_state(self, state: str) -> None:
+        if state not in self.machine.states:
+            message = f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}"
+            raise ValueError(message)
 
     def fire(self, place: _Place, event: str, outcome: str) -> None:
         """Let *event* happen at *place*, and go the way that *outcome* names."""
@@ -84,11 +124,19 @@ class Driver:
 
 
 class Position:
-    """Where one entity stands.  Not locked: whoever owns it sees to that."""
+    """Where one entity stands; :meth:`Driver.position` makes it.
 
-    def __init__(self, driver: Driver, place: _Place) -> None:
+    Not locked: where several threads move one entity, the caller locks.
+    """
+
+    def __init__(
+        self, driver: Driver, place: _Place, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
+    ) -> None:
         self._driver = driver
         self._place = place
+        self._enter = enter
+        self._leave = leave
+        self._leaving = ""
 
     @property
     def state(self) -> str:
@@ -100,12 +148,12 @@ class Position:
         """What an observer reads there."""
         return self._driver.machine.states[self.state].shows
 
-    def ways(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Every way in which *event* may go here, in the order of the model.
+    def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
+        """Every outcome that *event* may have here, in the order of the model.
 
-        With ``ends``, in which a call that has begun may end.  Raises
-        :class:`ValueError` for what is no event, :class:`NoWayError` where
-        it cannot happen, or the machine is silent.
+        With ``ends``, those of a call that has begun.  Raises
+        :class:`ValueError` for an unknown event, :class:`CannotHappenError`
+        where it cannot happen or the machine is silent.
         """
         machine = self._driver.machine
         if event not in machine.events:
@@ -113,23 +161,51 @@ class Position:
             raise ValueError(message)
         ways = self._driver.offered(ENDS + event if ends else event, self.state)
         if not ways:
-            raise NoWayError(machine.name, event, self.state)
+            raise CannotHappenError(machine.name, event, self.state)
         return ways
 
-    def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-        """Let *event* happen here, and go the way that *outcome* names.
+    def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
+        """Let *event* happen here, with the *outcome* of that name.
 
-        Where there is one way only it is that one, whatever it is called:
-        what is ignored or refused is so however the world would choose.
+        Where there is only one outcome it is that one, whatever it is called:
+        what is ignored or refused is so whatever the world chooses.
+
+        In this order the state is left, the *effect* happens, and the other
+        state is entered; callbacks for leaving still see the old state,
+        callbacks for entering the new one.  Where the state stays the same,
+        only the effect happens.  An exception ends it there: raised by *leave*
+        or *effect*, the entity has not moved; raised by *enter*, it has.  What
+        was called before is not undone.
+
+        A callback for entering may let the next event happen.  A callback for
+        leaving and an effect may not: ``RuntimeError``.
+
+        Raises as :meth:`outcomes`, and ``ValueError`` where none of several
+        outcomes is named.
         """
-        ways = self.ways(event, ends=ends)
-        way = ways[0] if len(ways) == 1 else next((each for each in ways if each.name == outcome), None)
-        if way is None:
-            named = ", ".join(each.name for each in ways)
+        if self._leaving:
+            message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"
+            raise RuntimeError(message)
+        found = self.outcomes(event, ends=ends)
+        taken = found[0] if len(found) == 1 else next((each for each in found if each.name == outcome), None)
+        if taken is None:
+            named = ", ".join(each.name for each in found)
             message = f"{event} in state {self.state} has no outcome {outcome!r}; it has {named}"
             raise ValueError(message)
-        self._driver.fire(self._place, ENDS + event if ends else event, way.name)
-        return way
+        change = Change(event=event, outcome=taken, source=self.state, target=taken.to)
+        moves = change.source != change.target
+        self._leaving = event
+        try:
+            if moves and change.source in self._leave:
+                self._leave[change.source](change)
+            if effect is not None:
+                effect(change)
+            self._driver.fire(self._place, ENDS + event if ends else event, taken.name)
+        finally:
+            self._leaving = ""
+        if moves and change.target in self._enter:
+            self._enter[change.target](change)
+        return taken
 
 
 class _Place:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fsm.machine.calls.rules import ASKED, Rules
+from fsm.machine.table import tabulate
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fsm.machine import Machine
     from fsm.machine.table import Table, Way
 
 
@@ -35,20 +37,31 @@ class _Life:
     calls: list[_Call] = field(default_factory=list)
 
 
-def simulate(table: Table, *, seed: int, length: int, entities: int = 1, overlap: int = 1) -> Iterator[Observation]:
-    """At least *length* observations of *entities* lives of *table*, and the replies still owed.
+def simulate(
+    machine: Machine,
+    *,
+    profile: str | None = None,
+    seed: int = 0,
+    length: int = 20,
+    entities: int = 1,
+    overlap: int = 1,
+) -> Iterator[Observation]:
+    """At least *length* observations of *entities* lives of *machine*, and the replies still owed.
 
     Up to *overlap* calls on one entity are in progress at a time.  Silent
     cells are not entered: nothing is specified of what follows.  There are
     fewer observations if every life comes to where nothing else can be seen.
 
     >>> from fsm.library import load
-    >>> from fsm.machine.table import tabulate
-    >>> table = tabulate(load("cri-pod"))
-    >>> trace = list(simulate(table, seed=1, length=50))
-    >>> [trace == list(simulate(table, seed=seed, length=50)) for seed in (1, 2)]
+    >>> machine = load("cri-pod")
+    >>> trace = list(simulate(machine, seed=1, length=50))
+    >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]
     [True, False]
     """
+    return _interleaved(tabulate(machine.under(profile)), seed, length, entities, overlap)
+
+
+def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: int) -> Iterator[Observation]:
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)

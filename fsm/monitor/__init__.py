@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.machine.calls.configuration import Configurations
     from fsm.monitor.beliefs import Belief
     from fsm.trace import Key, Observation
-    from fsm.verdict import Legality
+    from fsm.verdict import Legality, Violation
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
@@ -58,9 +58,13 @@ class Monitor:
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
     >>> monitor = Monitor(load("cri-container"), fresh=True)
-    >>> monitor.feed([Observation(entity="c1", event="stop", reply="NOT_FOUND")], range(1, 2))
-    >>> monitor.judgement().verdict.findings[0].first[0].clause.level
-    'MUST'
+    >>> monitor.observe(Observation(entity="c1", event="stop", reply="ok"))
+    ()
+    >>> (violation,) = monitor.observe(Observation(entity="c1", event="stop", reply="NOT_FOUND"))
+    >>> violation.clause.name, violation.clause.level
+    ('stop-is-idempotent', 'MUST')
+    >>> type(monitor.judgement().verdict).__name__
+    'Illegal'
     """
 
     def __init__(
@@ -92,6 +96,24 @@ class Monitor:
     def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
         """The belief in *configurations* that have been so from the beginning."""
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
+
+    def observe(self, seen: Observation) -> tuple[Violation, ...]:
+        """Take one observation; gives the violations that it is, of each entity concerned.
+
+        There is one entity at most, unless *seen* is of all.  The n-th
+        observation counts as line n of the file.  What the next observation
+        of the entity would say of the cause is not known yet;
+        :meth:`judgement` has the violations with that, grouped.
+
+        Raises ``ValueError`` for an event that the machine does not have.
+        """
+        if seen.event and self._dynamics.row(seen.event) < 0:
+            known = ", ".join(self.machine.events)
+            raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
+        before = dict(self._open)
+        self.feed([seen], [self._observations + 1])
+        new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
+        return tuple(opened.closed(self._dynamics, None) for opened in new)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
 from fsm.machine.table import tabulate
@@ -77,7 +77,7 @@ def _killers(properties: Sequence[Property], steps: StepCache, profile: str | No
     """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
     found: list[str] = []
     for each in properties:
-        if not as_stated(check(each, steps, profile=profile)):
+        if not as_stated(decide(each, steps, profile=profile)):
             found.append(each.name)
             if not whole:
                 break

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.checker.cones import Cones, families
 from fsm.equivalence.of_systems import bisimilar_systems, same_steps
 from fsm.machine.graph import explore
@@ -135,7 +135,7 @@ class _Changed:
 
     def notices(self, name: str) -> bool:
         """Whether the property *name* does not come out as is stated."""
-        return not as_stated(check(self.scope.stated[name], self.cones, profile=self.scope.profile))
+        return not as_stated(decide(self.scope.stated[name], self.cones, profile=self.scope.profile))
 
     @cached_property
     def cone(self) -> frozenset[int]:

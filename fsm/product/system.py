@@ -8,7 +8,7 @@ these classes take for granted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Parts and joint events, with their sources."""
+    """Parts and joint events, with their sources; ``profile`` names the profile that it is as, if any."""
 
     name: str
     title: str
@@ -130,6 +130,7 @@ class System:
     clauses: Mapping[str, Clause]
     profiles: Mapping[str, Variant] = field(default_factory=dict)
     path: str = ""
+    profile: str = ""
 
     def under(self, profile: str | None) -> System:
         """The system as *profile* has it; as it is without a profile.
@@ -141,12 +142,12 @@ class System:
         >>> system.under(None) is system, system.under("mended") is system
         (True, False)
         """
-        if not profile:
+        if not profile or profile == self.profile:
             return self
         if profile not in self.profiles:
             known = ", ".join(self.profiles) or "none"
             raise ValueError(f"system '{self.name}' has no profile {profile!r}; profiles: {known}")
-        return self.profiles[profile].system
+        return replace(self.profiles[profile].system, profile=profile)
 
     @property
     def copies(self) -> tuple[Copy, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.checker import check, reachable_size
+from fsm.checker import decide, reachable_size
 from fsm.checker.instants import StepCache
 from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import keep
@@ -164,7 +164,7 @@ class _OfProfile(_Item):
             profile=self.profile,
             counts=reachable_size(stepping.table),
             expected=None if properties else stated.expect.get(self.profile or NO_PROFILE),
-            checked=tuple(check(each, stepping, profile=self.profile) for each in properties),
+            checked=tuple(decide(each, stepping, profile=self.profile) for each in properties),
         )
 
 

@@ -54,7 +54,7 @@ def offered(position: Position, event: str) -> set[str]:
     >>> sorted(offered(driver("container-status").position(), "create"))
     ['created', 'failed']
     """
-    return {way.name for way in position.ways(event)}
+    return {way.name for way in position.outcomes(event)}
 
 
 def first_offered(position: Position, event: str, wanted: Iterable[str]) -> str:
@@ -73,7 +73,7 @@ def is_noop(position: Position, event: str) -> bool:
     >>> is_noop(driver("container-status").position(), "stop")
     True
     """
-    ways = position.ways(event)
+    ways = position.outcomes(event)
     return len(ways) == 1 and ways[0].to == position.state
 
 

@@ -10,7 +10,7 @@ from os import W_OK, access
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
 from fsm.sut import UnsupportedError
 
@@ -39,7 +39,7 @@ def reply(machine: str, event: str, act: Callable[[], object]) -> str:
         act()
     except ReplyError as error:
         return error.code
-    except NoWayError as error:
+    except CannotHappenError as error:
         raise UnsupportedError(str(error)) from error
     return "ok" if known.kind == "call" else ""
 

@@ -12,7 +12,7 @@ from machines import DOOR, JOB, counter, counter_text, edited, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import check, reachable_size
+from fsm.checker import decide, reachable_size
 from fsm.language.build.machine_claims import specify
 from fsm.language.read import parse_properties
 from fsm.machine.table import tabulate
@@ -38,7 +38,7 @@ MODELS = {"door": DOOR, "job": JOB, "stubborn": STUBBORN, "restless": RESTLESS}
 
 def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusion:
     """What is concluded of the *claim* about *machine*."""
-    return check(stated(machine, claim), tabulate(machine), limit=limit).verdict
+    return decide(stated(machine, claim), tabulate(machine), limit=limit).verdict
 
 
 def run_of(conclusion: Conclusion) -> Run:
@@ -181,7 +181,7 @@ def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
     text = f'machine = "it"\n[property.it]\nsays = ""\nlevel = "MUST"\nsource = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse_properties(text.encode(), path="it.toml"), found)
-    return check(specification.properties[0], tabulate(machine)).verdict
+    return decide(specification.properties[0], tabulate(machine)).verdict
 
 
 REFINED = [
@@ -283,7 +283,7 @@ def agree(machine: Machine, claimed: Property) -> None:
         expected = naive_checker.shortest(machine, claimed)
     except OverflowError:
         return
-    conclusion = check(claimed, tabulate(machine)).verdict
+    conclusion = decide(claimed, tabulate(machine)).verdict
 
     assert isinstance(conclusion, Refuted) == (expected is not None), (claimed.claim, conclusion)
     if isinstance(conclusion, Refuted):

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from drawn import CONTAINER
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.cli.check_command import command
 from fsm.errors import InputError
 from fsm.library import load
@@ -28,7 +28,7 @@ def checked(text: str, folder: Path) -> Checked:
     (folder / "drawing.txt").write_text(text, encoding="utf-8")
     claim = MatchesDiagram(path=str(folder / "drawing.txt"))
     stated = Property(name="drawn", says="As drawn.", level="MUST", source="the drawing", claim=claim)
-    return check(stated, tabulate(load("container-status")))
+    return decide(stated, tabulate(load("container-status")))
 
 
 def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:

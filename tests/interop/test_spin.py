@@ -16,7 +16,7 @@ from machines import JOB, counter, door, edited, job, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import check, reachable_size
+from fsm.checker import decide, reachable_size
 from fsm.interop.promela import promela
 from fsm.library import load, names, specification, specified
 from fsm.machine.table import tabulate
@@ -220,13 +220,13 @@ def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
     lasting = [each for each in asked if isinstance(each.stated.claim, LeadsTo)]
     answers = kept.answers([each.part for each in lasting], folder / "liveness", safety=False) if lasting else []
     for each, answer in zip(lasting, answers, strict=True):
-        ours = check(each.stated, tabulate(each.machine)).verdict
+        ours = decide(each.stated, tabulate(each.machine)).verdict
         assert answer.error == isinstance(ours, Refuted), each.stated
 
 
 def agree_on(each: Question, answer: spin.Answer) -> None:
     """That both say the same of finite runs."""
-    ours = check(each.stated, tabulate(each.machine))
+    ours = decide(each.stated, tabulate(each.machine))
     match ours.verdict:
         case _ if isinstance(each.stated.claim, LeadsTo):
             assert not answer.error  # only sizes can be compared
@@ -282,7 +282,7 @@ def test_random_properties_are_of_every_kind() -> None:
     found: dict[tuple[str, str], int] = {}
     for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
-        verdict = type(check(asked, tabulate(machine)).verdict).__name__
+        verdict = type(decide(asked, tabulate(machine)).verdict).__name__
         kind = type(asked.claim).__name__, "fails" if verdict == "Refuted" else "holds"
         found[kind] = found.get(kind, 0) + 1
 
@@ -311,7 +311,7 @@ def following(seed: int) -> Question:
 def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
     """What a random machine emits, as events of another."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
-    verdicts = [type(check(each.stated, tabulate(each.machine)).verdict) for each in asked]
+    verdicts = [type(decide(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
     agree(asked, tmp_path, kept)
     assert min(verdicts.count(Refuted), verdicts.count(Proved)) >= 4

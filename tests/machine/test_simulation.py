@@ -14,7 +14,6 @@ from random_machines import WIDEST, machines
 
 from fsm.library import load, names
 from fsm.machine.simulation import simulate
-from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.verdict import Holds
 
@@ -28,7 +27,7 @@ OVERLAPS = st.integers(1, WIDEST)
 
 def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overlap: int = 1) -> list[Observation]:
     """A trace of *machine*."""
-    return list(simulate(tabulate(machine), seed=seed, length=length, entities=entities, overlap=overlap))
+    return list(simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap))
 
 
 def accepts(machine: Machine, trace: list[Observation]) -> bool:

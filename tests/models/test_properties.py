@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from fsm.checker import check, examine
+from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
 from fsm.library import claims, composition, load, load_system, names, single, specification, specified, systems
 from fsm.machine.table import tabulate
@@ -75,7 +75,7 @@ def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
     assert found.catches or found.expected(None)
     for mutant in found.catches:
         assert mutant in known, f"no mutant is called {mutant!r}"
-        checked = check(found, tabulate(known[mutant].machine))
+        checked = decide(found, tabulate(known[mutant].machine))
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
@@ -140,7 +140,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
     assert found.catches or found.expected(None) or name not in COMPLETE
     for mutant in found.catches:
         assert mutant in known, f"no mutant is called {mutant!r}"
-        checked = check(found, Cones(system=known[mutant].system))
+        checked = decide(found, Cones(system=known[mutant].system))
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 

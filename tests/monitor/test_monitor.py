@@ -19,7 +19,6 @@ from fsm.judgement import judge
 from fsm.library import load, names
 from fsm.machine.calls import belief
 from fsm.machine.simulation import simulate
-from fsm.machine.table import tabulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
 from fsm.monitor.cache import shared
 from fsm.trace import Observation
@@ -227,8 +226,8 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
     """A trace cut where no call is in progress gives no violation: neither its beginning, middle nor end."""
     if any(event.interrupts for event in machine.events.values()):
         return
-    quiet = quiescent(list(simulate(tabulate(machine), seed=seed, length=12, overlap=2)))
-    whole = list(simulate(tabulate(machine), seed=seed, length=12, overlap=2))
+    quiet = quiescent(list(simulate(machine, seed=seed, length=12, overlap=2)))
+    whole = list(simulate(machine, seed=seed, length=12, overlap=2))
     for start in quiet:
         for stop in (*quiet, len(whole)):
             assert first_violation(machine, whole[start:stop]) is None
@@ -249,7 +248,7 @@ def quiescent(trace: list[Observation]) -> list[int]:
 def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
     """Whole calls, one at a time: from any observation on the trace is legal."""
     machine = load(name)
-    trace = list(simulate(tabulate(machine), seed=5, length=60))
+    trace = list(simulate(machine, seed=5, length=60))
     for start in quiescent(trace):
         assert first_violation(machine, trace[start:]) is None
 
@@ -822,7 +821,7 @@ def test_never_fails_an_answer_whose_request_was_not_recorded(
     machine: Machine, seed: int, chance: random.Random
 ) -> None:
     """Calls of which nobody saw the request, in a trace that is legal with them."""
-    whole = list(simulate(tabulate(machine), seed=seed, length=12))
+    whole = list(simulate(machine, seed=seed, length=12))
     trace: list[Observation] = []
     for each in whole:
         asked = trace and trace[-1].phase == "request" and trace[-1].event == each.event
@@ -949,7 +948,7 @@ def test_counts_the_cells_that_were_certainly_met() -> None:
 
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beliefs are forgotten when there are too many; what was counted is not."""
-    trace = list(simulate(tabulate(job()), seed=3, length=300, entities=4, overlap=2))
+    trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
     monkeypatch.setattr(beliefs, "INTERNED", 5)
 
@@ -981,7 +980,7 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
         for signals in (None, frozenset[str]())
         for outputs in (False, True)
     ]
-    traces = [[*simulate(tabulate(door()), seed=seed, length=40, entities=2)] for seed in range(3)]
+    traces = [[*simulate(door(), seed=seed, length=40, entities=2)] for seed in range(3)]
     traces += [each[::-1] for each in traces]
     alone = [judged(door(), trace, **how) for how in ways for trace in traces]
     machine = door()
@@ -1003,7 +1002,7 @@ def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypa
 
 def test_feeding_in_parts_changes_nothing() -> None:
     """A stream may be cut anywhere on its way in."""
-    trace = list(simulate(tabulate(door()), seed=4, length=100, entities=3))[::-1]
+    trace = list(simulate(door(), seed=4, length=100, entities=3))[::-1]
     parts = Monitor(door(), fresh=True)
     for index, each in enumerate(trace):
         parts.feed([each], [index + 1])
@@ -1017,3 +1016,43 @@ def test_an_observation_of_nobody_is_of_everybody() -> None:
     trace = [*seen("a/make:ok b/make:ok a/start? b/start?"), everybody, *seen("a/@RUNNING b/@WAITING")]
 
     assert [6] == [each.line for each in violations(judged(job(), trace, fresh=True))]
+
+
+# -- one by one ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
+    """Of a trace in which a step was left out or done twice: each violation at its line, and the same verdict."""
+    machine = job()
+    trace = list(simulate(machine, seed=seed, length=30, entities=2, overlap=2))
+    del trace[seed % len(trace)]
+    trace.insert(seed * 7 % len(trace), trace[seed * 5 % len(trace)])
+    whole, single = Monitor(machine, fresh=True), Monitor(machine, fresh=True)
+
+    whole.feed(trace, range(1, len(trace) + 1))
+    at_once = [each for seen in trace for each in single.observe(seen)]
+
+    verdict = whole.judgement().verdict
+    assert verdict == single.judgement().verdict
+    findings = verdict.findings if isinstance(verdict, Illegal) else ()
+    assert sum(each.count for each in findings) == len(at_once)
+    kept = {(one.line, one.cause, one.illegal) for each in findings for one in each.first}
+    assert kept <= {(each.line, each.cause, each.illegal) for each in at_once}
+
+
+def test_an_observation_of_all_may_violate_several() -> None:
+    """One violation for each entity."""
+    monitor = Monitor(door(), fresh=True)
+    for entity in ("a", "b"):
+        assert () == monitor.observe(Observation(entity=entity, event="push", reply="ok"))
+
+    found = monitor.observe(Observation(shows="nothing"))
+
+    assert ["a", "b"] == [each.observation.entity for each in found]
+
+
+def test_an_event_that_is_not_there_is_refused_at_once() -> None:
+    """A slip in a program; in a recording it may be the event of something else."""
+    with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
+        Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))

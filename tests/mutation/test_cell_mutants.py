@@ -14,7 +14,7 @@ from naive_equivalence import bisimilar as alike
 from random_claims import stated
 from random_machines import random_machine
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.machine.table import tabulate
 from fsm.mutation import fates, mutants
 from fsm.property.evidence import Proved, Refuted
@@ -205,7 +205,7 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
 
     assert {True, False} == {bool(each.killers) for each in found}
     for each in found:
-        checked = check(kind, tabulate(each.mutant.machine))
+        checked = decide(kind, tabulate(each.mutant.machine))
         held = isinstance(checked.verdict, Proved) and not kind.fails
         known = isinstance(checked.verdict, Refuted) and bool(kind.fails) and not checked.unexpected
         assert (not each.killers) == (held or known), each.mutant.name

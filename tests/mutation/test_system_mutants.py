@@ -15,7 +15,7 @@ from naive_equivalence import bisimilar as alike
 from random_systems import random_text, system_of
 from toy_systems import OFFICE, stated_of
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.language.read import parse_system
 from fsm.mutation import joint_fates, joint_mutants
@@ -330,7 +330,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, Fate[JointM
 
     for name, fate in found.items():
         cones = Cones(system=fate.mutant.system)
-        killers = [each for each, claim in stated.items() if not isinstance(check(claim, cones).verdict, Proved)]
+        killers = [each for each, claim in stated.items() if not isinstance(decide(claim, cones).verdict, Proved)]
         assert tuple(killers) == fate.killers, name
         assert min(1, len(killers)) == len(one[name].killers), name
 

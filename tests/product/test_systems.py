@@ -13,7 +13,7 @@ from machines import door, job
 from random_systems import random_system, system_of
 from toy_systems import OFFICE, stated_of
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError
@@ -104,8 +104,8 @@ def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random)
     small(system)
     stated = _claim(system, chance)
 
-    conclusion = check(stated, Cones(system=system)).verdict
-    other = check(stated, StepCache(SystemTable(system))).verdict
+    conclusion = decide(stated, Cones(system=system)).verdict
+    other = decide(stated, StepCache(SystemTable(system))).verdict
 
     assert type(conclusion) is type(other)
     if isinstance(conclusion, Refuted) and isinstance(other, Refuted):
@@ -166,7 +166,7 @@ def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
 
 def came(system: System, claim: str) -> Conclusion:
     """What becomes of *claim* about *system*."""
-    return check(stated_of(system, claim), Cones(system=system)).verdict
+    return decide(stated_of(system, claim), Cones(system=system)).verdict
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -252,7 +252,7 @@ def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
     """Where an error of one ends a call before it comes to the next; so it matters which is meant."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
-    first, second = (check(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
+    first, second = (decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
 
     assert isinstance(first, Proved)
     assert isinstance(second, Refuted)
@@ -271,7 +271,7 @@ def test_copies_are_alike(system: System, chance: random.Random) -> None:
     part = chance.choice(several)
     event = chance.choice(list(system.events.values()))
     claim = f'for = "{part.name}"\nnever = "{_at(system, chance)} then ({event.family} and {_at(system, chance)})"'
-    found = [check(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, -1)]
+    found = [decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, -1)]
 
     assert type(found[0]) is type(found[1])
 
@@ -401,8 +401,8 @@ def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)
 
-    broken = check(stated, Cones(system=system)).verdict
-    mended = check(stated, Cones(system=system.under("mended")), profile="mended").verdict
+    broken = decide(stated, Cones(system=system)).verdict
+    mended = decide(stated, Cones(system=system.under("mended")), profile="mended").verdict
 
     assert isinstance(broken, Refuted)
     assert isinstance(broken.evidence, Run)

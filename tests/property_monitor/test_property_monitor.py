@@ -15,7 +15,7 @@ from naive_property_monitor import BeyondError
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import check
+from fsm.checker import decide
 from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.library import load, specification, specified
 from fsm.machine import Silent, outcomes
@@ -233,7 +233,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
     changed = next(each.machine for each in mutants(of.machine) if each.name == mutant)
-    conclusion = check(found, tabulate(changed)).verdict
+    conclusion = decide(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
         return  # it is noticed since nothing is put to the test any more
     assert isinstance(conclusion, Refuted)

@@ -12,7 +12,7 @@ import pytest
 
 from fsm.conformance.suite import conform
 from fsm.library import load
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import Clock, TurnedClock
 from fsm.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError
 from fsm.reference.events.backoff_sut import BackoffSUT
@@ -160,7 +160,7 @@ def test_a_stop_drops_what_waits_and_lets_the_handler_finish() -> None:
         backoff.stop()
         backoff.defer("c", "late")
         assert ("c", "late") == backoff.dropped[-1]
-        with pytest.raises(NoWayError):
+        with pytest.raises(CannotHappenError):
             await backoff.handle("c", "later")
 
     asyncio.run(stop())

@@ -13,7 +13,7 @@ import pytest
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.library import load as machine
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import Container, DetachedError
 from fsm.reference.container.effects import Effects
@@ -183,7 +183,7 @@ def test_calls_on_an_absent_container(container: Container) -> None:
         with pytest.raises(CallError, match="NOT_FOUND: a container in state absent"):
             call()
     container.create()
-    with pytest.raises(NoWayError):
+    with pytest.raises(CannotHappenError):
         container.exited(Exit(0, 1))
 
 

@@ -19,7 +19,7 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.library import load, load_system
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.product.flatten import flatten
 from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, until
@@ -766,7 +766,7 @@ def test_what_runs_is_not_opened_again(tmp_path: Path) -> None:
         server = StreamingServer()
         server.start()
         before = server.socket
-        with pytest.raises(NoWayError):
+        with pytest.raises(CannotHappenError):
             server.start()
         assert before is server.socket
         server.stop()

@@ -13,7 +13,7 @@ import pytest
 
 from fsm.conformance.suite import conform
 from fsm.library import load
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import CAPACITY, DISCARD_AFTER, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.queue_sut import EventsSUT
@@ -165,7 +165,7 @@ async def test_who_has_gone_is_not_there_any_more() -> None:
     queue.shutdown()
 
     assert ("left", True, [1, 2]) == (first.state, queue.is_shut, await collected(second))
-    with pytest.raises(NoWayError):
+    with pytest.raises(CannotHappenError):
         second.read()
 
 

@@ -13,7 +13,7 @@ from real_parts import program
 
 from fsm.conformance.suite import conform
 from fsm.library import load
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.runtime_handlers.introspection import (
     FEATURES,
     RUNTIME_INFO,
@@ -182,7 +182,7 @@ def test_nothing_follows_a_crash() -> None:
         it.run()
 
     assert ("panicked", []) == (it.state, it.handlers)
-    with pytest.raises(NoWayError):
+    with pytest.raises(CannotHappenError):
         it.stage("list")
 
 

@@ -17,7 +17,7 @@ import pytest
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.library import load
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import CallError, driver
@@ -312,7 +312,7 @@ def test_a_wait_may_be_given_up(tmp_path: Path) -> None:
         place.started()
         with pytest.raises(CallError, match="DEADLINE_EXCEEDED"):
             await place.controller.wait("pod", within=0)
-        with pytest.raises(NoWayError):
+        with pytest.raises(CannotHappenError):
             place.controller.start("pod")
         assert "SANDBOX_READY" == place.state
 
@@ -410,7 +410,7 @@ class ReadyUntilDeleted(Controller):
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = ""
     ) -> Outcome:
         if (event, outcome, sandbox.position.state) == ("handle", "kept", "ended"):
-            return sandbox.position.ways("handle")[0]
+            return sandbox.position.outcomes("handle")[0]
         return super()._take(sandbox, event, outcome, ended, why)
 
 

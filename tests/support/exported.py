@@ -34,10 +34,11 @@ OURS = "{urn:container-fsm:scxml}"
 
 
 def bare(machine: Machine) -> Machine:
-    """*machine* without the path and the lines of its file."""
+    """*machine* without the path and the lines of its file, and without the name of its profile."""
     return replace(
         machine,
         path="",
+        profile="",
         events={
             name: replace(event, cells=_bare(event.cells), ends=_bare(event.ends))
             for name, event in machine.events.items()

@@ -14,7 +14,6 @@ from machines import machine_of
 
 from fsm.errors import InputError
 from fsm.machine.simulation import simulate
-from fsm.machine.table import tabulate
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
@@ -170,9 +169,8 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
     Calls that are given up occur with *lost* only.
     """
-    table = tabulate(machine)
     made = simulate(
-        table, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
+        machine, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
     )
     trace = _vague(chance, [msgspec.structs.replace(each, entity="e") for each in made][:LONGEST])
     if not lost:

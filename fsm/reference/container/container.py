@@ -12,7 +12,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.recovery import recovered
 from fsm.reference.container.world import NoRecordError, WorldError
@@ -37,7 +37,7 @@ class Container:
     """One container with the folder *root*, in its *world*; *effects* changes its data.
 
     Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply; all raise :class:`~fsm.machine.driver.NoWayError` for what
+    error reply; all raise :class:`~fsm.machine.driver.CannotHappenError` for what
     is not possible.  :meth:`begin` and :meth:`end` run a call that takes time
     in stages, so that other calls can come in between.  Thread-safe; each
     stage is one step.
@@ -160,7 +160,7 @@ class Container:
     def oom(self) -> None:
         """Record that a process of it was killed for lack of memory; raises :class:`OSError` as :meth:`exited` does."""
         with self._step():
-            self._position.ways("oom")
+            self._position.outcomes("oom")
             self._effects.mark_oom()
             self._position.take("oom")
 
@@ -195,8 +195,8 @@ class Container:
 
     def _end(self, event: str) -> Outcome:
         try:
-            ways = self._position.ways(event, ends=True)
-        except NoWayError:
+            ways = self._position.outcomes(event, ends=True)
+        except CannotHappenError:
             # Another call has done what this one was to do.
             return self._begin(event)
         outcome = self._effects.endings[event](event, {way.name for way in ways})

@@ -64,12 +64,12 @@ class Component:
     def start(self) -> None:
         """Start its task; if it was stopped before, it ends at once.
 
-        Raises :class:`~fsm.machine.driver.NoWayError` if it was started before.
+        Raises :class:`~fsm.machine.driver.CannotHappenError` if it was started before.
         """
         if self.state == "closed":
             self.position.take("starts")
             return
-        self.position.ways("starts")  # raises before anything is opened a second time
+        self.position.outcomes("starts")  # raises before anything is opened a second time
         try:
             self.open()
         except OSError as error:

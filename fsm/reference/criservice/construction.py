@@ -98,7 +98,7 @@ class Construction:
 
     def watch_folder(self, path: Path) -> None:
         """Watch the folder *path*."""
-        self.position.ways("watch-folder")
+        self.position.outcomes("watch-folder")
         self.syncers.append(self._step("watch-folder", lambda: self.makers.watch(path)))
 
     def set_controller(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
 from fsm.reference.harness import turns
@@ -74,7 +74,7 @@ class MonitorSUT:
             case "subscribe":
                 self.monitor.subscribe()
             case "start":
-                with suppress(NoWayError):  # the machine is silent on a second start
+                with suppress(CannotHappenError):  # the machine is silent on a second start
                     self.monitor.start()
             case "stop":
                 self.monitor.stop()

@@ -159,5 +159,5 @@ class UpstreamConstruction(Construction):
 
     def _leak(self, step: str) -> None:
         """Take the outcome of *step* that only this profile has."""
-        (way,) = (each.name for each in self.position.ways(step) if each.to.startswith(("leaked", "panicked")))
+        (way,) = (each.name for each in self.position.outcomes(step) if each.to.startswith(("leaked", "panicked")))
         self.position.take(step, way)

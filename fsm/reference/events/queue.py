@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import Clock
 from fsm.reference.driven import driver
 
@@ -65,8 +65,8 @@ class Subscription(Generic[E]):
         return self.read()
 
     def read(self) -> E:
-        """The next event; raises :class:`~fsm.machine.driver.NoWayError` if there is none."""
-        self.position.ways("read")
+        """The next event; raises :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
+        self.position.outcomes("read")
         way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
         if self.waiting:
@@ -194,7 +194,7 @@ class EventQueue(Generic[E]):
         position = self._position() if self.subscribed else self._next
         try:
             position.take("subscribe", self._subscribe_outcome())
-        except NoWayError:
+        except CannotHappenError:
             message = "container events subscription closed by server"
             raise QueueShutError(message) from None
         subscription = Subscription(self, position)
@@ -205,7 +205,7 @@ class EventQueue(Generic[E]):
 
     def leave(self, subscription: Subscription[E]) -> None:
         """End *subscription*, as its reader wants."""
-        if not subscription.position.ways("unsubscribe"):
+        if not subscription.position.outcomes("unsubscribe"):
             return
         before = subscription.state
         subscription.position.take("unsubscribe")

@@ -119,7 +119,7 @@ class NRI:
 
     def is_enabled(self) -> bool:
         """Whether NRI is enabled by the configuration."""
-        return bool(self._life.ways("is-enabled")[0].emits)
+        return bool(self._life.outcomes("is-enabled")[0].emits)
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -322,7 +322,7 @@ class NRI:
 
     def _happen(self, entities: EntityStates, entity: str, event: str, request: Request) -> MergedAnswers | None:
         """Let *event* happen to *entity*: relay the outputs of the machine, and reply as it does."""
-        ways = entities.ways(entity, event)
+        ways = entities.outcomes(entity, event)
         outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
         relayed = [self._relay(replace(request, event=name)) for name in outputs]
         way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
@@ -355,7 +355,7 @@ class NRI:
 
     def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
         """Send the existing objects to *connections*, and let them join; the outcome of *event*."""
-        outcome = self._life.ways(event)[0].name
+        outcome = self._life.outcomes(event)[0].name
         pods, containers = self._domains.pods(), self._domains.containers()
         if outcome != "untold":
             self._containers.synchronise(containers)

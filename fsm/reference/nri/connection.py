@@ -150,7 +150,7 @@ class Connection:
     @property
     def listed(self) -> bool:
         """Whether requests are relayed to the plugin."""
-        return self._position.ways("relay")[0].name == "ok"
+        return self._position.outcomes("relay")[0].name == "ok"
 
     def connect(self) -> None:
         """The plugin has connected by itself; its time to register begins."""
@@ -308,7 +308,7 @@ class Connection:
 
     def _require(self, event: str) -> None:
         """Raise the error that the machine replies to *event*, if it refuses it."""
-        way = self._position.ways(event)[0]
+        way = self._position.outcomes(event)[0]
         if way.name == "refused":
             message = f"{event}: {self.name} is {self.state}"
             raise NRIError(message, code=way.reply[0])

@@ -47,7 +47,7 @@ class EntityStates:
         known = self._positions.get(entity)
         return known.state if known else self._driver.machine.initial
 
-    def ways(self, entity: str, event: str) -> tuple[Outcome, ...]:
+    def outcomes(self, entity: str, event: str) -> tuple[Outcome, ...]:
         """The outcomes that *event* may have for *entity*."""
         return self._driver.offered(event, self.state(entity))
 

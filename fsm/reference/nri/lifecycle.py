@@ -57,7 +57,7 @@ class Lifecycle:
         """The machine's name for its state."""
         return self._position.state
 
-    def ways(self, event: str) -> tuple[Outcome, ...]:
+    def outcomes(self, event: str) -> tuple[Outcome, ...]:
         """The outcomes that *event* may have now; none where the machine is silent."""
         return self._driver.offered(event, self.state)
 
@@ -110,7 +110,7 @@ class Lifecycle:
             self._position.take("unblock", "another" if self._blocks else "last")
 
     def _acts(self, event: str) -> bool:
-        ways = self.ways(event)
+        ways = self.outcomes(event)
         if not ways or ways[0].name in IDLE:
             return False
         if ways[0].name == "refused":

@@ -164,7 +164,7 @@ class Pods:
         Raises :class:`OSError` if it cannot be written; nothing has changed
         then, and the exit has to be reported again.
         """
-        (way,) = pod.position.ways("exit")
+        (way,) = pod.position.outcomes("exit")
         if way.to != pod.position.state:
             before, pod.exit = pod.exit, pod.exit or ended
             try:
@@ -286,7 +286,7 @@ class Pods:
             if reached == "freed":
                 reached, why = await then(pod)
             outcome = first_offered(pod.position, event, outcomes[reached])
-            to = next(way.to for way in pod.position.ways(event) if way.name == outcome or not outcome)
+            to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
             if to not in {ABSENT, "stopped", pod.position.state}:
                 with suppress(OSError):
                     self._write(pod, to)

@@ -254,9 +254,9 @@ class Introspection:
     def stage(self, event: str) -> str:
         """Do one stage, by the machine's name; how it went.
 
-        Raises :class:`~fsm.machine.driver.NoWayError` where it is not its turn.
+        Raises :class:`~fsm.machine.driver.CannotHappenError` where it is not its turn.
         """
-        self._names = {way.name for way in self._position.ways(event)}
+        self._names = {way.name for way in self._position.outcomes(event)}
         stood = self._position.state
         way = self._position.take(event, self._stages[event]())
         if way.to == "requested":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.runtime_handlers.introspection import (
     FEATURES,
     RRO,
@@ -145,7 +145,7 @@ class RuntimeHandlersSUT:
         """One stage."""
         try:
             self.introspection.stage(event)
-        except NoWayError as error:
+        except CannotHappenError as error:
             raise UnsupportedError(str(error)) from error
         return ""
 

@@ -73,7 +73,7 @@ class Controller:
     """All sandboxes, each in a world that *worlds* makes for its id; *clock* says when failures are retried.
 
     Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply, and :class:`~fsm.machine.driver.NoWayError` where the machine
+    error reply, and :class:`~fsm.machine.driver.CannotHappenError` where the machine
     has no answer.  *on_exit* is called with the id when an exit is recorded.
     For one event loop.
 

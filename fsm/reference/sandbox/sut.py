@@ -6,7 +6,7 @@ import asyncio
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from fsm.machine.driver import NoWayError
+from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
@@ -130,7 +130,7 @@ class PodSandboxSUT:
         await asyncio.sleep(0)
 
     def _start(self) -> None:
-        with suppress(NoWayError):  # the machine is silent on a second start
+        with suppress(CannotHappenError):  # the machine is silent on a second start
             self.controller.start(POD)
 
     async def _create(self) -> None:
