@@ -17,17 +17,32 @@ from msgspec.structs import replace
 from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
+from fsm.machine.calls.endings import finals
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder
 from fsm.trace import Observation, key
-from fsm.verdict import Cause, Covered, Edit, Holds, Illegal, Judgement, Repair, Stretch, Tolerated, Unknown, Violation
+from fsm.verdict import (
+    Cause,
+    Covered,
+    Edit,
+    Holds,
+    Illegal,
+    Judgement,
+    Permitted,
+    Repair,
+    Stretch,
+    Tolerated,
+    Unknown,
+    Violation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fsm.linearizability.situations import Step
-    from fsm.machine import Machine
+    from fsm.machine import Clause, Deviation, Machine
+    from fsm.monitor.diagnosis import Explained
     from fsm.recordings.histories import Recorded, RecordedHistory
     from fsm.trace import Key
     from fsm.verdict import Legality
@@ -96,7 +111,7 @@ def _check(history: RecordedHistory, understood: Sequence[_Names], file: str) ->
 def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:
     of = " and ".join(names.machine.name for names in understood)
     known = [names for names in understood if names.has(each.seen)]
-    if understood and not known:
+    if understood and not known and not each.aside:
         events = dict.fromkeys(event for names in understood for event in names.machine.events)
         what = f"no event '{each.seen.event}' of {of}"
         hint = nearest(each.seen.event, events, of="events")
@@ -208,35 +223,61 @@ class _Judging:
         self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
     ) -> Violation:
         each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
-        known, states = self.names.known, self.names.table.states
-        before = (each for each in known.everything if not each.pending and states[each.state] in answer.before)
-        explained = known.explain(
-            Scene(
-                dynamics=known.dynamics,
-                before=known.dynamics.closed(before),
-                seen=key(seen),
-                led=_led(answer.steps),
-                others=known.others,
-            )
-        )
+        clause, resembles = self._clause(answer, seen)
         return Violation(
             machine=self.names.machine.name,
             cause=answer.cause,
             observation=seen,
             file=self.file,
-            line=each.returned if each else 0,
+            line=each.returned if each else max(one.returned for one, _ in origin.values()),
             before=answer.before,
-            permitted=explained.permitted,
-            clause=explained.clause,
+            permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
+            clause=clause,
             edits=tuple(self._edits(answer, history)),
             illegal=_illegal(answer, history),
-            resembles=explained.resembles,
+            resembles=resembles,
             stretch=Stretch(
                 operations=tuple(origin[id(one)][1] for one in answer.window.operations),
                 beside=tuple(origin[id(one)][1] for one in answer.window.beside),
                 begins=answer.window.begins,
                 least=answer.window.least,
             ),
+        )
+
+    def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
+        """The clause that is broken, and known deviations that look like it.
+
+        Of clauses that may be broken it is the weakest; of those, that of the
+        state to which the legal part leads.
+        """
+        fitting = {state for state in answer.before if self._fits(seen, state)}
+        states = [state for state in answer.before if state not in fitting] or list(answer.before)
+        whole = self._explained(answer, seen, states)
+        if answer.steps and answer.steps[-1].after in states:
+            last = self._explained(answer, seen, [answer.steps[-1].after])
+            if last.clause.level == whole.clause.level:
+                return last.clause, last.resembles
+        return whole.clause, whole.resembles
+
+    def _fits(self, seen: Observation, state: str) -> bool:
+        """Whether a call may reply so in *state*."""
+        table = self.names.table
+        row = table.row.get(seen.event, -1)
+        ways = finals(table, table.states.index(state), row) if row >= 0 else ()
+        return any(way.replies(seen.reply) for way in ways or ())
+
+    def _explained(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
+        known = self.names.known
+        names = known.dynamics.table.states
+        before = (each for each in known.everything if not each.pending and names[each.state] in states)
+        return known.explain(
+            Scene(
+                dynamics=known.dynamics,
+                before=frozenset(before),
+                seen=key(seen),
+                led=_led(answer.steps),
+                others=known.others,
+            )
         )
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:

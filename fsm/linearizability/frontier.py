@@ -82,19 +82,21 @@ class Frontier:
         What they were shown, and that they return, is forgotten.  Those that
         never return may be any number, so they may act any number of times.
         """
+        self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
-        self.moves.early = {number for number in open_ if self.moves.row(number) >= 0}
         for number in sorted(self.moves.early):
+            row = self.moves.row(number)
+            if row < 0:
+                continue
             if self.moves.operations[number].returned is None:
-                self.moves.again.add(self.moves.row(number))
+                self.moves.again.add(row)
                 continue
             begun = [
                 each._replace(place=each.place._replace(calls=(*each.place.calls, (number, BEGUN))))
                 for each in situations
-                if self.moves.row(number) in self.moves.rules.table.end
+                if row in self.moves.rules.table.end
             ]
             situations = [each._replace(late=each.late | 1 << number) for each in situations] + begun
-        self.moves.early |= set(open_)
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:

@@ -8,9 +8,9 @@ returned, and are of one event, the first one acts first.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.linearizability.situations import LOOKING, OVER, Situation, Step, Trail, numbers
+from fsm.linearizability.situations import LOOKING, OVER, Place, Situation, Step, Trail, numbers
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE
 
 if TYPE_CHECKING:
@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 
     from fsm.linearizability.history import Operation
     from fsm.linearizability.outputs import Outputs
+    from fsm.linearizability.situations import Calls
     from fsm.machine.calls.rules import Instant, Rules
+
+
+class _Kind(NamedTuple):
+    """All of an operation that bears on what it does.
+
+    ``row`` is that of its event, -1 if it only looks.  ``reply`` is what a
+    call replied; ``None`` where any outcome fits.  ``shows`` is what it has
+    still to see when it has acted.  If it ``returns``, that is waited for.
+    """
+
+    row: int
+    reply: str | None
+    shows: str
+    returns: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,134 +53,75 @@ class Moves:
     unseen: tuple[int, ...]
     early: set[int] = field(default_factory=set)
     again: set[int] = field(default_factory=set)
-    _harmless: dict[int, bool] = field(default_factory=dict)
+    _kinds: dict[int, _Kind] = field(default_factory=dict)
+    _fitting: dict[tuple[_Kind, int, int], tuple[Instant, ...]] = field(default_factory=dict)
+    _ready: dict[tuple[_Kind, int], int] = field(default_factory=dict)
+
+    # -- what may be next ------------------------------------------------------
 
     def after(self, here: Situation) -> Iterator[Situation]:
         """What may come of *here* in one instant."""
-        for number, row, stage in self._candidates(here):
-            before = here._replace(late=here.late & ~(1 << number)) if number >= 0 else here
-            for instant in self.rules.instants(here.place.state, row, stage):
-                yield from self._acted(before, number, instant)
-            if stage == ASKED and self._may_do_nothing(here, number):
-                yield self.settled(self._went(here, number, row, None, self._over(number)))
-
-    def _candidates(self, here: Situation) -> Iterator[tuple[int, int, int]]:
-        """What may act: an operation, or -1, the row of its event, and how far it is."""
+        state = here.place.state
         for number, stage in here.place.calls:
-            if stage in {ASKED, BEGUN} and self.row(number) >= 0:
-                yield number, self.row(number), stage
-        alike: set[tuple[int, str | None]] = set()
+            if stage in {ASKED, BEGUN}:
+                kind = self._kind(number)
+                for instant in self._instants(kind, state, stage):
+                    yield from self._acted(here, number, instant)
+                if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
+                    yield self._went(here, number, kind.row, None, state)  # it never acts
+        yield from self._late(here)
+        for row in (*self.unseen, *sorted(self.again)):
+            for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):
+                for instant in self.rules.instants(state, row, stage):
+                    if instant.to != state or instant.emits or here.place.calls:
+                        yield from self._acted(here, -1, instant)
+
+    def _late(self, here: Situation) -> Iterator[Situation]:
+        """*here* after an instant of an operation that never returned, the first of its kind."""
+        alike: set[_Kind] = set()
         for number in numbers(here.late):
-            operation = self.operations[number]
-            kind = (self.row(number), None if operation.returned is None else operation.reply)
+            kind = self._kind(number)
             if kind not in alike:
                 alike.add(kind)
-                yield number, self.row(number), ASKED
-        for row in (*self.unseen, *sorted(self.again)):
-            yield -1, row, ASKED
-            if row in self.again and row in self.rules.table.end:
-                yield -1, row, BEGUN
-
-    def _may_do_nothing(self, here: Situation, number: int) -> bool:
-        """Whether operation *number* returns, and may do so without having acted."""
-        return (number, ASKED) in here.place.calls and self._is_call(number) and self._fits(number, ASKED)
+                for instant in self._instants(kind, here.place.state, ASKED):
+                    yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _acted(self, here: Situation, number: int, instant: Instant) -> Iterator[Situation]:
-        """*here* after an *instant* of operation *number*, if that fits what was seen."""
-        stage = instant.stage
-        if number >= 0 and stage != BEGUN:
-            if not self._fits(number, stage):
-                return
-            stage = self._over(number)
-        here = self._went(here, number, instant.row, instant, stage)
+        """*here* after an *instant* of operation *number*, or of none, unless more was seen of it than came out."""
         if self.rules.interrupts(instant.row):
-            here = self._interrupted(here, number)
-            if any(stage == CUT and not self._fits(other, CUT) for other, stage in here.place.calls):
+            calls = tuple(
+                (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
+            )
+            if any(stage == CUT and not self._may_be_cut(other) for other, stage in calls):
                 return
+            here = here._replace(place=here.place._replace(calls=calls))
         if instant.way is not None and instant.way.deviation is not None:
             here = here._replace(deviations=here.deviations | {instant.way.deviation.name})
         for came in self._came(here.place.came, number, instant):
-            yield self.settled(here._replace(place=here.place._replace(state=instant.to, came=came)))
+            yield self._went(here, number, instant.row, instant, instant.to, came)
 
-    def _went(self, here: Situation, number: int, row: int, instant: Instant | None, stage: int) -> Situation:
-        """*here*, operation *number* as far as *stage* by an instant of *row*; the state is as before."""
-        calls = here.place.calls if number < 0 else self._at(here.place.calls, number, stage)
-        trail = Trail(here.trail, number, row, here.place.state, instant)
-        return here._replace(place=here.place._replace(calls=calls), trail=trail)
+    def _may_be_cut(self, number: int) -> bool:
+        reply = self._kind(number).reply
+        return reply is None or self.rules.fits(CUT, reply)
 
-    def _at(self, calls: tuple[tuple[int, int], ...], number: int, stage: int) -> tuple[tuple[int, int], ...]:
-        """*calls* with operation *number* as far as *stage*; one that never returns is gone once it is over."""
-        others = tuple(call for call in calls if call[0] != number)
-        return others if self._forgotten(number) and stage in {OVER, CUT} else tuple(sorted((*others, (number, stage))))
+    def _went(
+        self, here: Situation, number: int, row: int, instant: Instant | None, state: int, came: int | None = None
+    ) -> Situation:
+        """*here* in *state*, which operation *number* has acted for, or gone on in, by an *instant* of *row*."""
+        calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
+        if number >= 0:
+            begun = instant is not None and instant.stage == BEGUN
+            calls = self._at(calls, number, BEGUN if begun else self._over(number))
+        place = Place(state, calls, here.place.came if came is None else came)
+        return self.settled(Situation(place, here.late, here.deviations, trail))
 
-    def settled(self, here: Situation) -> Situation:
-        """*here* once those have looked that can, and those have acted that move nothing by it, now or ever."""
-        number = 0
-        while number < len(here.place.calls):
-            after = self._at_once(here, *here.place.calls[number])
-            here, number = (here, number + 1) if after is None else (after, 0)
-        return here
-
-    def _at_once(self, here: Situation, number: int, stage: int) -> Situation | None:
-        """*here* when operation *number* has done what it gains nothing by waiting with; ``None`` if there is nothing."""
-        operation, row, state = self.operations[number], self.row(number), here.place.state
-        if stage == LOOKING or (stage == ASKED and row < 0):
-            shown = operation.shows == self.rules.table.shows[state]
-            return self._went(here, number, -1, None, OVER) if shown else None
-        if stage == CUT and self._fits(number, CUT):
-            return self._went(here, number, row, None, self._over(number))
-        if stage == ASKED and self._is_harmless(number):
-            instants = self.rules.instants(state, row)
-            fits = next((each for each in instants if self._fits(number, each.stage)), None)
-            return self._went(here, number, row, fits, self._over(number)) if fits else None
-        return None
-
-    def _is_harmless(self, number: int) -> bool:
-        """Whether operation *number* moves nothing and puts nothing out, wherever its reply is possible."""
-        found = self._harmless.get(number)
-        if found is None:
-            row = self.row(number)
-            found = self._harmless[number] = not self.rules.interrupts(row) and all(
-                each.way is not None
-                and each.to == state
-                and each.stage != BEGUN
-                and not each.way.deviation
-                and not each.emits
-                for state in range(len(self.rules.table.states))
-                for each in self.rules.instants(state, row)
-                if each.stage == BEGUN or self._fits(number, each.stage)
-            )
-        return found
-
-    def row(self, number: int) -> int:
-        """The row of the event of operation *number*; -1 of a look."""
-        event = self.operations[number].event
-        return self.rules.table.row[event] if event else -1
-
-    def _is_call(self, number: int) -> bool:
-        row = self.row(number)
-        return row >= 0 and self.rules.table.rows[row].event.kind == "call"
-
-    def _forgotten(self, number: int) -> bool:
-        """Whether operation *number* never returns, as far as anybody looks."""
-        return self.operations[number].returned is None or number in self.early
-
-    def _over(self, number: int) -> int:
-        """How far operation *number* is when it has acted."""
-        return LOOKING if self.operations[number].shows and not self._forgotten(number) else OVER
-
-    def _fits(self, number: int, stage: int) -> bool:
-        """Whether operation *number* may return when it is as far as *stage*."""
-        operation = self.operations[number]
-        return not self._is_call(number) or operation.returned is None or self.rules.fits(stage, operation.reply)
-
-    def _interrupted(self, here: Situation, by: int) -> Situation:
-        """*here* once operation *by* has cut off the calls that have begun."""
-        calls = here.place.calls
-        for number, stage in calls:
-            if number != by and stage == BEGUN:
-                calls = self._at(calls, number, CUT)
-        return here._replace(place=here.place._replace(calls=calls))
+    def _at(self, calls: Calls, number: int, stage: int) -> Calls:
+        """*calls* with operation *number* as far as *stage*; one that is not waited for is gone once it is over."""
+        others = [call for call in calls if call[0] != number]
+        if stage != OVER or self._kind(number).returns:
+            others.append((number, stage))
+            others.sort()
+        return tuple(others)
 
     def _came(self, came: int, number: int, instant: Instant) -> Iterable[int]:
         """How many outputs have come after *instant*; nothing if that is not what came out."""
@@ -175,6 +131,93 @@ class Moves:
             return self.outputs.anything(came) if number >= 0 else (came,)
         after = self.outputs.after(came, instant.emits)
         return () if after is None else (after,)
+
+    # -- what need not wait ----------------------------------------------------
+
+    def settled(self, here: Situation) -> Situation:
+        """*here* once those have looked that can, and those have acted that move nothing by it, now or ever."""
+        (state, calls, _), trail = here.place, here.trail
+        again = True
+        while again:
+            again = False
+            for number, stage in calls:
+                if stage != OVER and self._at_once(self._kind(number), stage) >> state & 1:
+                    trail = self._trail(trail, number, stage, state)
+                    looked = stage == LOOKING or self._kind(number).row < 0
+                    calls = self._at(calls, number, OVER if looked else self._over(number))
+                    again = True
+        return here if trail is here.trail else here._replace(place=here.place._replace(calls=calls), trail=trail)
+
+    def _trail(self, before: Trail | None, number: int, stage: int, state: int) -> Trail:
+        kind = self._kind(number)
+        if stage == LOOKING or kind.row < 0:
+            return Trail(before, number, -1, state, None)
+        return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
+
+    def _at_once(self, kind: _Kind, stage: int) -> int:
+        """The states, as bits, in which an operation of this *kind* that is as far as *stage* does not wait."""
+        found = self._ready.get((kind, stage))
+        if found is None:
+            found = self._ready[kind, stage] = sum(
+                1 << state for state in range(len(self.rules.table.states)) if self._gains_nothing(kind, stage, state)
+            )
+        return found
+
+    def _gains_nothing(self, kind: _Kind, stage: int, state: int) -> bool:
+        """Whether an operation of this *kind* need not wait in *state*."""
+        if stage == LOOKING or (stage == ASKED and kind.row < 0):
+            return self.rules.table.shows[state] == kind.shows
+        if stage == ASKED:
+            return self._is_harmless(kind) and bool(self._instants(kind, state, stage))
+        return stage == CUT
+
+    def _is_harmless(self, kind: _Kind) -> bool:
+        """Whether an operation of this *kind* moves nothing and puts nothing out, wherever its reply is possible."""
+        return not self.rules.interrupts(kind.row) and all(
+            each.way is not None
+            and each.to == state
+            and each.stage != BEGUN
+            and not each.way.deviation
+            and not each.emits
+            for state in range(len(self.rules.table.states))
+            for each in self._instants(kind, state, ASKED)
+        )
+
+    # -- operations ------------------------------------------------------------
+
+    def row(self, number: int) -> int:
+        """The row of the event of operation *number*; -1 of a look."""
+        return self._kind(number).row
+
+    def _kind(self, number: int) -> _Kind:
+        found = self._kinds.get(number)
+        if found is None:
+            operation = self.operations[number]
+            row = self.rules.table.row[operation.event] if operation.event else -1
+            call = row >= 0 and self.rules.table.rows[row].event.kind == "call" and operation.returned is not None
+            returns = operation.returned is not None and number not in self.early
+            found = self._kinds[number] = _Kind(
+                row, operation.reply if call else None, operation.shows if returns else "", returns
+            )
+        return found
+
+    def _over(self, number: int) -> int:
+        """How far operation *number* is when it has acted."""
+        return LOOKING if self._kind(number).shows else OVER
+
+    def _instants(self, kind: _Kind, state: int, stage: int) -> tuple[Instant, ...]:
+        """The instants in *state* of an operation of this *kind* that fit what is known of it."""
+        found = self._fitting.get((kind, state, stage))
+        if found is None:
+            instants = self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ()
+            found = self._fitting[kind, state, stage] = tuple(
+                each
+                for each in instants
+                if each.stage == BEGUN or kind.reply is None or self.rules.fits(each.stage, kind.reply)
+            )
+        return found
+
+    # -- what it was -----------------------------------------------------------
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
         """How *situation* came about."""

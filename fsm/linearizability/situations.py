@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +33,15 @@ class Step(NamedTuple):
     deviation: Deviation | None = None
 
 
+Calls: TypeAlias = tuple[tuple[int, int], ...]
+"""Operations that were called and did not return, by number, and how far each is."""
+
+
 class Place(NamedTuple):
     """Where the entity is, how far each operation is that was called and did not return, how many outputs came."""
 
     state: int
-    calls: tuple[tuple[int, int], ...] = ()
+    calls: Calls = ()
     came: int = 0
 
 

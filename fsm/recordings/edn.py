@@ -128,16 +128,15 @@ class _Reader:
         if self._over:
             raise NotationError(line, f"found {word[:10]!r} after the end of the vector")
         if kind == "open":
-            if word in "[(" and not self._begun:
+            if word in "[(" and not self._begun and not self._stack:
                 self._outer = _Open(word, line, [])
+                self._begun = True
             else:
                 self._push(word, line)
-            self._begun = True
             return None
         if kind == "prefix":
             self._push(word, line)
             return None
-        self._begun = True
         if kind != "close":
             return self._put(_atom(kind, word, line), line)
         if not self._stack and self._outer is not None and word == _CLOSES[self._outer.bracket]:
@@ -166,6 +165,7 @@ class _Reader:
                 return None
             line = prefix.line
         if not self._stack:
+            self._begun = True
             return Form(line, value)
         self._stack[-1].inside.append(value)
         return None

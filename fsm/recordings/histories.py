@@ -51,11 +51,15 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation: from instant ``start`` to ``end`` if it returned, called and returned on these lines."""
+    """An operation: from instant ``start`` to ``end`` if it returned, called and returned on these lines.
+
+    What stands ``aside`` is of no client, and no operation unless the machine has its event.
+    """
 
     seen: Observation
     called: int
     returned: int
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,11 +309,11 @@ class _Pairing:
                 shows=seen.shows,
                 detail=seen.detail,
             )
-            self._found.append(Recorded(whole, begun.line, line))
+            self._found.append(Recorded(whole, begun.line, line, part.aside))
 
     def _lost(self, begun: _Begun) -> None:
         seen = msgspec.structs.replace(begun.part.seen, start=begun.number, end=None)
-        self._found.append(Recorded(seen, begun.line, begun.line))
+        self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def _wrong(self, line: int, what: str, hint: str) -> None:
         self.problems.append(_problem(self.name, line, "FSM208", what, hint))

@@ -31,12 +31,16 @@ NEVER: Final = (1 << 63) - 1
 
 
 class Part(NamedTuple):
-    """A form, understood: ``pairs`` is what the two ends of one operation have in common, ``value`` what it holds."""
+    """A form, understood: ``pairs`` is what the two ends of one operation have in common, ``value`` what it holds.
+
+    What stands ``aside`` is of no client; it is an operation only if the machine has its event.
+    """
 
     end: End
     pairs: str
     seen: Observation
     value: Data = None
+    aside: bool = False
 
 
 class MeaningError(ValueError):
@@ -113,28 +117,25 @@ def jepsen(value: Mapping[str, Data]) -> Part:
         raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(_TYPES)}")
     if not isinstance(event, str) or not event:
         raise MeaningError(f"f {event!r} is no event", "f is the name of an event: :f :start")
-    entity, rest = _keyed(value.get("value"))
-    if "key" in value:
-        entity = _scalar(value["key"], "key")
-    reply, shows, detail = "", "", ""
-    if end == "return":
-        reply, shows = _answer(rest)
-    if kind == "fail":
-        reply, detail = _error(value.get("error"))
-        end = "return" if reply else "undone"
-    if not isinstance(process, int):  # as the nemesis, which has :info for both ends
-        end = "next"
     at = value.get("time")
     seen = Observation(
-        entity=entity,
+        entity="" if "key" not in value else _scalar(value["key"], "key"),
         event=event,
-        reply=reply or ("ok" if kind == "ok" else ""),
-        shows=shows,
         process=process if isinstance(process, int | str) else str(process),
         at=at if isinstance(at, int) else None,
-        detail=detail,
     )
-    return Part(end, repr(process), seen, None if kind == "fail" else rest)
+    if not isinstance(process, int):  # the nemesis, which has :info for both ends, and values of its own
+        return Part("next", repr(process), seen, aside=True)
+    entity, rest = _keyed(value.get("value"))
+    reply, shows, detail = "", "", ""
+    if kind == "ok":
+        reply, shows = _answer(rest)
+        reply = reply or "ok"
+    elif kind == "fail":
+        reply, detail = _error(value.get("error"))
+        end, rest = "return" if reply else "undone", None
+    seen = msgspec.structs.replace(seen, entity=seen.entity or entity, reply=reply, shows=shows, detail=detail)
+    return Part(end, repr(process), seen, rest)
 
 
 def _keyed(value: Data) -> tuple[str, Data]:

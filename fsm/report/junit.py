@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fsm.report import Answer, why, words
+from fsm.report.lanes import stretched
 
 if TYPE_CHECKING:
     from fsm.machine import Clause
@@ -88,9 +89,10 @@ def _told(finding: Finding, judgement: Judgement) -> str:
             f"{judgement.machine.entity}: {first.observation.entity}",
             f"before: {words.before(first)}",
             f"allowed: {words.allowed(first)}",
-            f"legal if: {words.edits(first)}",
+            *([f"legal if: {mends}"] if (mends := words.edits(first)) else []),
             f"clause: {first.clause.says} ({first.clause.source})",
             *(f"known: {each}" for each in words.known(first)),
+            *stretched(first),
         ]
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.linearizability import Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
+from fsm.report import words
 from fsm.report.words import either, visible
 from fsm.verdict import Cause, Unknown
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from fsm.conformance.concurrency import Race
     from fsm.linearizability import Linearizability
-    from fsm.verdict import Stretch
+    from fsm.verdict import Stretch, Violation
 
 DRAWN: Final = 24
 """Operations that are drawn; nobody reads more."""
@@ -47,11 +48,19 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
         yield f"{name:<{longest}}  {''.join(parts)}"
 
 
-def stretched(stretch: Stretch) -> Iterator[str]:
-    """The operations of *stretch*, and where it is too long to be drawn nothing."""
-    processes = list(dict.fromkeys(each.process for each in stretch.operations))
-    if len(stretch.operations) > DRAWN:
+def stretched(violation: Violation) -> Iterator[str]:
+    """Which stretch of a history is not linearizable, and its lanes unless it is too long to draw."""
+    stretch = violation.stretch
+    if not (text := words.stretch(violation)) or stretch is None:
         return
+    yield text
+    if len(stretch.operations) <= DRAWN:
+        yield from drawn(stretch)
+
+
+def drawn(stretch: Stretch) -> Iterator[str]:
+    """The operations of *stretch* in lanes, one for each process."""
+    processes = list(dict.fromkeys(each.process for each in stretch.operations))
     operations = tuple(
         Operation(
             called=each.start or 0,

@@ -37,7 +37,7 @@ class Layout:
         yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         yield from self.row("source", clause.source)
         yield from self.row("", clause.link)
-        if edits and (violation.edits or violation.stretch is None):
+        if edits:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
             yield from self.row("known", known)

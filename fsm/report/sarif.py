@@ -62,10 +62,13 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
     first = finding.first[0]
     text = (
         f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
-        f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. Legal if: {words.edits(first)}."
-    )
+        f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. "
+        + (f"Legal if: {mends}. " if (mends := words.edits(first)) else "")
+        + (f"{said[:1].upper()}{said[1:]}." if (said := words.stretch(first)) else "")
+    ).strip()
     known = " ".join(f"Looks like {each}" for each in words.known(first))
     places = dict.fromkeys((each.file, each.line) for each in finding.first)
+    places |= dict.fromkeys((first.file, each.line) for each in (first.stretch.operations if first.stretch else ()))
     (file, line), *others = places
     return {
         "ruleId": _rule(first.clause, judgement, rules),

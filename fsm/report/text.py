@@ -77,9 +77,9 @@ class _Writer:
         yield from self.layout.row("it said", words.short(violation.observation.detail))
         yield from self.layout.reasons(violation)
         yield from self.layout.row("also at", self._others(finding))
-        if violation.stretch is not None:
-            yield from self.layout.row("stretch", words.stretch(violation))
-            yield from (f"      {line}".rstrip() for line in stretched(violation.stretch))
+        sentence, *lines = tuple(stretched(violation)) or ("",)
+        yield from self.layout.row("stretch", sentence)
+        yield from (f"      {line}".rstrip() for line in lines)
 
     def _others(self, finding: Finding) -> str:
         here = finding.first[0].file

@@ -162,27 +162,27 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """What of a history cannot be; nothing of a trace."""
+    """Which stretch of a history is not linearizable; empty for a trace."""
     found = violation.stretch
-    if found is None:
+    if found is None or not found.operations:
         return ""
     count = plural(len(found.operations), "operation")
-    if not found.operations:
-        return ""
-    if len(found.operations) == 1 and not found.begins:
-        said = "this operation alone cannot be, whatever state it meets"
-    elif found.begins:
-        said = f"no order explains the {count} from the beginning on"
+    if found.begins:
+        text = f"no order explains the {count} from the beginning on"
+    elif len(found.operations) == 1:
+        text = "no state explains this operation"
     else:
-        said = f"no order explains these {count}, whatever the state before them"
+        text = f"no order explains these {count}, whatever the state before them"
     if found.beside and not found.begins:
-        said += f", and whatever {plural(len(found.beside), 'operation')} in progress did"
-    return said if found.least else f"{said}; a shorter stretch was not found in time"
+        text += f" and whatever {plural(len(found.beside), 'operation')} in progress did"
+    return text if found.least else f"{text}; there may be a shorter stretch"
 
 
 def edits(violation: Violation) -> str:
-    """The smallest edit that makes the trace legal, as what follows "legal if"."""
-    return _edit(violation.edits[0], violation) if violation.edits else "more than one edit is made"
+    """The smallest edit that makes the trace legal, as what follows "legal if"; empty if no edit was found."""
+    if violation.edits:
+        return _edit(violation.edits[0], violation)
+    return "more than one edit is made" if violation.stretch is None else ""
 
 
 def known(violation: Violation) -> list[str]:

@@ -1,0 +1,134 @@
+"""The stretch of a history that is shown: it is illegal by itself, and no shorter one at its end is."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import door
+from naive_linearizability import linearizable
+from random_histories import random_history
+from random_machines import random_machine
+
+from fsm.library import load
+from fsm.linearizability import NotLinearizable, linearize
+from fsm.linearizability.history import History, Operation
+
+if TYPE_CHECKING:
+    from fsm.linearizability.window import Window
+    from fsm.machine import Machine
+
+
+def history(*lines: str) -> History:
+    """Operations, each as ``CALLED RETURNED EVENT [REPLY]``, with ``-`` for what there is not; ``=X`` shows X."""
+    operations = []
+    for thread, line in enumerate(lines):
+        called, returned, event, *seen = line.split()
+        operations.append(
+            Operation(
+                called=int(called),
+                returned=None if returned == "-" else int(returned),
+                event="" if event == "-" else event,
+                reply=next((each for each in seen if not each.startswith("=")), ""),
+                shows=next((each[1:] for each in seen if each.startswith("=")), ""),
+                thread=thread,
+            )
+        )
+    return History(operations=tuple(operations))
+
+
+def window(machine: Machine, seen: History) -> Window:
+    """The stretch of *seen* that is not linearizable."""
+    answer = linearize(machine, seen)
+    assert isinstance(answer, NotLinearizable)
+    return answer.window
+
+
+def shown(found: Window) -> list[str]:
+    """The operations of a stretch, in short."""
+    return [str(each) for each in found.operations]
+
+
+LONG = [f"{10 * number} {10 * number + 5} status ok" for number in range(1, 100)]
+
+
+def test_what_came_long_before_is_not_in_it() -> None:
+    """A hundred operations, and two of them say all."""
+    seen = history("0 1 create ok", *LONG, "1000 1001 start ok", "1002 1003 start ok", "1004 1005 status ok")
+
+    found = window(load("container-status"), seen)
+
+    assert (["start: ok", "start: ok"], False, True) == (shown(found), found.begins, found.least)
+
+
+def test_what_needs_the_beginning_says_so() -> None:
+    """From some other state it would be legal, so all of it is shown."""
+    seen = history("0 1 start ok", "2 3 status ok")
+
+    found = window(load("container-status"), seen)
+
+    assert (["start: ok"], True) == (shown(found), found.begins)
+
+
+def test_an_operation_may_be_illegal_alone() -> None:
+    """Whatever it meets, no call replies so."""
+    found = window(door(), history("0 1 push ok", "2 3 push NONSENSE"))
+
+    assert (["push: NONSENSE"], False) == (shown(found), found.begins)
+
+
+def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
+    """A start that was called before may have acted in it, and the two looks cannot be all the same."""
+    seen = history("0 1 create ok", "2 20 start ok", "4 5 - =CONTAINER_RUNNING", "6 7 - =CONTAINER_CREATED")
+
+    found = window(load("container-status"), seen)
+
+    assert ["shows CONTAINER_RUNNING", "shows CONTAINER_CREATED"] == shown(found)
+    assert ["start: ok"] == [str(each) for each in found.beside]
+
+
+def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
+    """A hundred starts that were lost make the stretch no harder to find; they explain the start, and not the look."""
+    lost = [f"{number} - start" for number in range(2, 102)]
+    seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")
+
+    found = window(load("container-status"), seen)
+
+    assert ["exec: ok", "shows CONTAINER_CREATED"] == shown(found)
+    assert 100 == len(found.beside)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
+    """In every state that the entity may be in at its beginning; a second opinion agrees."""
+    kinds: Counter[str] = Counter()
+    for number in range(500):
+        chance = random.Random(f"window {part} {number}")
+        machine = random_machine(chance)
+        seen = replace(random_history(chance, machine), outputs={})
+        answer = linearize(machine, seen)
+        if isinstance(answer, NotLinearizable):
+            found = answer.window
+            kinds["from the beginning" if found.begins else "in between"] += 1
+            states = [machine.initial] if found.begins else list(machine.states)
+            assert not _possible(machine, found.operations, states), (part, number)
+            assert answer.operation in found.operations
+            others = tuple(replace(each, returned=None) for each in found.beside)
+            if not any(machine.events[each.event].ends for each in others if each.event):
+                first, *rest = found.operations
+                assert _possible(machine, (*rest, *others, replace(first, returned=None)), list(machine.states))
+                last = tuple(
+                    replace(each, returned=None) if each is answer.operation else each for each in found.operations
+                )
+                assert _possible(machine, (*last, *others), list(machine.states))
+
+    assert min(kinds.values()) > 15
+
+
+def _possible(machine: Machine, operations: tuple[Operation, ...], states: list[str]) -> bool:
+    """Whether some state explains *operations*; a look that never returned may be left out."""
+    kept = tuple(each for each in operations if each.returned is not None or each.event)
+    return any(linearizable(replace(machine, initial=state), History(operations=kept)) for state in states)

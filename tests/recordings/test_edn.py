@@ -1,0 +1,138 @@
+"""EDN as Clojure writes it, and what is no EDN."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.recordings.edn import DEEPEST, Data, NotationError, forms
+
+NAMES = st.from_regex(r"[a-zA-Z*!_?<>=][a-zA-Z0-9*!_?<>=.-]{0,8}", fullmatch=True).filter(
+    lambda name: name not in {"nil", "true", "false"}
+)
+ATOMS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+)
+VALUES: st.SearchStrategy[Data] = st.recursive(
+    ATOMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=20
+)
+
+
+def written(value: Data) -> str:
+    """*value* as EDN; the keys of maps as keywords."""
+    match value:
+        case None:
+            return "nil"
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case float():
+            return {"inf": "##Inf", "-inf": "##-Inf"}.get(str(value), repr(value))
+        case str():
+            text = value
+            for letter, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")):
+                text = text.replace(letter, escape)
+            return f'"{text}"'
+        case list():
+            return f"[{' '.join(map(written, value))}]"
+        case dict():
+            return f"{{{', '.join(f':{key} {written(each)}' for key, each in value.items())}}}"
+
+
+def read(text: str) -> list[Data]:
+    """The values of the forms of *text*."""
+    return [form.value for form in forms(text)]
+
+
+@given(st.lists(VALUES.filter(lambda value: not isinstance(value, list)), max_size=4))
+def test_what_is_written_is_read(values: list[Data]) -> None:
+    """One a line, or all in one vector or list."""
+    lines = "\n".join(map(written, values))
+
+    assert values == read(lines)
+    assert values == read(f"[{lines}]")
+    assert values == read(f"; a comment\n#_ {{:left out}} ({lines})") if values else True
+
+
+@given(st.text(alphabet=st.sampled_from('{}[]()":\\#_;, \nab1.-N/~^\u00e9'), max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """With the line on which it goes wrong, and by nothing else."""
+    last = text.count("\n") + 1
+    lines: list[int] = []
+    try:
+        lines += [form.line for form in forms(text)]
+    except NotationError as error:
+        lines.append(error.line)
+
+    assert all(1 <= line <= last for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("#jepsen.history.Op{:index 0, :f :start}", {"index": 0, "f": "start"}),
+        ("#jepsen.history.Op {:index 0}", {"index": 0}),
+        ('#inst "2026-11-20T11:03:20Z"', "2026-11-20T11:03:20Z"),
+        ("#:jepsen{:f 1}", {"f": 1}),
+        ("#{1 2}", [1, 2]),
+        ("{nil 1, 2 3, [4 nil] 5, true 6}", {"None": 1, "2": 3, "[4, None]": 5, "True": 6}),
+        ("{:a #_ b c}", {"a": "c"}),
+        ("{:a #_ #_ b c d}", {"a": "d"}),
+        ("\\newline", "\n"),
+        ("\\u0041", "A"),
+        ("\\a", "a"),
+        ('"\\u00e9\\n"', "é\n"),
+        ("12N", 12),
+        ("-1.5e3M", -1500.0),
+        ("a.b/c", "a.b/c"),
+        (":a.b/c", "a.b/c"),
+    ],
+)
+def test_the_forms_that_clojure_writes(text: str, value: Data) -> None:
+    assert [value] == read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("{:a 1}\n{:b", 2, "what '{' begins does not end"),
+        ("{:a 1}\n{:b}", 2, "the key 'b' has no value"),
+        ("{:a 1\n :a 2}", 1, "a map has the key 'a' twice"),
+        ('[{:a "b}]\n', 1, "a string does not end"),
+        ("[1\n 2", 1, "what '[' begins does not end"),
+        ("[1]\n]", 2, "found ']' after the end of the vector"),
+        ("[1] [2]", 1, "found '[' after the end of the vector"),
+        ("{:a 1)", 1, "found ')', which ends nothing that begins before"),
+        ("\n)", 2, "found ')', which ends nothing that begins before"),
+        ("1/2", 1, "found '1/2', which EDN does not have"),
+        ('#"a+"', 1, "found '#\"a+\"', which EDN does not have"),
+        ("##Inferior", 1, "found '##Inferior', which EDN does not have"),
+        ("\\wrong", 1, "found '\\\\wrong', which EDN does not have"),
+        ('"\\q"', 1, "found '\\\\q', which EDN does not have"),
+        ("1" * 5000, 1, "a number of 5,000 digits"),
+        ("#tag", 1, "what '#tag' begins does not end"),
+    ],
+)
+def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        read(text)
+
+    assert (line, what) == (caught.value.line, str(caught.value))
+
+
+def test_nesting_is_bounded() -> None:
+    """By a number, not by the stack of the interpreter."""
+    assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
+    for opening in ("{:a ", "[", "#_", "#t "):
+        with pytest.raises(NotationError, match="nests deeper than 32 levels"):
+            read(opening * 100_000)
+
+
+def test_lines_are_those_on_which_forms_begin() -> None:
+    assert [1, 3, 3, 6] == [form.line for form in forms("[{:a\n 1}\n2 #t\n\n3\n#_ 4\n ]\n".replace("#_ 4", "[\n]"))]
