@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import msgspec
 
 from fsm.errors import InputError, Problem
+from fsm.recordings import operations
 from fsm.recordings.edn import Form, NotationError, forms
-from fsm.recordings.operations import MeaningError, Part, ours, reader
+from fsm.recordings.operations import MeaningError, Part, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,9 +104,15 @@ def recognised(head: bytes) -> bool:
         value = next(_read(text)).value
     except (StopIteration, NotationError):
         return False
-    return isinstance(value, dict) and (
-        "history" in value or (reader(value) is not None and (reader(value) is not ours or "process" in value))
-    )
+    if not isinstance(value, dict):
+        return False
+    match reader(value):
+        case operations.jepsen:
+            return value["type"] in operations.TYPES and "f" in value
+        case operations.ours:
+            return "process" in value
+        case found:
+            return found is not None or "history" in value
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
@@ -167,14 +174,15 @@ def _json(text: str) -> Iterator[Form]:
             raise NotationError(line, "nests too deep, or has a number of too many digits") from error
         yield Form(line, value)
         position = _skip(text, position)
-        if listed and not text.startswith("]", position):
-            if not text.startswith(",", position):
+        if listed and position < len(text) and text[position] != "]":
+            if text[position] != ",":
                 raise NotationError(line + text.count("\n", counted, position), "no comma after an item of the list")
             position = _skip(text, position + 1)
-    if listed and _skip(text, position + 1) < len(text):
-        raise NotationError(text.count("\n", 0, position) + 1, "something comes after the end of the list")
     if listed and position >= len(text):
         raise NotationError(text.count("\n") + 1, "the list does not end")
+    rest = _skip(text, position + 1)
+    if listed and rest < len(text):
+        raise NotationError(text.count("\n", 0, rest) + 1, "something comes after the end of the list")
 
 
 def _skip(text: str, position: int) -> int:

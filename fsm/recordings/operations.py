@@ -101,7 +101,8 @@ def ours(value: Mapping[str, Data]) -> Part:
 
 # -- Jepsen's ------------------------------------------------------------------
 
-_TYPES: Final[Mapping[str, End]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
+TYPES: Final[Mapping[str, End]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
+"""What the types of Jepsen's operations are ends of."""
 
 
 def jepsen(value: Mapping[str, Data]) -> Part:
@@ -112,9 +113,9 @@ def jepsen(value: Mapping[str, Data]) -> Part:
     ('c1', 'start', 'NOT_FOUND')
     """
     kind, process, event = value["type"], value["process"], value.get("f")
-    end = _TYPES.get(kind) if isinstance(kind, str) else None
+    end = TYPES.get(kind) if isinstance(kind, str) else None
     if end is None:
-        raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(_TYPES)}")
+        raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(TYPES)}")
     if not isinstance(event, str) or not event:
         raise MeaningError(f"f {event!r} is no event", "f is the name of an event: :f :start")
     at = value.get("time")
