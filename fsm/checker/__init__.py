@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from fsm.checker.breadth_first import LIMIT, LimitError
+from fsm.checker.breadth_first import LIMIT
 from fsm.checker.cones import Cones, joint_listener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
@@ -23,6 +23,7 @@ from fsm.library import claims
 from fsm.machine.calls.belief import TooManyError
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
+from fsm.machine.traversal import LimitError
 from fsm.product import SystemTable
 from fsm.product.system import System
 from fsm.property.claims import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Counts
 
 if TYPE_CHECKING:
@@ -17,14 +17,6 @@ LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""
 
 N = TypeVar("N")
-
-
-class LimitError(Exception):
-    """The search would exceed its limit."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        super().__init__(f"more than {limit:,} states")
 
 
 class SearchEdge(NamedTuple, Generic[N]):
@@ -47,27 +39,20 @@ class SearchResult(Generic[N]):
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: int = LIMIT) -> SearchResult[N]:
     """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*.
 
-    Raises :class:`LimitError` if there are more nodes than *limit*.
+    Raises :class:`~fsm.machine.traversal.LimitError` if there are more nodes than *limit*.
     """
-    depth = {start: 0}
-    before: dict[N, tuple[N, RunStep]] = {}
-    queue = deque([start])
-    edges = deepest = 0
-    while queue:
-        node = queue.popleft()
-        for edge in following(node):
-            edges += 1
-            if edge.found:
-                path = (*way(before, node), edge.taken)
-                counts = Counts(states=len(depth), transitions=edges, depth=len(path))
-                return SearchResult(path=path, nodes=depth, counts=counts)
-            if edge.to not in depth:
-                deepest = depth[edge.to] = depth[node] + 1
-                if len(depth) > limit:
-                    raise LimitError(limit)
-                before[edge.to] = (node, edge.taken)
-                queue.append(edge.to)
-    return SearchResult(path=None, nodes=depth, counts=Counts(states=len(depth), transitions=edges, depth=deepest))
+    walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit)
+    edges = 0
+    for edge in walk:
+        edges += 1
+        if edge.found:
+            path = tuple(each.taken for each in walk.path(edge))
+            counts = Counts(states=len(walk.depth), transitions=edges, depth=len(path))
+            return SearchResult(path=path, nodes=walk.depth, counts=counts)
+    deepest = next(reversed(walk.depth.values()))
+    return SearchResult(
+        path=None, nodes=walk.depth, counts=Counts(states=len(walk.depth), transitions=edges, depth=deepest)
+    )
 
 
 def way(before: dict[N, tuple[N, RunStep]], node: N) -> tuple[RunStep, ...]:

@@ -9,13 +9,11 @@ otherwise the states in which it is enabled are removed and the rest is searched
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checker.breadth_first import LimitError, way
 from fsm.checker.instants import holds
 from fsm.machine.graph import components
+from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Counts
 from fsm.property.evidence import Proved, Refuted, Run, Vacuous
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from fsm.checker.instants import Instant, InstantStep, StepCache
     from fsm.property.claims import Fair, LeadsTo
-    from fsm.property.evidence import Conclusion, RunStep
+    from fsm.property.evidence import Conclusion
 
 
 class DueNode(NamedTuple):
@@ -34,10 +32,10 @@ class DueNode(NamedTuple):
     due: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Link:
-    """A step between nodes in which the target is due, at no instant of which it holds."""
+class _Link(NamedTuple):
+    """A step between nodes."""
 
+    source: DueNode
     step: InstantStep
     to: DueNode
 
@@ -46,10 +44,9 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Con
     """Whether each source is followed by a target, in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
     waiting.explore(limit)
-    counts = Counts(
-        states=len(waiting.depth), transitions=waiting.transitions, depth=max(waiting.depth.values(), default=0)
-    )
-    due = [node for node in waiting.depth if node.due]
+    depth = waiting.search.depth
+    counts = Counts(states=len(depth), transitions=waiting.transitions, depth=max(depth.values()))
+    due = [node for node in depth if node.due]
     lasso = waiting.stops(due) or waiting.circles(due)
     if lasso is not None:
         return Refuted(evidence=lasso), counts
@@ -65,32 +62,26 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        self.depth: dict[DueNode, int] = {}
-        self.before: dict[DueNode, tuple[DueNode, RunStep]] = {}
+        # Steps between nodes in which the target is due, at no instant of which it holds.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.asked = False
+        self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: int) -> None:
         """Explore everything reachable, breadth first."""
         start = DueNode(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
-        self.depth[start] = 0
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            links = self.links[node] = []
-            for step in self.steps.after(node.state):
-                self.transitions += 1
-                to = DueNode(step.way.to, self.due(due=node.due, instants=step.instants))
-                # A step of several outputs may meet the target, and then the source again.
-                if node.due and to.due and not any(self.target(at) for at in step.instants):
-                    links.append(_Link(step=step, to=to))
-                if to not in self.depth:
-                    self.depth[to] = self.depth[node] + 1
-                    if len(self.depth) > limit:
-                        raise LimitError(limit)
-                    self.before[to] = (node, step.taken)
-                    queue.append(to)
+        self.search = BreadthFirst([start], self._following, limit=limit)
+        self.transitions = sum(1 for _ in self.search)
+
+    def _following(self, node: DueNode) -> Iterator[_Link]:
+        links = self.links[node] = []
+        for step in self.steps.after(node.state):
+            link = _Link(node, step, DueNode(step.way.to, self.due(due=node.due, instants=step.instants)))
+            # A step of several outputs may meet the target, and then the source again.
+            if node.due and link.to.due and not any(self.target(at) for at in step.instants):
+                links.append(link)
+            yield link
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
         """Whether the target is due after *instants*, too."""
@@ -117,7 +108,7 @@ class LeadsToGraph:
         """A run that stops while the target is due, in a state where nothing fair is enabled."""
         for node in due:
             if not any(self.possible(fair, node.state) for fair in self.fair):
-                return Run(initial=self._initial(), steps=way(self.before, node), stopped=True)
+                return self._run(node, stopped=True)
         return None
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
@@ -150,33 +141,32 @@ class LeadsToGraph:
         if not starved:
             yield those
         elif starved != those:
-            yield from self._fair_components([node for node in self.depth if node in those - starved])
+            yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, those: frozenset[DueNode]) -> Run:
         """A path to a node of *those*, followed by a fair cycle."""
-        ordered = [node for node in self.depth if node in those]
+        ordered = [node for node in self.search.depth if node in those]
         runs = []
         for start in ordered:
-            cycle: list[tuple[DueNode, _Link]] = []
+            cycle: list[_Link] = []
             here = start
             for fair in self.fair:
-                if any(self.takes(fair, link.step) for _, link in cycle):
+                if any(self.takes(fair, link.step) for link in cycle):
                     continue
                 if not fair.strongly and any(
-                    not self.possible(fair, node.state) for node in (start, *(n for n, _ in cycle))
+                    not self.possible(fair, node.state) for node in (start, *(link.source for link in cycle))
                 ):
                     continue
                 part = self._towards(here, those, fair)
                 if part:
                     cycle += part
-                    here = part[-1][1].to
+                    here = part[-1].to
             if here != start or not cycle:
                 cycle += self._back(here, start, those)
-            steps = way(self.before, start)
-            runs.append(Run(initial=self._initial(), steps=steps, cycle=tuple(link.step.taken for _, link in cycle)))
+            runs.append(self._run(start, cycle=cycle))
         return min(runs, key=lambda run: run.length)
 
-    def _towards(self, here: DueNode, those: frozenset[DueNode], fair: Fair) -> list[tuple[DueNode, _Link]]:
+    def _towards(self, here: DueNode, those: frozenset[DueNode], fair: Fair) -> tuple[_Link, ...]:
         """A shortest path in *those* that takes what is *fair*, or visits a state where it is disabled."""
         return self._path(
             here,
@@ -184,31 +174,18 @@ class LeadsToGraph:
             lambda link: self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state)),
         )
 
-    def _back(self, here: DueNode, start: DueNode, those: frozenset[DueNode]) -> list[tuple[DueNode, _Link]]:
+    def _back(self, here: DueNode, start: DueNode, those: frozenset[DueNode]) -> tuple[_Link, ...]:
         return self._path(here, those, lambda link: link.to == start)
 
-    def _path(
-        self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]
-    ) -> list[tuple[DueNode, _Link]]:
-        before: dict[DueNode, tuple[DueNode, _Link]] = {}
-        queue = deque([here])
-        seen = {here}
-        while queue:
-            node = queue.popleft()
-            for link in self.links[node]:
-                if link.to not in those:
-                    continue
-                if wanted(link):
-                    path = [(node, link)]
-                    while node != here:
-                        path.append(before[node])
-                        node = before[node][0]
-                    return path[::-1]
-                if link.to not in seen:
-                    seen.add(link.to)
-                    before[link.to] = (node, link)
-                    queue.append(link.to)
-        return []
+    def _path(self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]) -> tuple[_Link, ...]:
+        inside = BreadthFirst([here], lambda node: (link for link in self.links[node] if link.to in those))
+        return next((inside.path(link) for link in inside if wanted(link)), ())
 
-    def _initial(self) -> str:
-        return self.table.states[self.table.initial]
+    def _run(self, node: DueNode, *, cycle: Iterable[_Link] = (), stopped: bool = False) -> Run:
+        """A shortest run to *node*, and what comes after it."""
+        return Run(
+            initial=self.table.states[self.table.initial],
+            steps=tuple(link.step.taken for link in self.search.path_to(node)),
+            cycle=tuple(link.step.taken for link in cycle),
+            stopped=stopped,
+        )

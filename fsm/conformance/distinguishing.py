@@ -9,11 +9,11 @@ A SUT that has no more states than the machine, and passes, is right.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Response
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
 """An edge, and where a SUT is after it that was elsewhere; ``None`` if it has answered wrongly."""
+
+
+class _Led(NamedTuple):
+    """A pair that *edge* leads to one that is known to be told apart."""
+
+    to: _Pair
+    edge: Edge
 
 
 @dataclass(kw_only=True)
@@ -100,17 +107,13 @@ class Telling:
     def _apart(self) -> dict[_Pair, _Next]:
         """For each pair that is seen to be the same and can be told apart, how a shortest run begins."""
         if self._first is None:
-            leads: dict[_Pair, list[tuple[_Pair, Edge]]] = {}
+            leads: dict[_Pair, list[_Led]] = {}
             self._first = {}
             for pair in self._alike():
                 self._look(pair, self._first, leads)
-            todo = deque(self._first)
-            while todo:
-                known = todo.popleft()
-                for pair, edge in leads.get(known, ()):
-                    if pair not in self._first:
-                        self._first[pair] = (edge, known[1])
-                        todo.append(pair)
+            back: BreadthFirst[_Pair, _Led] = BreadthFirst(self._first, lambda known: leads.get(known, ()))
+            for led in back:
+                self._first.setdefault(led.to, (led.edge, back.node[1]))
         return self._first
 
     def _alike(self) -> Iterator[_Pair]:
@@ -119,7 +122,7 @@ class Telling:
             if one != other and not (self.shown and shows[one.state] != shows[other.state]):
                 yield one, other
 
-    def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[tuple[_Pair, Edge]]]) -> None:
+    def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Led]]) -> None:
         """What one step says of *pair*: that it is *apart*, or to which other pair it *leads*."""
         one, other = pair
         for edge in self.oracle.plan.leaving(one):
@@ -129,4 +132,4 @@ class Telling:
             if not answers:
                 apart.setdefault(pair, (edge, None))
             elif len(answers) == 1 and edge.target not in answers:
-                leads.setdefault((edge.target, min(answers)), []).append((pair, edge))
+                leads.setdefault((edge.target, min(answers)), []).append(_Led(pair, edge))

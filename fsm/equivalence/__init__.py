@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Round, Side
 from fsm.equivalence.observer import observers
 from fsm.equivalence.partition import refine, saturated
-from fsm.equivalence.witness import TooManyTracesError, play, trace
+from fsm.equivalence.witness import play, trace
+from fsm.machine.traversal import LimitError
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def compare(
         return Equivalent(classes=len(set(partition.block)))
     try:
         found = trace(weak, partition, start, limit)
-    except TooManyTracesError:
+    except LimitError:
         return _branching(pair, play(weak, partition, start), every_trace=False)
     if found is None:
         return _branching(pair, play(weak, partition, start), every_trace=True)

@@ -64,7 +64,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name
-            source, target = number[step.source], number[step.target]
+            source, target = number[step.source], number[step.to]
             if not name and not step.way.emits:
                 hidden[source].append(target)
                 continue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fsm.equivalence.partition import HIDDEN
+from fsm.machine.traversal import BreadthFirst
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fsm.equivalence.partition import Partition, Signature
 
@@ -17,8 +17,11 @@ Blocks = frozenset[int]
 """The moments in which a machine may be after a trace, as blocks."""
 
 
-class TooManyTracesError(Exception):
-    """The search for a distinguishing trace would exceed its limit."""
+class _Step(NamedTuple):
+    """Where both may be after one more label; nowhere if only one of them can have it."""
+
+    label: int
+    to: tuple[Blocks, Blocks] | None
 
 
 def trace(
@@ -27,29 +30,27 @@ def trace(
     """The labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
 
     Breadth-first search of the pairs of sets reached by each trace; of several shortest
-    traces, the first in the order of labels.  Raises :class:`TooManyTracesError` beyond
+    traces, the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` beyond
     *limit* pairs.
     """
     steps = _steps(weak, partition)
-    both = tuple(_all(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
-    queue = deque([(both[0], both[1])])
-    before: dict[tuple[Blocks, Blocks], tuple[tuple[Blocks, Blocks], int] | None] = {(both[0], both[1]): None}
-    while queue:
-        pair = queue.popleft()
+
+    def following(pair: tuple[Blocks, Blocks] | None) -> Iterator[_Step]:
+        if pair is None:
+            return
         first, second = (sorted({label for block in each for label in steps[block]}) for each in pair)
         odd = min(set(first).symmetric_difference(second), default=None)
         if odd is not None:
-            return _back(before, pair, odd)
+            yield _Step(odd, None)
+            return
         for label in first:
-            if label == HIDDEN:
-                continue
             after = (_all(steps, pair[0], label), _all(steps, pair[1], label))
-            if after[0] != after[1] and after not in before:
-                before[after] = (pair, label)
-                queue.append(after)
-                if len(before) > limit:
-                    raise TooManyTracesError
-    return None
+            if label != HIDDEN and after[0] != after[1]:
+                yield _Step(label, after)
+
+    one, other = (_all(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
+    search: BreadthFirst[tuple[Blocks, Blocks] | None, _Step] = BreadthFirst([(one, other)], following, limit=limit)
+    return next((tuple(each.label for each in search.path(last)) for last in search if last.to is None), None)
 
 
 def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[int, Blocks]]:
@@ -66,18 +67,6 @@ def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[in
 
 def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blocks:
     return frozenset[int]().union(*(steps[block].get(label, ()) for block in blocks))
-
-
-def _back(
-    before: dict[tuple[Blocks, Blocks], tuple[tuple[Blocks, Blocks], int] | None],
-    pair: tuple[Blocks, Blocks],
-    last: int,
-) -> tuple[int, ...]:
-    labels = [last]
-    while (came := before[pair]) is not None:
-        pair, label = came
-        labels.append(label)
-    return tuple(reversed(labels))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,12 @@ them.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
+
+from fsm.machine.traversal import BreadthFirst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     way: Way
 
     @property
-    def target(self) -> int:
+    def to(self) -> int:
         """The state it leads to."""
         return self.way.to
 
@@ -69,7 +70,7 @@ class Graph(Generic[T]):
         """Strongly connected components in topological order; states in the model's order."""
         following: dict[int, list[int]] = {state: [] for state in self.depth}
         for step in self.transitions:
-            following[step.source].append(step.target)
+            following[step.source].append(step.to)
         found = components(following)
         return tuple(tuple(self.table.states[state] for state in sorted(each)) for each in reversed(found))
 
@@ -104,19 +105,9 @@ def explore(table: T) -> Graph[T]:
     >>> graph.path("exited")
     ('create/created', 'start/begins', 'restart/exited')
     """
-    depth = {table.initial: 0}
-    shortest: dict[int, Transition] = {}
-    transitions: list[Transition] = []
-    queue = deque([table.initial])
-    while queue:
-        state = queue.popleft()
-        for step in steps(table, state):
-            transitions.append(step)
-            if step.target not in depth:
-                depth[step.target] = depth[state] + 1
-                shortest[step.target] = step
-                queue.append(step.target)
-    return Graph(table=table, depth=depth, shortest=shortest, transitions=tuple(transitions))
+    search = BreadthFirst([table.initial], lambda state: steps(table, state))
+    transitions = tuple(search)
+    return Graph(table=table, depth=search.depth, shortest=search.last, transitions=transitions)
 
 
 def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:

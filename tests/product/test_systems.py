@@ -348,7 +348,7 @@ def test_one_machine_does_what_the_parts_do(name: str) -> None:
 
     assert len(flat.states) == len(whole.depth)
     ways = Counter(
-        (whole.table.states[each.source], whole.table.rows[each.row].name, whole.table.states[each.target])
+        (whole.table.states[each.source], whole.table.rows[each.row].name, whole.table.states[each.to])
         for each in whole.transitions
     )
     assert ways == Counter(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fsm.machine import Ignores, Moves, Refuses, Silent
+from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -294,19 +295,16 @@ def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set
     *state* itself.
     """
     found: dict[str, set[bool]] = {}
-    seen: set[str] = set()
-    work = [way.to for way in ways if way.begins] or [state]
-    while work:
-        between = work.pop()
-        if between in seen or between not in event.ends:
-            continue
-        seen.add(between)
-        for way in event.ends[between].outcomes:
-            if way.begins:
-                work.append(way.to)
-            else:
+    first = [way.to for way in ways if way.begins] or [state]
+    for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
+        for way in _ends(event, between):
+            if not way.begins:
                 found.setdefault(way.to, set()).add(bool(_error(way)))
     return found
+
+
+def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
+    return event.ends[between].outcomes if between in event.ends else ()
 
 
 def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:

@@ -1,0 +1,106 @@
+"""Breadth-first traversal of any graph: its edges, what can be reached, and shortest paths.
+
+What is looked for is up to the caller, who stops when it is found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+N = TypeVar("N")
+N_co = TypeVar("N_co", covariant=True)
+
+
+class Leading(Protocol[N_co]):
+    """An edge: it leads to a node; where it comes from and what it means is the caller's."""
+
+    @property
+    def to(self) -> N_co:
+        """The node it leads to."""
+
+
+E = TypeVar("E", bound=Leading[object])
+
+
+class LimitError(Exception):
+    """The search would go beyond its limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"more than {limit:,} states")
+
+
+class BreadthFirst(Generic[N, E]):
+    """An iterator over all edges that can be reached from *starts*, nearest first, in the order of *following*.
+
+    ``depth`` maps every node met so far to its distance, ``last`` those other
+    than the starts to the last edge of a shortest path, ``before`` to the
+    node that it comes from.  While an edge is looked at its source is
+    ``node``, and where it leads is not in them yet.
+
+    Raises :class:`LimitError` as soon as there are more nodes than *limit*;
+    0 is no limit.
+
+    >>> from collections import namedtuple
+    >>> Step = namedtuple("Step", "sign to")
+    >>> search = BreadthFirst([1], lambda number: [Step("+1", number + 1), Step("*2", number * 2)])
+    >>> next(search.path(each) for each in search if each.to == 12)
+    (Step(sign='+1', to=2), Step(sign='+1', to=3), Step(sign='*2', to=6), Step(sign='*2', to=12))
+    """
+
+    def __init__(self, starts: Iterable[N], following: Callable[[N], Iterable[E]], *, limit: int = 0) -> None:
+        self.depth: dict[N, int] = dict.fromkeys(starts, 0)
+        self.last: dict[N, E] = {}
+        self.before: dict[N, N] = {}
+        self.node: N
+        self._following = following
+        self._limit = limit
+
+    def __iter__(self) -> Iterator[E]:
+        """Every edge, once."""
+        depth, last, before, following = self.depth, self.last, self.before, self._following
+        limit = self._limit or float("inf")
+        queue = list(depth)
+        for node in queue:  # which grows meanwhile
+            self.node = node
+            further = depth[node] + 1
+            for edge in following(node):
+                yield edge
+                to: N = edge.to  # type: ignore[assignment]  # E leads from nodes to nodes
+                if to not in depth:
+                    depth[to] = further
+                    if len(depth) > limit:
+                        raise LimitError(self._limit)
+                    last[to] = edge
+                    before[to] = node
+                    queue.append(to)
+
+    def path(self, last: E) -> tuple[E, ...]:
+        """A shortest path that ends with *last*, the edge that is looked at."""
+        return (*self.path_to(self.node), last)
+
+    def path_to(self, node: N) -> tuple[E, ...]:
+        """A shortest path to *node*, which was met."""
+        edges: list[E] = []
+        while node in self.before:
+            edges.append(self.last[node])
+            node = self.before[node]
+        return tuple(reversed(edges))
+
+
+def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple[N, ...]:
+    """*starts*, and all that can be reached from them, breadth first.
+
+    >>> closure([3], lambda number: [number // 2])
+    (3, 1, 0)
+    """
+    found = dict.fromkeys(starts)
+    todo = list(found)
+    for node in todo:
+        fresh = [each for each in following(node) if each not in found]
+        found.update(dict.fromkeys(fresh))
+        todo += dict.fromkeys(fresh)
+    return tuple(found)
