@@ -1,1 +1,5 @@
-"""What runtimes support, found out by asking them."""
+"""The features of runtimes that the CRI service lists, driven by the machine ``runtime-handlers``.
+
+``introspection`` finds them out, as it should and, under the profile
+``as-written``, as containerd does; ``sut`` tests it.
+"""

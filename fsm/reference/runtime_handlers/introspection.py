@@ -1,9 +1,8 @@
-"""What runtimes support, found out as containerd's CRI plugin does when it starts, for the answer to Status.
+"""The features of runtimes, as containerd's CRI plugin finds them out at its start, for the answer to Status.
 
-The way from a runtime in the configuration to its entry in the list is the
-machine ``runtime-handlers``; here is what each of its stages does with data:
-a features document as the ``features`` command of an OCI runtime prints it.
-Every part of such a document may be absent.
+The machine ``runtime-handlers`` drives the way from a configured runtime to
+its entry in the list.  Its stages read a features document, as the
+``features`` command of an OCI runtime prints it; every part may be absent.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.library import load
-from fsm.machine.driver import Driver
+from fsm.reference.driven import driver, offered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,44 +30,44 @@ FEATURES: Final = "types.containerd.io/opencontainers/runtime-spec/1/features/Fe
 RRO: Final = "rro"
 USER: Final = "user"
 RRO_SINCE: Final = (5, 12)
-"""The version of Linux that has recursive read-only mounts."""
+"""The first version of Linux with recursive read-only mounts."""
 
 
 class IntrospectionError(Exception):
-    """A runtime could not be asked."""
+    """A runtime could not be introspected."""
 
 
 class PanicError(Exception):
-    """containerd has crashed, as written."""
+    """containerd would have crashed."""
 
 
 class Document(BaseModel):
-    """A part of a features document; what is absent, or null, is ``None``, and what is not known here is left out."""
+    """A part of a features document; absent and null parts are ``None``, unknown ones are ignored."""
 
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
 class IDMap(Document):
-    """Whether mounts may map ids."""
+    """Whether mounts can map ids."""
 
     enabled: bool | None = None
 
 
 class MountExtensions(Document):
-    """What mounts may have besides their options."""
+    """Features of mounts beyond their options."""
 
     idmap: IDMap | None = None
 
 
 class Linux(Document):
-    """The features that only Linux has."""
+    """Features on Linux."""
 
     namespaces: list[str] | None = None
     mount_extensions: MountExtensions | None = None
 
 
 class Features(Document):
-    """What an OCI runtime says of itself.
+    """The features document of an OCI runtime.
 
     >>> Features.model_validate_json('{"ociVersionMin": "1.0.0", "mountOptions": ["rro"], "linux": null}')
     Features(mount_options=['rro'], linux=None)
@@ -81,7 +78,7 @@ class Features(Document):
 
 
 class Options(BaseModel):
-    """Options of a runtime of any type; the rest of them goes to it as it is."""
+    """Options of a runtime of any type; unknown ones are passed on."""
 
     model_config = ConfigDict(extra="allow", strict=True, alias_generator=to_pascal, populate_by_name=True)
 
@@ -97,14 +94,14 @@ class RuncOptions(Options):
 
 
 class Packed(BaseModel):
-    """A value, and the name of its type."""
+    """A value with the name of its type."""
 
     type_url: str
     value: JsonValue = None
 
 
 class RuntimeInfo(BaseModel):
-    """What a shim says of its runtime."""
+    """The description of a runtime by its shim."""
 
     name: str = ""
     features: Packed | None = None
@@ -112,7 +109,7 @@ class RuntimeInfo(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A runtime as it is configured."""
+    """A configured runtime."""
 
     type: str = RUNC
     path: str = ""
@@ -121,7 +118,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeRequest:
-    """Which runtime is asked about."""
+    """The request to describe a runtime."""
 
     runtime_path: str
     options: Options | None = None
@@ -129,7 +126,7 @@ class RuntimeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandlerFeatures:
-    """What a handler supports."""
+    """The features that a handler supports."""
 
     recursive_read_only_mounts: bool = False
     user_namespaces: bool = False
@@ -137,39 +134,39 @@ class RuntimeHandlerFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandler:
-    """A handler as it is listed; the default one has no name.  Without ``features`` nothing is known of it."""
+    """A handler in the list; the default one has no name, and ``features`` may be unknown."""
 
     name: str
     features: RuntimeHandlerFeatures | None = None
 
 
 class Service(Protocol):
-    """Who asks runtimes."""
+    """The introspection service."""
 
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
-        """The ``Extra`` of the answer, if there is any; raises :class:`IntrospectionError`."""
+        """The ``Extra`` field of the answer, if there is one; raises :class:`IntrospectionError`."""
 
 
 class Commands:
-    """Asks the OCI runtimes of this machine, by their ``features`` command, as the shim of runc does.
+    """Runs the ``features`` command of OCI runtimes on this machine, as the shim of runc does.
 
-    One that has no such command, as old ones have not, says nothing of its features.
+    Old runtimes without that command have no features document.
     """
 
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
-        """What the runtime that the options name, or ``runc``, prints."""
+        """The output of the runtime that the options name, or of ``runc``."""
         options = request.options
         name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
         binary = shutil.which(name)
         if binary is None:
             raise IntrospectionError(f"there is no {name}")
-        said = subprocess.run([binary, "features"], capture_output=True, check=False)  # noqa: S603  (configured)
-        features = Packed(type_url=FEATURES, value=said.stdout.decode()) if said.returncode == 0 else None
+        ran = subprocess.run([binary, "features"], capture_output=True, check=False)  # noqa: S603  (configured)
+        features = Packed(type_url=FEATURES, value=ran.stdout.decode()) if ran.returncode == 0 else None
         return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=name, features=features).model_dump())
 
 
 def kernel_supports_rro(release: str = "") -> bool:
-    """Whether this kernel, or the one of *release*, has recursive read-only mounts.
+    """Whether this kernel, or that of *release*, has recursive read-only mounts.
 
     >>> kernel_supports_rro("5.11.0-1-amd64"), kernel_supports_rro("5.12-rc1"), kernel_supports_rro("6.1.0")
     (False, True, True)
@@ -179,7 +176,7 @@ def kernel_supports_rro(release: str = "") -> bool:
 
 
 def supports_cri_userns(features: Features) -> bool:
-    """Whether pods can have user namespaces: the runtime has to know them, and mounts with mapped ids.
+    """Whether pods can have user namespaces: the runtime supports them, and mounts with mapped ids.
 
     >>> supports_cri_userns(Features())
     False
@@ -188,7 +185,7 @@ def supports_cri_userns(features: Features) -> bool:
 
 
 def _userns(features: Features) -> str:
-    """The same, as the machine calls it."""
+    """Whether it supports user namespaces, as an outcome of the machine."""
     linux = features.linux
     if linux is None:
         return "no-linux"
@@ -200,7 +197,10 @@ def _userns(features: Features) -> str:
 
 @dataclass(kw_only=True)
 class Introspection:
-    """One runtime on its way into the list of ``handlers``; with the *profile* ``as-written`` as it was in March 2024.
+    """One runtime on its way into the list of ``handlers``, under *profile*, such as ``as-written``.
+
+    ``failures`` are the reasons for which nothing is known of a runtime, as
+    containerd logs them.
 
     >>> found = Introspection(name="runc", runtime=Runtime(), service=Commands(), kernel_has_rro=True, default=True)
     >>> found.stage("runtime-type"), found.stage("request")
@@ -220,13 +220,12 @@ class Introspection:
     extra: Packed | None = None
     features: Features | None = None
     failures: list[str] = field(default_factory=list)
-    """Which runtimes nothing could be found out of, and why: what containerd writes into its log."""
 
     def __post_init__(self) -> None:
-        self._driver = _driver(self.profile)
+        self._driver = driver("runtime-handlers", self.profile)
         self._position = self._driver.position()
         self._names: set[str] = set()
-        self._why = "it answered, and said nothing of it"
+        self._why = "its answer has no features"
         self._options: Options | None = None
         self._stages: Mapping[str, Callable[[], str]] = {
             "runtime-type": self._type,
@@ -240,11 +239,11 @@ class Introspection:
 
     @property
     def state(self) -> str:
-        """The machine's name for where it is."""
+        """The machine's name for its state."""
         return self._position.state
 
     def run(self) -> None:
-        """All that is still to be done; raises :class:`PanicError` if that ends containerd."""
+        """Do all stages that are left; raises :class:`PanicError` if containerd crashes."""
         for stage in self._stages:
             if self._driver.offered(stage, self.state):
                 self.stage(stage)
@@ -252,29 +251,29 @@ class Introspection:
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do one stage, by the machine's name; how it went.
+        """Do one stage, by the machine's name; its outcome.
 
-        Raises :class:`~fsm.machine.driver.CannotHappenError` where it is not its turn.
+        Raises :class:`~fsm.machine.driver.CannotHappenError` if it is not the next one.
         """
-        self._names = {way.name for way in self._position.outcomes(event)}
-        stood = self._position.state
+        self._names = offered(self._position, event)
+        before = self._position.state
         way = self._position.take(event, self._stages[event]())
         if way.to == "requested":
             self.request = RuntimeRequest(
                 runtime_path=self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type,
                 options=self._options if "Options" in way.emits else None,
             )
-        for told in way.emits:
-            if told == "failed":
+        for output in way.emits:
+            if output == "failed":
                 self.failures.append(f"{self.name}: {self._why}")
-            elif told in {"handler", "default-handler"}:
-                name = self.name if told == "handler" else ""
-                self.handlers.append(RuntimeHandler(name=name, features=_SUPPORTED[stood]))
+            elif output in {"handler", "default-handler"}:
+                name = self.name if output == "handler" else ""
+                self.handlers.append(RuntimeHandler(name=name, features=_SUPPORTED[before]))
         return way.name
 
-    def _or(self, as_written: str, right: str) -> str:
-        """What happens *as written*, if that is how it is to be; else what is *right*."""
-        return as_written if as_written in self._names else right
+    def _or(self, upstream: str, right: str) -> str:
+        """The outcome *upstream* if the profile has it, else the one that is *right*."""
+        return upstream if upstream in self._names else right
 
     def _type(self) -> str:
         if self.runtime.type == RUNC:
@@ -296,7 +295,7 @@ class Introspection:
         return "by-path-with-options" if self.runtime.path else "by-type-with-options"
 
     def _plugin_info(self) -> str:
-        assert self.request is not None  # noqa: S101  (else it is not the turn of this)
+        assert self.request is not None  # noqa: S101  (this stage follows the request)
         try:
             self.extra = self.service.plugin_info(self.request)
         except IntrospectionError as error:
@@ -322,19 +321,19 @@ class Introspection:
         return "features"
 
     def _mount_options(self) -> str:
-        if RRO not in (self._known().mount_options or ()):
+        if RRO not in (self._decoded().mount_options or ()):
             return "no-rro"
         return "rro" if self.kernel_has_rro else "old-kernel"
 
     def _user_namespaces(self) -> str:
-        found = _userns(self._known())
-        if found == "no-linux":
+        outcome = _userns(self._decoded())
+        if outcome == "no-linux":
             self._why = "its features document has no Linux part"
-            return self._or("no-linux-panics", found)
-        return found
+            return self._or("no-linux-panics", outcome)
+        return outcome
 
-    def _known(self) -> Features:
-        assert self.features is not None  # noqa: S101  (else it is not the turn of this)
+    def _decoded(self) -> Features:
+        assert self.features is not None  # noqa: S101  (the callers follow the decoding)
         return self.features
 
 
@@ -345,7 +344,7 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
     "userns": RuntimeHandlerFeatures(user_namespaces=True),
     "both": RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
 }
-"""What is listed of a handler, by the state in which it was when it was listed."""
+"""The features of a handler by the state in which it is listed."""
 
 
 def introspect_runtime_handlers(
@@ -356,9 +355,9 @@ def introspect_runtime_handlers(
     kernel_has_rro: bool,
     profile: str = "",
 ) -> list[RuntimeHandler]:
-    """What Status lists of *runtimes*, by name, of which that called *default* is listed twice.
+    """The handlers that Status lists for *runtimes* by name; the one called *default* is listed twice.
 
-    Raises :class:`PanicError` where it is done as written, and that ends containerd.
+    Raises :class:`PanicError` if containerd crashes under *profile*.
     """
     handlers: list[RuntimeHandler] = []
     for name, runtime in runtimes.items():
@@ -375,18 +374,12 @@ def introspect_runtime_handlers(
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
-    """What is in *packed*, which has to be a *kind*; raises :class:`ValueError`.
+    """The value of *packed*, which has to be a *kind*; text is JSON that a command printed.
 
-    A value may also be text: what a command has printed.
+    Raises :class:`ValueError`.
     """
     if packed.type_url != url:
         raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
     if isinstance(packed.value, str):
         return kind.model_validate_json(packed.value)
     return kind.model_validate(packed.value)
-
-
-@cache
-def _driver(profile: str) -> Driver:
-    machine = load("runtime-handlers")
-    return Driver(machine.under(profile) if profile in machine.profiles else machine)

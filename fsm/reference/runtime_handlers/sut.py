@@ -1,11 +1,11 @@
-"""The reference of how runtimes are introspected under test: what is found is decided when it is looked for."""
+"""The introspection of one runtime under test; what a stage finds is set just before that stage."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine.driver import CannotHappenError
+from fsm.reference.harness import reply
 from fsm.reference.runtime_handlers.introspection import (
     FEATURES,
     RRO,
@@ -23,12 +23,10 @@ from fsm.reference.runtime_handlers.introspection import (
     RuntimeHandlerFeatures,
     RuntimeInfo,
 )
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pydantic import JsonValue
+    from collections.abc import Mapping, Sequence
 
     from fsm.reference.runtime_handlers.introspection import RuntimeRequest
 
@@ -36,7 +34,7 @@ NAME: Final = "crun"
 OTHER: Final = "io.containerd.runsc.v1"
 PATH: Final = "/usr/local/bin/containerd-shim"
 
-FOUND: Final[Mapping[RuntimeHandlerFeatures | None, str]] = {
+SHOWS: Final[Mapping[RuntimeHandlerFeatures | None, str]] = {
     None: "no-features",
     RuntimeHandlerFeatures(): "none",
     RuntimeHandlerFeatures(recursive_read_only_mounts=True): "recursive-read-only-mounts",
@@ -45,56 +43,54 @@ FOUND: Final[Mapping[RuntimeHandlerFeatures | None, str]] = {
         recursive_read_only_mounts=True, user_namespaces=True
     ): "recursive-read-only-mounts-and-user-namespaces",
 }
-"""What an observer reads of what is listed."""
+"""What an observer reads, by the features in the list."""
 
 
 def _packed(features: Packed | None) -> Packed:
     return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=NAME, features=features).model_dump())
 
 
-ANSWERS: Final[Mapping[str, Callable[[], Packed | None]]] = {
-    "features": lambda: _packed(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
-    "no-extra": lambda: None,
-    "other-extra": lambda: Packed(type_url="containerd.types.Metric", value={}),
-    "no-features": lambda: _packed(None),
-    "other-features": lambda: _packed(Packed(type_url=FEATURES, value='["rro"]')),
+EXTRAS: Final[Mapping[str, Packed | None]] = {
+    "features": _packed(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
+    "no-extra": None,
+    "other-extra": Packed(type_url="containerd.types.Metric", value={}),
+    "no-features": _packed(None),
+    "other-features": _packed(Packed(type_url=FEATURES, value='["rro"]')),
 }
-"""What the runtime answers, by what is to be found in it."""
+"""The answer of the runtime, by the outcome of decoding it."""
 
 MOUNTS: Final = MountExtensions(idmap=IDMap(enabled=True))
 
-PARTS: Final[Mapping[str, Linux | None]] = {
+LINUX: Final[Mapping[str, Linux | None]] = {
     "supported": Linux(namespaces=["pid", USER], mount_extensions=MOUNTS),
     "no-namespace": Linux(namespaces=["pid"], mount_extensions=MOUNTS),
     "no-idmap": Linux(namespaces=[USER], mount_extensions=MountExtensions(idmap=IDMap(enabled=False))),
     "no-linux": None,
     "no-linux-panics": None,
 }
-"""The Linux part of a document, by what is to be found in it."""
+"""The Linux part of the features document, by the outcome for user namespaces."""
 
-NEVER: Final = frozenset(
+NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
 )
-"""What does not come about where it is done as written: events and outcomes."""
+"""Outcomes that containerd has not."""
 
 
-class _World:
-    """The introspection service: what it was asked, and whether it can answer."""
+class _FakeService:
+    """An introspection service whose answers have no features yet, or which ``fails``."""
 
     def __init__(self) -> None:
         self.fails = False
-        self.asked: list[RuntimeRequest] = []
 
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
-        """An answer in which nothing is to be found yet."""
-        self.asked.append(request)
+        del request
         if self.fails:
             raise IntrospectionError("as arranged")
         return _packed(None)
 
 
 class RuntimeHandlersSUT:
-    """One :class:`~fsm.reference.runtime_handlers.introspection.Introspection` under test; *kind* makes it.
+    """One :class:`~fsm.reference.runtime_handlers.introspection.Introspection` under test; *kind* may have planted bugs.
 
     >>> sut = RuntimeHandlersSUT()
     >>> sut.do("runtime-type"), sut.arrange("request", "by-path"), sut.do("request"), sut.outputs()
@@ -108,75 +104,71 @@ class RuntimeHandlersSUT:
         self.reset()
 
     def reset(self) -> None:
-        """Another runtime, of which nothing is known."""
-        self.world = _World()
+        """Another runtime, with nothing found out."""
+        self.service = _FakeService()
         self.introspection = self._kind(
-            name=NAME, runtime=Runtime(options={}), service=self.world, kernel_has_rro=True, profile=self._profile
+            name=NAME, runtime=Runtime(options={}), service=self.service, kernel_has_rro=True, profile=self._profile
         )
-        self._told = 0
+        self._listed = 0
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """What is configured, or what the runtime says, is what leads to the *outcome*."""
-        if self._profile and (event, outcome) in NEVER:
+        """Set the configuration or the answer that leads to the *outcome*."""
+        if self._profile and (event, outcome) in NOT_UPSTREAM:
             return False
+        found = self.introspection
         match event:
             case "runtime-type":
-                kind = RUNC if outcome == "runc" else OTHER
-                self.introspection.runtime = replace(self.introspection.runtime, type=kind)
+                found.runtime = replace(found.runtime, type=RUNC if outcome == "runc" else OTHER)
             case "request":
-                self._configured(outcome)
+                self._configure(outcome)
             case "plugin-info":
-                self.world.fails = outcome == "failed"
+                self.service.fails = outcome == "failed"
             case "decode":
-                self.introspection.extra = ANSWERS[outcome]()
+                found.extra = EXTRAS[outcome]
             case "mount-options":
                 self._features().mount_options = ["ro"] if outcome == "no-rro" else ["ro", RRO]
-                self.introspection.kernel_has_rro = outcome != "old-kernel"
+                found.kernel_has_rro = outcome != "old-kernel"
             case "user-namespaces":
-                self._features().linux = PARTS[outcome]
+                self._features().linux = LINUX[outcome]
             case _:
-                self.introspection.default = outcome == "default"
+                found.default = outcome == "default"
         return True
 
     def do(self, event: str) -> str:
-        """One stage."""
-        try:
-            self.introspection.stage(event)
-        except CannotHappenError as error:
-            raise UnsupportedError(str(error)) from error
-        return ""
+        """Do one stage."""
+        return reply("runtime-handlers", event, lambda: self.introspection.stage(event))
 
     def outputs(self) -> Sequence[str]:
-        """What the request says, when it was made, what was noted, and what was listed."""
+        """The content of a new request, new failures, and new entries of the list."""
         found = self.introspection
-        told: list[str] = []
+        outputs: list[str] = []
         if found.request and found.state == "requested":
-            told = ["RuntimePath.type" if found.request.runtime_path == found.runtime.type else "RuntimePath.path"]
-            told += ["Options"] * (found.request.options is not None)
-        told += ["failed"] * len(found.failures)
+            outputs = ["RuntimePath.type" if found.request.runtime_path == found.runtime.type else "RuntimePath.path"]
+            outputs += ["Options"] * (found.request.options is not None)
+        outputs += ["failed"] * len(found.failures)
         found.failures.clear()
-        told += ["handler" if each.name == NAME else "default-handler" for each in found.handlers[self._told :]]
-        self._told = len(found.handlers)
-        return tuple(told)
+        outputs += ["handler" if each.name == NAME else "default-handler" for each in found.handlers[self._listed :]]
+        self._listed = len(found.handlers)
+        return tuple(outputs)
 
     def shows(self) -> str:
-        """What is listed; all entries must say the same."""
-        found = {FOUND[each.features] for each in self.introspection.handlers}
-        if len(found) > 1:
-            raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(found))}")
-        return found.pop() if found else "panicked" if self.introspection.state == "panicked" else "unlisted"
+        """The features in the list, which must be the same in all entries."""
+        shown = {SHOWS[each.features] for each in self.introspection.handlers}
+        if len(shown) > 1:
+            raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
+        return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"
 
-    def _configured(self, outcome: str) -> None:
+    def _configure(self, outcome: str) -> None:
         path = PATH if outcome.startswith("by-path") else ""
-        options: dict[str, JsonValue] | None = None
+        runtime = replace(self.introspection.runtime, path=path, options=None)
         if outcome == "bad-options":
-            options = {"SystemdCgroup": "perhaps", "ConfigPath": 1}
+            runtime = replace(runtime, options={"SystemdCgroup": "perhaps", "ConfigPath": 1})
         elif outcome.endswith("-with-options"):
-            options = {"Root": "/run/c"}
-        self.introspection.runtime = replace(self.introspection.runtime, path=path, options=options)
+            runtime = replace(runtime, options={"Root": "/run/c"})
+        self.introspection.runtime = runtime
 
     def _features(self) -> Features:
         if self.introspection.features is None:
