@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_pascal
 
 from fsm.reference.container.record import (
     CpuGroupAffinity,
@@ -31,17 +32,8 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 VERSION: Final = "v1"
 
-_KEYS: Final = {
-    "pid": "Pid",
-    "created_at": "CreatedAt",
-    "started_at": "StartedAt",
-    "finished_at": "FinishedAt",
-    "exit_code": "ExitCode",
-    "reason": "Reason",
-    "message": "Message",
-    "resources": "Resources",
-    "restore": "Restore",
-}
+_FLAGS: Final = frozenset({"starting", "removing", "unknown"})
+_KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in _FLAGS}
 """The key of each field that is written, in the order of the file.  Within resources, keys are field names."""
 
 _PARTS: Final[Mapping[str, type[Record]]] = {

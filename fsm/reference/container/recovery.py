@@ -54,20 +54,19 @@ def _reconciled(status: Status, task: Task | None, world: World) -> Status | Non
         except WorldError:
             return None
     match status.state(), task:
-        case ContainerState.CREATED | ContainerState.EXITED, None:
+        case (
+            (ContainerState.CREATED | ContainerState.EXITED, None)
+            | (ContainerState.CREATED, Task(started=False))
+            | (ContainerState.RUNNING, Task(started=True, exit=None))
+            | (ContainerState.EXITED, Task(started=True, exit=Exit()))  # the first exit counts
+        ):
             return status
         case ContainerState.RUNNING, None:
             return _exited(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
-        case ContainerState.CREATED, Task(started=False):
-            return status
         case ContainerState.CREATED, Task(pid=pid, exit=None):
             return status.model_copy(update={"pid": pid, "started_at": world.now()})
-        case ContainerState.RUNNING, Task(started=True, exit=None):
-            return status
         case ContainerState.CREATED | ContainerState.RUNNING, Task(started=True, exit=Exit() as ended):
             return _exited(status, ended)
-        case ContainerState.EXITED, Task(started=True, exit=Exit()):
-            return status  # the first exit counts
         case _:
             return None
 

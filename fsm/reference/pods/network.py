@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from fsm.reference.container.world import WorldError
 from fsm.reference.fault_injection import Faults
@@ -16,24 +16,11 @@ if TYPE_CHECKING:
 RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
-class Network(Protocol):
-    """The networks of all pods; every method may raise :class:`~fsm.reference.container.world.WorldError`."""
-
-    def setup(self, pod: str) -> None:
-        """Set up the network of *pod*; :meth:`teardown` removes what a failure leaves."""
-
-    def teardown(self, pod: str) -> None:
-        """Take the network of *pod* down, if there is one."""
-
-    def addresses(self, pod: str) -> tuple[str, ...]:
-        """The addresses of *pod*; none without a network."""
-
-    def forward(self, pod: str) -> None:
-        """Prepare a stream to ports of *pod*."""
-
-
 class Leases:
-    """Addresses of *network*, each leased by a file in *root* that holds the pod's id; *faults* has a point for each method.
+    """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
+
+    Every method may raise :class:`~fsm.reference.container.world.WorldError`,
+    and has a point in *faults*.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -53,7 +40,7 @@ class Leases:
         self.faults = Faults() if faults is None else faults
 
     def setup(self, pod: str) -> None:
-        """Lease the first free address, which a fault leaves behind."""
+        """Lease the first free address; :meth:`teardown` releases what a failure leaves."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             leased = any(self._lease(self.root / str(address), pod) for address in self.network.hosts())
@@ -65,7 +52,7 @@ class Leases:
         self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
-        """Release all addresses of *pod*."""
+        """Release all addresses of *pod*, if it has any."""
         self.faults.point("teardown", effect=False)
         try:
             for each in self._of(pod):
@@ -82,7 +69,7 @@ class Leases:
             raise WorldError(str(error)) from error
 
     def forward(self, pod: str) -> None:
-        """Check that *pod* has an address."""
+        """Prepare a stream to ports of *pod*, which needs an address."""
         self.faults.point("forward", effect=False)
         if not self.addresses(pod):
             message = f"{pod} has no network"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.reference.clock import Clock
     from fsm.reference.container.world import Exit
     from fsm.reference.pods.containers import Containers
-    from fsm.reference.pods.network import Network
+    from fsm.reference.pods.network import Leases
     from fsm.reference.sandbox.controller import Controller
 
 MACHINE: Final = "pod-sandbox"
@@ -74,7 +74,7 @@ class Pods:
         self,
         root: Path,
         controller: Controller,
-        network: Network,
+        network: Leases,
         containers: Containers | None = None,
         clock: Clock | None = None,
     ) -> None:

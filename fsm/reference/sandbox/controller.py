@@ -16,7 +16,7 @@ from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.driven import ABSENT, CallError, driver, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.sandbox.world import WatchError
+from fsm.reference.sandbox.processes import WatchError
 from fsm.reference.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fsm.machine import Outcome
     from fsm.machine.driver import Position
     from fsm.reference.clock import Clock
-    from fsm.reference.sandbox.world import World
+    from fsm.reference.sandbox.processes import Processes
 
 MACHINE: Final = "sandbox-controller"
 
@@ -55,7 +55,7 @@ class Sandbox:
     that waits for its process; ``noticed`` is whether the machine has seen the exit.
     """
 
-    def __init__(self, name: str, world: World, position: Position) -> None:
+    def __init__(self, name: str, world: Processes, position: Position) -> None:
         self.id = name
         self.world = world
         self.position = position
@@ -97,7 +97,7 @@ class Controller:
 
     def __init__(
         self,
-        worlds: Callable[[str], World],
+        worlds: Callable[[str], Processes],
         clock: Clock | None = None,
         *,
         on_exit: Callable[[str], None] = lambda _: None,
@@ -337,7 +337,7 @@ class Controller:
         self._on_exit(sandbox.id)
 
 
-def _found(world: World) -> str:
+def _found(world: Processes) -> str:
     """The state in which a restart finds the sandbox of *world*; the remains of a task that has ended are deleted."""
     try:
         if not world.task():

@@ -8,8 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.container.world import LateError
-from fsm.reference.sandbox.processes import Processes
-from fsm.reference.sandbox.world import WatchError
+from fsm.reference.sandbox.processes import Processes, WatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

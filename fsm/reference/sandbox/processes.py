@@ -1,4 +1,4 @@
-"""A world for sandboxes whose pause processes are real processes of this machine."""
+"""The world of a sandbox: its pause process (the task), which is a real process of this machine, and its files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ SIGNALLED: Final = 128
 """Added to the number of the signal that ended a process, its exit code."""
 
 
+class WatchError(WorldError):
+    """The stream that was to report an exit broke, or ended without one."""
+
+
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
 
-    *faults* has a point before or after each step, by its name.
+    Every method may raise :class:`~fsm.reference.container.world.WorldError`;
+    *faults* has a point for each step, by its name.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -54,15 +59,15 @@ class Processes:
         self._exit: Exit | None = None
 
     def now(self) -> int:
-        """The time."""
+        """The time, in nanoseconds since 1970; never 0."""
         return self._now()
 
     def read(self) -> None:
-        """Do nothing: there is no configuration."""
+        """Read the configuration of the sandbox: it has none."""
         self.faults.point("read", effect=False)
 
     def run(self) -> int:
-        """Create the directory with a file, and start the process."""
+        """Create the directory with a file, and start the process; its id."""
         self.faults.point("begin")
         try:
             self.root.mkdir()
@@ -75,32 +80,32 @@ class Processes:
         return self._process.pid
 
     def describe(self) -> None:
-        """Do nothing: there is nothing to read back."""
+        """Read back what was started, for the caller of the start: there is nothing else."""
         self.faults.point("describe", effect=False)
 
     def undo(self) -> None:
-        """Delete process and directory."""
+        """Delete everything that a failed start has made."""
         self.faults.point("undo", effect=False)
         with suppress(NoTaskError):
             self.delete()
         self.clear()
 
     def pid(self) -> int:
-        """The id of the process."""
+        """The id of the running process."""
         return self._running().pid
 
     def task(self) -> bool:
-        """Whether there is a process that runs, or was not deleted."""
+        """Whether there is a task: a process, or the remains of one that was not deleted."""
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """How the process ended."""
+        """How the process ended, as far as is known; ``None`` while it runs."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait for the end of the process."""
+        """Wait until the process has ended; raises :class:`WatchError` too."""
         while (ended := self.ended()) is None:
             loop = asyncio.get_running_loop()
             seen = asyncio.Event()
@@ -114,17 +119,17 @@ class Processes:
         return ended
 
     def kill(self) -> None:
-        """Kill the process, and do not wait."""
+        """Start killing the process; :meth:`dead` waits for its end."""
         self.faults.point("kill")
         if self._process is not None:
             self._process.kill()
 
     async def dead(self) -> Exit:
-        """Wait for the end of the process."""
+        """Wait for the end of a killed process; raises :class:`~fsm.reference.container.world.LateError` if that takes too long."""
         return await Processes.exited(self)
 
     def delete(self) -> None:
-        """Kill the process, wait for it, and keep its exit."""
+        """Delete the task, and kill it first if it runs; raises :class:`~fsm.reference.container.world.NoTaskError`."""
         self.faults.point("delete")
         process = self._running()
         process.kill()
@@ -136,20 +141,20 @@ class Processes:
         os.close(self._pidfd)
 
     def hook(self) -> None:
-        """Do nothing: there are no plugins."""
+        """Notify plugins of NRI 0.1 that the task was deleted: there are none."""
 
     def clean(self) -> None:
-        """Remove the file."""
+        """Clean up the files of a stopped sandbox; can be repeated."""
         self.faults.point("clean", effect=False)
         (self.root / "hosts").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove the directory."""
+        """Remove its directory, if it exists."""
         self.faults.point("clear", effect=False)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def forget(self) -> None:
-        """Do nothing: the container is only its process."""
+        """Delete its container, which is only its process."""
         self.faults.point("forget", effect=False)
 
     def _running(self) -> subprocess.Popen[bytes]:

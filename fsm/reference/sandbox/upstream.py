@@ -13,7 +13,7 @@ from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
-from fsm.reference.sandbox.world import WatchError
+from fsm.reference.sandbox.processes import WatchError
 
 if TYPE_CHECKING:
     from fsm.machine import Outcome
