@@ -1,0 +1,41 @@
+"""``docs/linearizability.md`` shows what is read: its forms say the same, its tables are compared, its Python runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fsm.recordings.histories import Title, read, recognised
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "linearizability.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+FORMS = re.findall(r"^```(?:edn|json)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form[:20])
+def test_the_forms_say_the_same(form: str) -> None:
+    assert recognised(form.encode())
+
+    ((seen, *_),) = read("page", form.encode()).operations
+
+    assert ("c1", "start", "not-found", 3) == (seen.entity, seen.event, seen.reply, seen.process)
+
+
+def test_there_are_forms() -> None:
+    """One of Jepsen's, two of porcupine's, and ours."""
+    assert 4 == len(FORMS)
+
+
+def test_the_header_is_complete() -> None:
+    (section,) = re.findall(r"may be a header:\n(.*?)(?=^The other forms)", TEXT, re.MULTILINE | re.DOTALL)
+
+    assert [field.name for field in msgspec.structs.fields(Title)] == re.findall(r"^\| `(\w+)`", section, re.MULTILINE)
+
+
+def test_the_python_runs() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+    exec(compile(block, str(PAGE), "exec"), {})  # noqa: S102  (what the page shows)
