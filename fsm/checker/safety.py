@@ -72,10 +72,10 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
     """A sequence for each condition of *claim*, none of which may occur if it is to hold."""
     asked = (claim.when.means,) if claim.when else ()
     found: list[Sequence] = []
-    for said in claim.conditions:
-        breach: Condition = Not(of=said.means)
+    for part in claim.conditions:
+        breach: Condition = Not(of=part.means)
         means = All(of=(*asked, breach)) if asked else breach
-        found.append((WrittenCondition(text=f"not ({said.text})", means=means),))
+        found.append((WrittenCondition(text=f"not ({part.text})", means=means),))
     return tuple(found)
 
 
@@ -153,10 +153,10 @@ def _parts(sequence: Sequence) -> list[WrittenCondition]:
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
-    [said] = sequence
-    if not isinstance(said.means, All):
+    [only] = sequence
+    if not isinstance(only.means, All):
         return []
-    return [WrittenCondition(text=f"a part of {said.text!r}", means=part) for part in said.means.of]
+    return [WrittenCondition(text=f"a part of {only.text!r}", means=part) for part in only.means.of]
 
 
 def _asked(condition: Condition) -> Condition:
@@ -169,9 +169,9 @@ def _asked(condition: Condition) -> Condition:
 
 def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition | None]) -> Conclusion:
     """Proved, unless one of *needed* never holds."""
-    for said in needed:
-        if said is not None and not met(said.means, stepping):
-            return Vacuous(unmet=said.text)
+    for part in needed:
+        if part is not None and not met(part.means, stepping):
+            return Vacuous(unmet=part.text)
     return Proved()
 
 

@@ -37,7 +37,7 @@ MODELS = {"door": DOOR, "job": JOB, "stubborn": STUBBORN, "restless": RESTLESS}
 
 
 def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusion:
-    """What is concluded of the *claim* about *machine*."""
+    """The conclusion on the *claim* about *machine*."""
     return decide(stated(machine, claim), tabulate(machine), limit=limit).verdict
 
 
@@ -48,8 +48,8 @@ def run_of(conclusion: Conclusion) -> Run:
     return conclusion.evidence
 
 
-def told(run: Run) -> str:
-    """What happens in *run*, with the replies; after ``|`` what goes on for ever."""
+def events_of(run: Run) -> str:
+    """The events of *run*, with the replies; after ``|`` those of its cycle."""
     steps, cycle = (
         " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)
     )
@@ -57,7 +57,7 @@ def told(run: Run) -> str:
 
 
 TWINS = [
-    # A claim that holds, one a word away that does not, and the run that shows it.
+    # A claim that holds, one that differs in a word and fails, and its counterexample.
     ("stubborn", 'idempotent = "push"', 'idempotent = "remove"', "remove:ok remove:NOT_FOUND"),
     ("restless", 'idempotent = "remove"', 'idempotent = "push"', "push:ok push:ok"),
     ("door", 'never = "gone then open"', 'never = "open then shut"', "push:ok slam:done"),
@@ -84,12 +84,12 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
     assert isinstance(concluded(machine, holds), Proved)
     run = run_of(concluded(machine, fails))
     if shown is not None:
-        assert shown == told(run)
+        assert shown == events_of(run)
 
 
 @pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
-def test_a_step_may_bring_the_target_and_the_source_once_more(fair: str, verdict: type[Conclusion]) -> None:
-    """A *tick* that is followed by a *tock* has been answered, though another *tick* comes at once."""
+def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: type[Conclusion]) -> None:
+    """A *tick* followed by a *tock* is answered, even if another *tick* comes in the same step."""
     text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
     claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
 
@@ -97,7 +97,7 @@ def test_a_step_may_bring_the_target_and_the_source_once_more(fair: str, verdict
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """Where the job has ended, a start that is in progress could end too; of a job at rest nothing is in progress."""
+    """Where the job has ended, a start in progress could end too; if the job is at rest, no call is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -107,7 +107,7 @@ def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
 
 @pytest.mark.parametrize("states", [2, 5, 30])
 def test_counterexamples_are_shortest(states: int) -> None:
-    """The last state of a long way is as far as it is."""
+    """The counterexample of the last state of a long line has as many steps as its distance."""
     machine = counter(to=states)
     last = list(machine.states)[-1]
 
@@ -124,14 +124,14 @@ def test_what_is_reachable_has_witnesses() -> None:
 
     conclusion = concluded(machine, 'reachable = ["gone", "ajar then open then shut"]')
     assert isinstance(conclusion, Proved)
-    assert [told(run) for run in conclusion.witnesses] == ["remove:ok", "warp:done push:ok slam:done"]
+    assert [events_of(run) for run in conclusion.witnesses] == ["remove:ok", "warp:done push:ok slam:done"]
     assert concluded(machine, 'reachable = ["gone", "gone then open"]') == Refuted(
         evidence=Unreached(text="gone then open")
     )
 
 
-def test_from_each_asks_for_a_step_from_each() -> None:
-    """And from all of them for ``*``; one that has none is enough to fail."""
+def test_from_each_requires_a_step_from_each() -> None:
+    """And from all of them for ``*``; a single state without one refutes it."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
@@ -142,7 +142,7 @@ def test_from_each_asks_for_a_step_from_each() -> None:
 
 
 VACUOUS = [
-    # What holds for want of anything that could break it.
+    # Claims that hold vacuously.
     ('never = "gone then exit then absent"', "gone", edited(JOB, "ended    = {", 'gone = { about = "" }\nended    = {')),
     ('always = "gone"\nwhen = "knock replies ok"', "knock replies ok", DOOR),
     ('never = "knock and gone"', "a part of 'knock and gone'", DOOR),
@@ -154,7 +154,7 @@ VACUOUS = [
 
 @pytest.mark.parametrize(("claim", "unmet", "model"), VACUOUS, ids=[each[0] for each in VACUOUS])
 def test_an_empty_pass_is_no_pass(claim: str, unmet: str, model: str) -> None:
-    """It says what never comes about."""
+    """The conclusion names the condition that never holds."""
     assert concluded(machine_of(model), claim) == Vacuous(unmet=unmet)
 
 
@@ -163,7 +163,7 @@ LIMITED = ['never = "s9"', 'idempotent = "up"', 'from = "s0"\nleads-to = "s9"', 
 
 @pytest.mark.parametrize("claim", LIMITED)
 def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
-    """It says why; with room enough it is decided."""
+    """The conclusion is unknown, with the reason; with a larger limit it is decided."""
     machine = counter(to=9)
     first, last = next(iter(machine.states)), list(machine.states)[-1]
     event = next(iter(machine.events))
@@ -173,11 +173,11 @@ def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
     assert not isinstance(concluded(machine, claim, limit=1_000), Unknown)
 
 
-# -- one machine beside another -------------------------------------------------
+# -- one machine and another ----------------------------------------------------
 
 
 def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
-    """What is concluded of a *claim* that names *other* ``other``."""
+    """The conclusion on a *claim* that refers to *other* as ``other``."""
     text = f'machine = "it"\n[property.it]\nsays = ""\nlevel = "MUST"\nsource = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse_properties(text.encode(), path="it.toml"), found)
@@ -185,7 +185,7 @@ def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
 
 
 REFINED = [
-    # Another door, and the event at which it is seen to be another; nothing where its state is.
+    # Another door, and the event that distinguishes it; empty if its state does.
     (RESTLESS, ""),
     (STUBBORN, "remove"),
     (edited(DOOR, 'moves   = { "*" = "gone" }', 'moves = { "*" = "open" }'), ""),
@@ -196,15 +196,15 @@ REFINED = [
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
 def test_a_machine_refines_itself(overlap: int) -> None:
-    """However many calls overlap, with silence, with calls that take time, with crashes."""
+    """Whatever the overlap, with silence, with calls that take time, with crashes."""
     for text in (DOOR, JOB) if overlap < 2 else (JOB,):
         machine = machine_of(text)
         assert isinstance(beside(machine, f'refines = "other"\noverlap = {overlap}', machine), Proved)
 
 
 @pytest.mark.parametrize(("text", "event"), REFINED, ids=range(len(REFINED)))
-def test_what_is_seen_and_not_allowed(text: str, event: str) -> None:
-    """Another door does not refine the door, and the run ends where that is seen."""
+def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
+    """Another door does not refine the door, and the counterexample ends at the event that distinguishes it."""
     conclusion = beside(machine_of(text), 'refines = "other"', machine_of(DOOR))
 
     assert isinstance(conclusion, Refuted)
@@ -245,7 +245,7 @@ cannot = ["quiet"]
 
 
 def test_outputs_follow_another_machine() -> None:
-    """The door creaks and bangs in turn, unless it is stuck half open and creaks again."""
+    """The door creaks and bangs alternately, unless it is stuck half open and creaks again."""
     door = machine_of(DOOR)
     firm = machine_of(
         edited(
@@ -278,7 +278,7 @@ def test_agrees_with_the_definition(chance: random.Random) -> None:
 
 
 def agree(machine: Machine, claimed: Property) -> None:
-    """The checker and the definition say the same of *claimed*."""
+    """The checker and the definition have the same conclusion on *claimed*."""
     try:
         expected = naive_checker.shortest(machine, claimed)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Findings: what is told of them, and the charts of their runs."""
+"""Known defects: the command that lists them, and the charts of their runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def stopped() -> KnownDefect:
-    """That a container is started after it was stopped."""
+    """The defect that a container is started after it was stopped."""
     return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
-def test_a_chart_shows_who_tells_whom(stopped: KnownDefect) -> None:
-    """Calls come from the caller, outputs go to the part on which it depends whether they are heard."""
+def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
+    """Calls come from the caller; outputs go to the part on which their delivery depends."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -63,7 +63,7 @@ def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
     assert texts == [*shown.participants, *(row.text for row in shown.rows)]
 
 
-def test_the_command_tells_them() -> None:
+def test_the_command_lists_them() -> None:
     """With the run, and that it is proved; as data too."""
     ran = fsm("findings", "event-backoff")
     document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
@@ -76,12 +76,12 @@ def test_the_command_tells_them() -> None:
 
 
 def test_pages_are_written(tmp_path: Path) -> None:
-    """Into a folder that need not be there."""
+    """Into a folder that need not exist."""
     assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """With exit code 2."""
     (tmp_path / "file").write_text("")
     ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
@@ -90,13 +90,13 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert "--output" in ran.stderr
 
 
-def test_nothing_found_is_said() -> None:
-    """A model that is right everywhere."""
+def test_no_defects_are_reported_as_such() -> None:
+    """A model without known defects."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be mended\n"
 
 
 def test_a_system_is_shown() -> None:
-    """Its parts, and what they do together; one event only, if that is asked for."""
+    """Its parts and joint events; or one event only, if it is selected."""
     whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
 
     assert (whole.returncode, one.returncode) == (0, 0)
@@ -107,8 +107,8 @@ def test_a_system_is_shown() -> None:
 
 
 @pytest.mark.parametrize("command", ["draw node", "simulate node", "show node --state ready"])
-def test_what_is_for_machines_says_so(command: str) -> None:
-    """With what a system is for."""
+def test_commands_for_machines_refuse_systems(command: str) -> None:
+    """And the message names commands for systems."""
     ran = fsm(*command.split())
 
     assert ran.returncode == 2
@@ -116,7 +116,7 @@ def test_what_is_for_machines_says_so(command: str) -> None:
     assert "fsm check" in ran.stderr
 
 
-def test_a_wrong_name_in_a_system_is_said() -> None:
-    """Of a profile, or an event."""
+def test_an_unknown_name_in_a_system_is_an_error() -> None:
+    """Of a profile, or of an event."""
     assert "mended" in fsm("show", "node", "--profile", "mend").stderr
     assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

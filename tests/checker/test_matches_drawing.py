@@ -1,4 +1,4 @@
-"""That a machine does what a drawing shows is a property like any other."""
+"""A property can require that a machine does what a drawing shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checked(text: str, folder: Path) -> Checked:
 
 
 def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
-    """Proved, with how much was compared."""
+    """Proved, with the number of states and moves compared."""
     found = checked(CONTAINER, tmp_path)
 
     assert Proved() == found.verdict
@@ -53,13 +53,13 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
-    """It decides nothing."""
+    """Nothing is decided."""
     with pytest.raises(InputError, match="has no drawing"):
         checked("nothing here\n", tmp_path)
 
 
-def test_says_so_in_words_and_as_data(tmp_path: Path) -> None:
-    """With the line and column of what is drawn too much."""
+def test_the_difference_is_in_the_report_and_in_the_data(tmp_path: Path) -> None:
+    """With the line and column of what the drawing adds."""
     (tmp_path / "drawing.txt").write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
     (tmp_path / "container-status.toml").write_text(
         """\
@@ -81,9 +81,9 @@ matches-diagram = "drawing.txt"
     )
 
     assert 1 == text.return_value
-    said = " ".join(text.output.split())
-    assert "drawing.txt:3 lacks start: CREATED → RUNNING" in said
-    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine has not" in said
+    output = " ".join(text.output.split())
+    assert "drawing.txt:3 lacks start: CREATED → RUNNING" in output
+    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine has not" in output
     (why, *_) = [one["why"] for each in json.loads(data.output)["machines"] for one in each["properties"]]
     assert "Stort" == why["adds"][0]["event"]
     assert "start" == why["lacks"][0]["event"]

@@ -1,4 +1,4 @@
-"""Refinement beside a second opinion that goes through all runs: shipped pairs, and machines that differ in one cell."""
+"""Refinement compared with a second opinion that tries all runs, on shipped pairs and on changed machines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 20_000
 
 
 class Pair(NamedTuple):
-    """Whether the one refines the other, with so many calls at a time."""
+    """A pair, whether one refines the other, and the number of calls at a time."""
 
     machine: Machine
     other: Machine
@@ -32,7 +32,7 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Whether it refines, as both say; what fails does so after as many steps, unless that is too far for one."""
+    """Whether it refines, by both; counterexamples have the same length, unless the second opinion gives up before."""
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
     if not isinstance(conclusion, Refuted):
@@ -43,7 +43,7 @@ def agreed(pair: Pair, *, most: int) -> bool:
 
 
 def shipped() -> list[Pair]:
-    """Each pair that a shipped property compares, without and under each profile, once too against the bare other."""
+    """Each pair that a shipped property compares, under each profile and none, and once with the other unprofiled."""
     pairs = []
     for name in specified():
         machine = load(name)
@@ -60,12 +60,12 @@ def shipped() -> list[Pair]:
 
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
-    """As far as can be gone in a few seconds; for single calls, to the end."""
+    """As far as the second opinion gets in a few seconds; for single calls, to the end."""
     agreed(pair, most=100_000 if not pair.overlap else 1_500)
 
 
 def random_pair(seed: int) -> Pair:
-    """A machine beside itself with one cell changed, seldom beside itself or another."""
+    """A machine and a copy with one cell changed; sometimes an exact copy, or another machine."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     changed = [each.machine for each in mutants(machine)]
@@ -81,8 +81,8 @@ def test_random_machines_refine_alike(first: int) -> None:
     assert found == {True, False}
 
 
-def test_a_signal_that_only_the_other_has_is_not_seen() -> None:
-    """Neither has a name on the wire for it, and that is no name that they have in common."""
+def test_a_signal_that_only_the_other_has_is_hidden() -> None:
+    """An empty name on the wire is not a common name."""
     opens = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = "open" }')
     bare = edited(opens, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     text = edited(opens, "[event.warp]", "[event.shrink]")

@@ -1,4 +1,4 @@
-"""What is wrong with a file that is imported, and ``fsm import``."""
+"""Mistakes in files that are imported, and ``fsm import``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CHART = """\
 OURS = scxml(door())
 
 WRONG: list[tuple[str | bytes, str, int, str]] = [
-    # A text, the code of what is wrong, its line, and what is said.
+    # A text, the code of its mistake, the line, and the message.
     ("#" * (LARGEST + 1), "FSM502", 0, "is larger than 1 MiB"),
     (b"states:\n- \xff", "FSM503", 2, "is not UTF-8: byte 0xff at offset 10"),
     ('{"states": ["off", "on"\n', "FSM504", 2, "is neither JSON nor YAML"),
@@ -192,18 +192,20 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
 
 
 def problems_of(data: str | bytes, form: Form | None = None) -> list[tuple[str, int, str]]:
-    """The mistakes of *data*: code, line, and what is said."""
+    """The mistakes in *data*: code, line, and message."""
     with pytest.raises(InputError) as caught:
         imported(data.encode() if isinstance(data, str) else data, path="lamp", form=form)
     return [(each.code, each.line, each.what) for each in caught.value.problems]
 
 
-@pytest.mark.parametrize(("data", "code", "line", "said"), WRONG, ids=[f"{case[1]} {case[3]}"[:50] for case in WRONG])
-def test_each_mistake_is_said(data: str | bytes, code: str, line: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "code", "line", "message"), WRONG, ids=[f"{case[1]} {case[3]}"[:50] for case in WRONG]
+)
+def test_each_mistake_is_reported(data: str | bytes, code: str, line: int, message: str) -> None:
     """With its code, its line, and what was found there."""
     found = problems_of(data)
 
-    assert [(code, line)] == [(each[0], each[1]) for each in found if said in each[2]][:1], found
+    assert [(code, line)] == [(each[0], each[1]) for each in found if message in each[2]][:1], found
 
 
 def test_every_rule_is_tried() -> None:
@@ -211,11 +213,11 @@ def test_every_rule_is_tried() -> None:
 
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART, OURS])
-def test_without_mistakes_nothing_is_said(text: str) -> None:
+def test_without_mistakes_nothing_is_reported(text: str) -> None:
     assert imported(text.encode(), path="lamp").machine.initial in {"off", "shut"}
 
 
-def test_all_mistakes_are_said_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     """In the order of their lines."""
     text = edited(edited(LAMP, "initial: off", "initial: of"), "[press, off, on]", "[press, off, no]").replace(
         "source: on, ", ""
@@ -225,7 +227,7 @@ def test_all_mistakes_are_said_at_once() -> None:
 
 
 def test_names_are_proposed_and_not_too_many() -> None:
-    """A file of thousands of mistakes does not say thousands of names each time."""
+    """The message of each of thousands of mistakes lists a few names only."""
     many = {"states": [f"s{n}" for n in range(25)], "transitions": [["go", "s0", "s111"]]}
     with pytest.raises(InputError) as caught:
         imported(json.dumps(many).encode(), path="lamp.json")
@@ -246,7 +248,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_json_is_read_as_json(value: Any, indent: int | str | None, ascii_only: bool) -> None:  # noqa: FBT001, ANN401
-    """Whatever is in it."""
+    """Whatever its contents."""
     text = json.dumps({"it": value}, indent=indent, ensure_ascii=ascii_only)
     problems = Problems(path="it")
     if any(len(key) > 100 for key in text.split('"')):
@@ -314,7 +316,7 @@ def test_what_is_no_machine_is_refused(data: bytes, form: Form | None) -> None:
 
 @given(st.integers(0, len(OURS)), st.integers(0, 40), st.sampled_from(["", "x", '"', "<a/>"]))
 def test_damaged_state_charts_are_refused_or_read(at: int, length: int, instead: str) -> None:
-    """And nothing else comes of it."""
+    """No other exception is raised."""
     with contextlib.suppress(InputError):
         imported((OURS[:at] + instead + OURS[at + length :]).encode(), path="door.scxml")
 
@@ -329,7 +331,7 @@ def fsm(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART])
 def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
-    """And the file is the same as standard output."""
+    """And the file equals standard output."""
     path, model = tmp_path / "lamp.txt", tmp_path / "lamp.toml"
     path.write_text(text, encoding="utf-8")
     printed, written = fsm("import", str(path)), fsm("import", str(path), "-o", str(model))
@@ -340,7 +342,7 @@ def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
 
 
 def test_standard_input_and_outcomes() -> None:
-    """What 'fsm export' wrote, through a pipe."""
+    """The output of 'fsm export', through a pipe."""
     ran = fsm("import", "-", "--outcomes", "--from", "transitions", given=transitions(door()))
 
     assert ran.returncode == 0
@@ -357,7 +359,7 @@ def test_a_whole_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["no/such/file.json"], "no/such/file.json: cannot be opened: no such file or directory [FSM501]"),
         (["-"], "stdin:1: holds null, not a machine [FSM507]"),
@@ -365,11 +367,11 @@ def test_a_whole_round_trip(tmp_path: Path) -> None:
         (["-", "--from", "png"], "'png' is not one of"),
     ],
 )
-def test_mistakes_have_a_way_out(arguments: list[str], said: str) -> None:
+def test_mistakes_have_a_way_out(arguments: list[str], message: str) -> None:
     ran = fsm("import", *arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert "Traceback" not in ran.stderr
 
 

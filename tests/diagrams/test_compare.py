@@ -1,4 +1,4 @@
-"""What differs is named, and what may be left out is none of it."""
+"""Differences between lifecycles are named, and what drawings may leave out is no difference."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ LABELS = {
 CHANGES = [(model, change) for model, text in OWN for change in changes(text, LABELS[model])]
 
 
-def said(found: Comparison) -> list[str]:
-    """The differences: where, and what."""
+def differences(found: Comparison) -> list[str]:
+    """The differences: which side has it, and what."""
     states = [f"{each.where.value}: {each.name}" for each in found.differing_states]
     return states + [f"{each.where.value}: {_move(each)}" for each in found.differing_moves]
 
@@ -54,11 +54,11 @@ def _move(each: ComparedMove) -> str:
 
 @pytest.mark.parametrize(("model", "text"), OWN)
 def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
-    """From either side."""
+    """In both orders."""
     machine, drawing = load(model), drawing_of(text)
 
-    assert [] == said(compare(machine, drawing))
-    assert [] == said(compare(drawing, machine))
+    assert [] == differences(compare(machine, drawing))
+    assert [] == differences(compare(drawing, machine))
 
 
 def test_there_are_enough_changes() -> None:
@@ -68,26 +68,26 @@ def test_there_are_enough_changes() -> None:
 
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
-    """A label, a name, a line or a head that is another, or is not there, makes a difference, or a mistake."""
+    """Changing or removing a label, a name, a line or an arrowhead makes a difference, or a mistake."""
     (found,) = parse(change.text, "changed.txt")
 
     if found.drawing is None:
-        told = " ".join(f"{problem.line} {problem.what}" for problem in found.problems)
+        listed = " ".join(f"{problem.line} {problem.what}" for problem in found.problems)
         near = range(change.lines.start - 1, change.lines.stop + 1)
-        assert {*map(str, near)} & {*re.findall(r"\d+", told)} or change.what.split()[-1] in told
+        assert {*map(str, near)} & {*re.findall(r"\d+", listed)} or change.what.split()[-1] in listed
         return
     compared = compare(load(model), found.drawing)
     assert not compared.equal
     places = [place for each in compared.differing_moves for place in each.places]
     places += [each.place for each in compared.differing_states]
-    missing = " ".join(said(compared)).lower()
+    missing = " ".join(differences(compared)).lower()
     assert any(place and place.line in change.lines for place in places) or called(model, change.what) & {
         *missing.split()
     }
 
 
 def called(model: str, what: str) -> set[str]:
-    """What the thing that was changed is called in the model, in any way, in small letters."""
+    """All names in the model of the thing that was changed, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
     meant = drawn_names.label_meanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
@@ -97,20 +97,20 @@ def called(model: str, what: str) -> set[str]:
     }
 
 
-def test_what_may_be_left_out_is_told() -> None:
-    """And no difference; without the model's word for it, all that is missing is one."""
+def test_what_may_be_left_out_is_listed() -> None:
+    """As no difference; without the list in the model, everything missing is one."""
     machine, drawing = load("container-status"), drawing_of(CONTAINER)
     undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
 
     assert {"start", "stop", "remove", "exit", "restart", "exec-sync", "stats", "checkpoint"} <= undrawn
-    told = said(compare(replace(machine, omits={}), drawing))
-    assert "first: CREATED remove DELETED" in told
-    assert "first: CREATED start EXITED" in told
-    assert "first: . restart DELETED" in told
+    listed = differences(compare(replace(machine, omits={}), drawing))
+    assert "first: CREATED remove DELETED" in listed
+    assert "first: CREATED start EXITED" in listed
+    assert "first: . restart DELETED" in listed
 
 
 def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
-    """A drawing of the door, with *more* statements, and names that may be others."""
+    """A drawing of the door, with *more* statements, and names that may be replaced."""
     statements = [
         f"{closed} --> OPEN: {push}",
         f"OPEN --> {closed}: slam",
@@ -152,18 +152,18 @@ NAMED: list[tuple[Drawing, list[str]]] = [
 
 @pytest.mark.parametrize(("drawing", "expected"), NAMED)
 def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
-    """By name, name on the wire, what is shown or an outcome, letter by letter; a drawing may be a sketch."""
-    assert expected == said(compare(door(), drawing))
+    """By name, name on the wire, what is shown or an outcome, exactly; a drawing may be a sketch."""
+    assert expected == differences(compare(door(), drawing))
 
 
-def test_complete_makes_of_a_sketch_a_drawing() -> None:
-    """What it lacks is missing then."""
-    assert ["first: gone"] == said(compare(door(), doors(without="gone"), complete=True))[:1]
-    assert ["first: OPEN slam CLOSED"] == said(compare(door(), doors(without="slam"), complete=True))
+def test_complete_compares_all_of_a_sketch() -> None:
+    """Everything it lacks is a difference."""
+    assert ["first: gone"] == differences(compare(door(), doors(without="gone"), complete=True))[:1]
+    assert ["first: OPEN slam CLOSED"] == differences(compare(door(), doors(without="slam"), complete=True))
 
 
-def test_says_why() -> None:
-    """As data: what is unknown, what is unlabelled, what leads elsewhere."""
+def test_gives_the_reason() -> None:
+    """As data: unknown, without a label, or with another target."""
     drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
 
     assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
@@ -178,14 +178,14 @@ STATED = edited(
 )
 
 
-def test_a_machine_may_say_what_drawings_leave_out() -> None:
-    """Then all else is to be drawn; what is said of one state is said of those that are drawn as the same."""
+def test_a_model_may_list_what_drawings_leave_out() -> None:
+    """Then everything else must be drawn; the list applies to all states drawn as one."""
     machine = machine_of(STATED)
 
-    assert [] == said(compare(machine, doors()))
-    assert [] == said(compare(machine, doors(without="CLOSED --> gone")))
-    assert ["first: OPEN remove gone"] == said(compare(machine, doors(without="OPEN --> gone")))
-    assert ["first: OPEN slam CLOSED"] == said(compare(machine, doors(without="slam")))
+    assert [] == differences(compare(machine, doors()))
+    assert [] == differences(compare(machine, doors(without="CLOSED --> gone")))
+    assert ["first: OPEN remove gone"] == differences(compare(machine, doors(without="OPEN --> gone")))
+    assert ["first: OPEN slam CLOSED"] == differences(compare(machine, doors(without="slam")))
 
 
 ALIASED = (
@@ -196,34 +196,34 @@ ALIASED = (
 
 
 def test_aliases_are_names() -> None:
-    """Of states, events and outcomes; what has an alias of its own is not drawn as what shows the same."""
+    """Of states, events and outcomes; a state with its own alias is not drawn as one with others that show the same."""
     machine = machine_of(ALIASED)
 
     drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
-    assert [] == said(compare(machine, drawing))
-    assert [] == said(compare(machine, drawing, complete=True))
-    assert ["first: Zu push Zu"] == said(compare(machine, doors(closed="Zu"), complete=True))
-    assert ["second: Zu Push (jams) OPEN"] == said(
+    assert [] == differences(compare(machine, drawing))
+    assert [] == differences(compare(machine, drawing, complete=True))
+    assert ["first: Zu push Zu"] == differences(compare(machine, doors(closed="Zu"), complete=True))
+    assert ["second: Zu Push (jams) OPEN"] == differences(
         compare(machine, doors("Zu --> OPEN: Push (jams)", "Zu --> Zu: push", closed="Zu"))
     )
 
 
 def test_labels_along_a_line_are_one_name() -> None:
-    """And each of them alone is none."""
+    """And none of them is a name by itself."""
     machine = machine_of(ALIASED)
     way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
     drawing = drawing_of(way)
 
     assert ("Lift then Pull",) == drawing.arrows[0].labels
-    assert [] == [each for each in said(compare(machine, drawing)) if "second" in each]
+    assert [] == [each for each in differences(compare(machine, drawing)) if "second" in each]
     assert ["second: Zu Lift Zu"] == [
-        each for each in said(compare(machine, drawing_of(way.replace("Pull", "")))) if "second" in each
+        each for each in differences(compare(machine, drawing_of(way.replace("Pull", "")))) if "second" in each
     ]
 
 
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
-    """The label, from which the arrowhead may be far away; or that, if it is the way that is wrong."""
+    """At the label, which may be far from the arrowhead; or at the arrowhead if the arrow is wrong."""
     text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
@@ -241,38 +241,38 @@ def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
     rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
 
     one = drawing_of("stateDiagram\n" + shown + "\n" + rest.format("WAITING", "RUNNING", "ENDED"))
-    assert [] == said(compare(job(), one))
+    assert [] == differences(compare(job(), one))
     more = f"{through}\n{rest.format('waiting', 'running', 'ENDED')}starting --> waiting: start\nchecking --> ENDED: exit\n"
-    assert [] == said(compare(job(), drawing_of("stateDiagram\n" + more)))
+    assert [] == differences(compare(job(), drawing_of("stateDiagram\n" + more)))
     wrong = drawing_of("stateDiagram\nWAITING --> ENDED: start\n" + rest.format("WAITING", "RUNNING", "ENDED"))
-    assert ["second: WAITING start ENDED", "first: WAITING start RUNNING"] == said(compare(job(), wrong))
+    assert ["second: WAITING start ENDED", "first: WAITING start RUNNING"] == differences(compare(job(), wrong))
 
 
-def test_what_interrupts_may_come_from_nowhere() -> None:
-    """Other events come from the initial state then."""
+def test_interrupting_events_may_have_no_source() -> None:
+    """Other events without a source come from the initial state."""
     base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
 
     crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
-    assert [] == said(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
+    assert [] == differences(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
     crash = base + "[*] --> WAITING: crash\n"
-    assert ["first: . crash ENDED"] == said(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
+    assert ["first: . crash ENDED"] == differences(compare(job(), drawing_of(f"stateDiagram\n{crash}")))
     crash = base + "[*] --> absent: crash\n[*] --> RUNNING: start\n"
     assert ["second: absent start RUNNING"] == [
-        each for each in said(compare(job(), drawing_of(f"stateDiagram\n{crash}"))) if "crash" not in each
+        each for each in differences(compare(job(), drawing_of(f"stateDiagram\n{crash}"))) if "crash" not in each
     ]
 
 
-# -- what is drawn by us -----------------------------------------------------------
+# -- what fsm draws ------------------------------------------------------------------
 
 
 def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
-    """How what is drawn as *text* differs from *machine*."""
-    return said(compare(machine, drawing_of(text), complete=complete))
+    """The differences between *machine* and the drawing *text*."""
+    return differences(compare(machine, drawing_of(text), complete=complete))
 
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
-    """Nothing is missing, nothing is added, with all profiles."""
+    """Without a difference, with all profiles."""
     machine = load(name)
 
     assert [] == read(machine, drawn(outline(machine)))
@@ -283,12 +283,12 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(machine=machines())
 def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
-    """Whatever the layout has to cross."""
+    """Whichever lines have to cross."""
     assert [] == read(machine, drawn(outline(machine)))
 
 
 def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
-    """*shown* with one line left out, turned round or relabelled; ``None`` if there is nothing to spoil."""
+    """*shown* with one line removed, reversed or relabelled; ``None`` if there is no line."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
         return None
@@ -318,7 +318,7 @@ def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
 @settings(max_examples=150, deadline=None)
 @given(machine=machines(), chance=st.randoms(use_true_random=False))
 def test_random_drawings_with_one_change_differ(machine: Machine, chance: random.Random) -> None:
-    """What is left out, added or another is named with its event."""
+    """Whatever is removed, added or changed is named with its event."""
     spoilt = _spoilt(outline(machine), chance)
     if spoilt is None:
         return
@@ -327,8 +327,8 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 
 
 @pytest.mark.parametrize("name", names())
-def test_our_pictures_are_read_back(name: str) -> None:
-    """What they draw is there, in Mermaid and DOT; drawn in full, nothing of it is missing."""
+def test_pictures_are_read_back(name: str) -> None:
+    """All they draw is in the machine, in Mermaid and DOT; drawn in full, nothing is missing."""
     machine = replace(load(name), omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts"))
 
@@ -340,7 +340,7 @@ def test_our_pictures_are_read_back(name: str) -> None:
 @pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
 @settings(max_examples=100, deadline=None)
 @given(machine=machines())
-def test_our_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
+def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
     """Whatever they leave out, bundle, or name alike."""
     machine = replace(machine, omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts"))
@@ -358,7 +358,7 @@ def test_versions_differ_in_their_cells() -> None:
 
     found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"), names=("1.6", "2.1"))
 
-    assert ["first: absent stop absent"] == said(found)
+    assert ["first: absent stop absent"] == differences(found)
     assert [("NOT_FOUND", ("stop-of-removed",))] == [(move.reply, move.outcomes) for move in found.differing_moves]
 
 
@@ -377,40 +377,40 @@ def test_two_machines(old: str, new: str, expected: set[str]) -> None:
     text = edited(DOOR, old, new) if DOOR.count(old) == 1 else DOOR.replace(old, new)
     other = machine_of(text)
 
-    told = {each.split(": ", 1)[1] for each in said(compare(door(), other))}
+    listed = {each.split(": ", 1)[1] for each in differences(compare(door(), other))}
 
-    assert expected <= told
+    assert expected <= listed
     assert compare(door(), door()).equal
 
 
 def test_machines_are_matched_by_any_name_of_theirs() -> None:
-    """Events by that on the wire, states by aliases."""
+    """Events by the name on the wire, states by aliases."""
     renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
     renamed = renamed.replace('event = "push"', 'event = "shove"')
-    assert [] == said(compare(door(), machine_of(renamed)))
+    assert [] == differences(compare(door(), machine_of(renamed)))
 
     alias = edited(
         JOB,
         'ended    = { about = "Done, or lost.", shows = "ENDED" }',
         'over = { about = "Done, or lost.", shows = "ENDED", aliases = ["ended"] }',
     )
-    assert [] == said(
+    assert [] == differences(
         compare(
             job(), machine_of(alias.replace('"ended"', '"over"').replace('aliases = ["over"]', 'aliases = ["ended"]'))
         )
     )
 
 
-def test_two_drawings_are_compared_letter_by_letter() -> None:
-    """A shared label is as good as two arrows."""
+def test_two_drawings_are_compared_by_exact_names() -> None:
+    """A shared label is equivalent to two arrows."""
     one = drawing_of("stateDiagram\nA --> B: go, stop\nB --> C\n")
     two = drawing_of("digraph {\nA -> B [label=go]\nA -> B [label=stop]\nB -> c\n}\n")
 
-    assert ["first: C", "second: c", "first: B - C", "second: B - c"] == said(compare(one, two))
+    assert ["first: C", "second: c", "first: B - C", "second: B - c"] == differences(compare(one, two))
 
 
 def test_compares_machines_and_drawings_only() -> None:
-    """Anything else is a mistake of the caller."""
+    """Anything else is a misuse."""
     with pytest.raises(TypeError, match="compare machines or drawings"):
         compare(door(), "door")  # type: ignore[arg-type]
 
@@ -428,7 +428,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The one that matches, or that alone has a state of the machine."""
+    """The one that matches, or the only one with a state of the machine."""
     found = choose(door(), parse(text, "doors.md"), compare)
 
     assert f"doors.md:{line}" == found.second
@@ -436,7 +436,7 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 
 @pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
-    """Two that could be meant, or one that cannot be read."""
+    """If two could be meant, or one cannot be read."""
     with pytest.raises(InputError) as caught:
         choose(door(), parse(text, "doors.md"), compare)
 

@@ -1,4 +1,4 @@
-"""Models as pictures: what is drawn, in every format, and the command as people meet it."""
+"""Models as pictures: what is drawn, in every format, and the command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
 
 
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
-    """Between two states there is one edge, whatever leads along it."""
+    """Two states are joined by one edge, with all labels that lead from one to the other."""
     drawing = picture(machine_of(DOOR))
 
     assert arrows(drawing) == {
@@ -67,7 +67,7 @@ def test_moves_are_drawn_and_the_rest_is_named() -> None:
 
 
 def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
-    """From any state, and from no other."""
+    """From any state, and from no single one."""
     drawn = arrows(picture(machine_of(DOOR)))
 
     assert drawn[ANY, "gone"] == ["remove"]
@@ -75,7 +75,7 @@ def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
 
 
 SHOWN = [
-    # What is asked for, and an edge that is there then and only then.
+    # An option, and an edge that is drawn exactly if it is given.
     ("ignores", "open", "open", "push"),
     ("refuses", "gone", "gone", "push"),
     ("silent", "gone", "gone", "knock"),
@@ -85,7 +85,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
 def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
-    """Each part by itself."""
+    """Each part separately."""
     machine = machine_of(DOOR)
 
     assert event not in arrows(picture(machine)).get((source, target), [])
@@ -93,7 +93,7 @@ def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event
 
 
 def test_interruptions_are_drawn_on_request() -> None:
-    """A crash leads from everywhere to everywhere."""
+    """A crash leads from every state."""
     machine = machine_of(JOB)
 
     assert "crash" in picture(machine).left_out
@@ -102,7 +102,7 @@ def test_interruptions_are_drawn_on_request() -> None:
 
 
 def test_an_error_is_drawn_where_nothing_else_leads() -> None:
-    """And beside what does only on request."""
+    """And beside another outcome only on request."""
     machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
     both = ("waiting", "starting")
 
@@ -112,7 +112,7 @@ def test_an_error_is_drawn_where_nothing_else_leads() -> None:
 
 
 def test_short_cuts_are_drawn_on_request() -> None:
-    """What a call does at once is not drawn where it also gets by and by."""
+    """An outcome of a call that takes no time is not drawn where the call also leads there by way of other states."""
     at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
     machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
 
@@ -121,7 +121,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """The three ways to be unknown, which only a restart leads to, until that is drawn."""
+    """The three unknown states, which only a restart leads to, until that is drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -134,7 +134,7 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
 
 @given(machines())
 def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
-    """By definition: what leads to them and away from them, without and with the others."""
+    """By definition: their incoming and outgoing edges, except between each other, are equal."""
     whole = arrows(picture(machine, show=["interrupts"]))
     for node in picture(machine, show=["interrupts"]).nodes:
         assert {machine.states[state].shows for state in node.states} in ({node.shows}, {node.name})
@@ -145,7 +145,7 @@ def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
 
 
 def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
-    """Every move to or from *state* but from and to those it is *among*, whatever it replies."""
+    """Every move to or from *state*, except those between it and the states it is *among*, without replies."""
     found = set()
     for event in machine.events.values():
         for cells in (event.cells, event.ends):
@@ -157,7 +157,7 @@ def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str,
 
 
 def test_deviations_are_always_drawn() -> None:
-    """Also those that lead nowhere else."""
+    """Even if they stay in the state."""
     machine = machine_of(DOOR)
     drawing = picture(machine.under("old"))
 
@@ -168,7 +168,7 @@ def test_deviations_are_always_drawn() -> None:
 
 
 def test_only_what_an_event_touches_is_drawn() -> None:
-    """The rest is about other events."""
+    """Other states are left out."""
     drawing = picture(machine_of(DOOR), events=["slam"])
 
     assert [node.name for node in drawing.nodes] == ["shut", "open"]
@@ -178,7 +178,7 @@ def test_only_what_an_event_touches_is_drawn() -> None:
 
 @given(machines())
 def test_every_move_is_on_an_edge(machine: Machine) -> None:
-    """All that moves a random machine is drawn, if everything is asked for; and else all that leads on, some way."""
+    """With every option all moves of a random machine are drawn, without options all that change the state."""
     for drawing, every in ((picture(machine, show=PARTS), True), (picture(machine, show=["interrupts"]), False)):
         drawn = arrows(drawing)
         names = {state: node.name for node in drawing.nodes for state in node.states}
@@ -197,7 +197,7 @@ def test_every_move_is_on_an_edge(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_dot_takes_it(name: str) -> None:
-    """Graphviz reads it back, with as many nodes as there are states, and warns of nothing."""
+    """Graphviz reads it back, with as many nodes as there are states, and without warnings."""
     drawing = picture(load(name))
     ran = subprocess.run(["dot", "-Tjson"], input=dot(drawing).encode(), capture_output=True, check=True)  # noqa: S607
     document: Any = json.loads(ran.stdout)
@@ -210,7 +210,7 @@ def test_dot_takes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_svg_is_small_and_suits_the_dark(name: str) -> None:
-    """It fits a README, has no white page behind it, and its words are its states'."""
+    """It fits a README, has a transparent background, and its words are its states'."""
     drawing = picture(load(name))
     made = svg(drawing)
     root = ET.fromstring(made)  # noqa: S314
@@ -228,7 +228,7 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
 
 def test_png_is_sharp_and_opaque() -> None:
-    """Twice as many dots as the SVG has, on white, which suits every page that cannot say what it is."""
+    """It has twice the resolution of the SVG, on white, which suits a page in any colour."""
     drawing = picture(load("cri-pod"))
     made = png(drawing)
     width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
@@ -250,7 +250,7 @@ def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
 
 
 def test_every_colour_has_a_dark_one() -> None:
-    """None is left that a dark page would swallow, with whatever marks."""
+    """With any marks, every colour is replaced on a dark page."""
     counts = {("stop", state): 10**number for number, state in enumerate(load("container-status").states)}
     steps, states = frozenset({("create", "absent", "created")}), frozenset({"created"})
     marks = Marks(counts=counts, steps=steps, states=states, failed=frozenset({"absent"}))
@@ -265,7 +265,7 @@ def test_every_colour_has_a_dark_one() -> None:
 
 @given(machines())
 def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
-    """And speak of every state."""
+    """And contain every state."""
     for form in (dot, mermaid, plantuml):
         written = form(picture(machine))
         assert written == form(picture(machine))
@@ -273,18 +273,18 @@ def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
 
 
 ODD = '<b>&"OPEN"\'; state x : #9; %% [*] --> y\\n @enduml } end'
-"""What other languages take for their own."""
+"""Characters with a meaning in other languages."""
 
 
 def odd() -> Machine:
-    """A door whose words are odd wherever the language lets them be."""
+    """A door with special characters wherever the language allows them."""
     shown = edited(DOOR, 'shows = "OPEN"', f"shows = {json.dumps(ODD)}")
     titled = edited(shown, 'title   = "A door"', f"title   = {json.dumps(f'{ODD} {ODD}')}")
     return machine_of(titled.replace("ajar", "a-jar").replace("gone", "a_jar").replace("shut", "state"))
 
 
 def test_odd_words_stay_words_to_dot() -> None:
-    """Quotes, angle brackets and the like are written so that they are drawn."""
+    """Quotes, angle brackets and the like are escaped."""
     ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
     words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
 
@@ -293,7 +293,7 @@ def test_odd_words_stay_words_to_dot() -> None:
 
 
 def test_mermaid_takes_it() -> None:
-    """Its own parser reads back every state and arrow, of every model and of odd ones."""
+    """Its own parser reads back every state and arrow, of every model and with special characters."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
     drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
     found_by_mermaid = read_by_mermaid(list(map(mermaid, drawings)))
@@ -301,14 +301,14 @@ def test_mermaid_takes_it() -> None:
         pseudo = sum(edge.source in {ANY, ELSEWHERE} for edge in drawing.edges)
         assert len(drawing.nodes) + pseudo == len(found["states"]) - 1  # the beginning
         assert len(drawing.edges) + 1 == len(found["arrows"])
-        told = {word for state in found["states"] for text in state["descriptions"] for word in text.split("<br>")}
-        assert {state for node in drawing.nodes for state in node.states} <= told
+        described = {word for state in found["states"] for text in state["descriptions"] for word in text.split("<br>")}
+        assert {state for node in drawing.nodes for state in node.states} <= described
         ended = [arrow["relationTitle"].count("<br>") for arrow in found["arrows"] if arrow["relationTitle"]]
         assert sum(ended) + len(ended) == sum(len(edge.labels) for edge in drawing.edges if edge.source != ELSEWHERE)
 
 
 def test_words_of_mermaid_can_be_states() -> None:
-    """Its own are not used as names."""
+    """Key words are not used as names."""
     words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
     drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
 
@@ -317,7 +317,7 @@ def test_words_of_mermaid_can_be_states() -> None:
 
 
 def test_plantuml_takes_it(tmp_path: Path) -> None:
-    """The program itself does."""
+    """The program itself accepts it."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
 
     read_by_plantuml(tmp_path, list(map(plantuml, drawings)))
@@ -329,7 +329,7 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
     ("name", "words"), [("container-status", ["restart"]), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
-    """What is no state looks like none; no style is there for nothing."""
+    """A word that is no state has no box, and its style is only written if it is used."""
     written = plantuml(picture(load(name)))
 
     assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
@@ -338,7 +338,7 @@ def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None
 
 
 def test_the_table_has_every_cell() -> None:
-    """As many columns as states, and a row more for calls that take time."""
+    """As many columns as states, and one more row for calls that take time."""
     machine = machine_of(JOB)
     rows = [line for line in markdown(machine).splitlines() if line.startswith("|")]
 
@@ -348,7 +348,7 @@ def test_the_table_has_every_cell() -> None:
 
 
 def test_odd_words_do_not_break_the_table() -> None:
-    """Each row has as many columns as the head, and what Markdown might take for its own is escaped."""
+    """Each row has as many columns as the head, and Markdown's syntax is escaped."""
     wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
     rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
 
@@ -378,7 +378,7 @@ def test_to_standard_output(form: str, begins: str) -> None:
 
 
 def test_into_a_folder(tmp_path: Path) -> None:
-    """Every model in every format asked for."""
+    """Every model in every format requested."""
     ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -388,8 +388,8 @@ def test_into_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "cri-pod.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_suffix_says_the_format(tmp_path: Path) -> None:
-    """And an unknown one is a mistake."""
+def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
+    """And an unknown one is an error."""
     assert fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.mmd")).returncode == 0
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
@@ -413,18 +413,18 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
-def test_wrong_input(arguments: list[str], said: str) -> None:
-    """A sentence with the way out, and exit code 2."""
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
+def test_wrong_input(arguments: list[str], message: str) -> None:
+    """A message with the way out, and exit code 2."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
 def test_without_dot(tmp_path: Path) -> None:
-    """How to get it is told once, and the text forms are written."""
+    """The message how to install it appears once, and the text formats are written."""
     env = {**os.environ, "PATH": str(tmp_path)}
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
@@ -438,7 +438,7 @@ def test_without_dot(tmp_path: Path) -> None:
 
 
 def test_when_dot_fails(tmp_path: Path) -> None:
-    """What it said is passed on."""
+    """Its message is passed on."""
     (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
     (tmp_path / "dot").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -448,8 +448,8 @@ def test_when_dot_fails(tmp_path: Path) -> None:
     assert "'dot' could not make svg: it has no such format" in ran.stderr
 
 
-def test_a_way_through_a_log_is_marked() -> None:
-    """The steps that the first container of a real log took."""
+def test_a_run_in_a_log_is_marked() -> None:
+    """The steps of the first container of a real log."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", HOLDING)
     marked = re.findall(r'"?([\w-]+)"? -> "?([\w -]+?)"? \[.*color="#0969da"', ran.stdout)
 
@@ -459,7 +459,7 @@ def test_a_way_through_a_log_is_marked() -> None:
 
 
 def test_where_a_run_failed_is_marked() -> None:
-    """In red, the state in which what followed is not legal, with what followed."""
+    """In red, the state in which the next observation is not legal, with that observation."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
     failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
 
@@ -492,8 +492,8 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     assert re.search(r'gone \[.*color="#0969da"', ran.stdout)
 
 
-def test_coverage_shades_what_was_met() -> None:
-    """And says how often, in the picture and in the table."""
+def test_coverage_shades_visited_states() -> None:
+    """And adds the numbers, in the picture and in the table."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

@@ -13,12 +13,12 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """What is drawn, in order: ``source label target``, a dot standing for nowhere."""
+    """The arrows in order: ``source label target``, with a dot where there is no source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
 def picture(text: str) -> str:
-    """*text* without the margin that the test has."""
+    """*text* without the indentation of the test."""
     return dedent(text).lstrip("\n")
 
 
@@ -38,8 +38,8 @@ def test_a_drawing_in_a_comment_with_its_flaws() -> None:
     ] == arrows(drawing_of(CONTAINER))
 
 
-def test_a_way_has_all_labels_that_stand_along_it() -> None:
-    """A trunk that branches and crosses another, labels of several lines with remarks, and a word met twice."""
+def test_an_arrow_has_all_labels_along_it() -> None:
+    """A trunk that branches and crosses another, labels of several lines with remarks, and a repeated word."""
     assert [
         ". Create(Run) then Start(Run) READY",
         ". Load READY",
@@ -234,7 +234,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("case", [case for case in DRAWN if DRAWN[case][1] is not None])
 def test_reads(case: str) -> None:
-    """Each way to draw it."""
+    """Each form of drawing."""
     text, expected = DRAWN[case]
 
     assert expected == arrows(drawing_of(picture(text)))
@@ -252,7 +252,7 @@ def test_reads_in_comments_of_all_kinds(mark: str) -> None:
 
 
 def test_sentences_around_a_drawing_are_none_of_it() -> None:
-    """Also directly above and below, with arrows of their own."""
+    """Even directly above and below, with arrows of their own."""
     text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -292,13 +292,13 @@ def test_refuses_what_could_be_misread(case: str) -> None:
 
 
 def squeezed(text: str) -> str:
-    """*text* as it is after a trip through a page that does not keep blanks."""
+    """*text* with runs of blanks squeezed into one, as some web pages do."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
-def test_a_drawing_without_its_columns_says_so(text: str) -> None:
-    """Neither as a drawing nor as one that is merely broken."""
+def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
+    """It is neither read nor reported as merely broken."""
     with pytest.raises(InputError) as caught:
         parse(squeezed(text), "copy.txt")
 
@@ -316,8 +316,8 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("code", NOTHING)
-def test_a_text_without_a_drawing_says_why(code: str) -> None:
-    """And what would be one."""
+def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
+    """The message explains what a drawing is."""
     text, what = NOTHING[code]
 
     with pytest.raises(InputError) as caught:
@@ -366,7 +366,7 @@ Then a --> b.
 
 
 def test_reads_mermaid_between_fences() -> None:
-    """States by their text where they have one; notes and colours are passed over."""
+    """States by their text where they have one; notes and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
     assert (Notation.MERMAID, 7, 20) == (drawing.kind, drawing.line, drawing.last)
@@ -411,7 +411,7 @@ strict digraph "a b" {
 
 
 def test_reads_dot() -> None:
-    """Labels and names as they are seen, edges with their lines."""
+    """Names as displayed, edges with their lines."""
     drawing = drawing_of(DOT, "x.dot")
 
     assert Notation.DOT == drawing.kind
@@ -455,13 +455,13 @@ def test_finds_several_in_one_file() -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: object) -> None:
-    """Is said to be so."""
+    """Is an error."""
     with pytest.raises(InputError, match="no such file or directory"):
         find(f"{tmp_path}/none.txt")
 
 
 def test_a_file_that_is_no_text(tmp_path: object) -> None:
-    """Is refused."""
+    """Is an error."""
     path = f"{tmp_path}/picture.png"
     with open(path, "wb") as file:  # noqa: PTH123  (the fixture is only a place)
         file.write(b"\x89PNG\r\n\x1a\n\xff\xfe")
@@ -471,7 +471,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """FSM410 is about the choice between drawings, and has its case with the command."""
+    """FSM410 concerns the choice between drawings, and has its case with the command."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", *NOTHING} | {code for code, _, _ in WRONG.values()}
 
     assert {code for code in RULES if code.startswith("FSM4")} == cases

@@ -1,4 +1,4 @@
-"""Machines are told apart exactly if a naive fixed point tells them apart, and by a shortest trace."""
+"""Machines are equivalent exactly if a naive fixed point finds no difference; else a trace distinguishes them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Of both machines together; the second opinion compares each with each, again and again."""
+"""Moments of both machines together; the second opinion compares all pairs, repeatedly."""
 
 
 def compared(first: Machine, second: Machine, *, shared: bool = False) -> Comparison:
-    """What tells the two apart."""
+    """The comparison of the two."""
     return compare(tabulate(first), tabulate(second), shared=shared)
 
 
@@ -43,9 +43,9 @@ def compared(first: Machine, second: Machine, *, shared: bool = False) -> Compar
 
 
 def agree(first: Machine, second: Machine, *, shared: bool = False) -> Comparison | None:
-    """What the engine says of the two, which is what the second opinion makes of them; ``None`` if they are too large.
+    """The comparison by the engine, which the second opinion confirms; ``None`` if the machines are too large.
 
-    Whatever is said as evidence is confirmed.
+    All evidence is confirmed.
     """
     watched = Watched(first, second, shared=shared), Watched(second, first, shared=shared)
     if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
@@ -67,7 +67,7 @@ def agree(first: Machine, second: Machine, *, shared: bool = False) -> Compariso
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """The owner has the trace, as its run shows, and the other has it but for its end."""
+    """The owner has the trace, as its run shows, and the other has it except for its end."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -83,12 +83,12 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
 
 
 def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observable]:
-    """*these* in the words of those that are *listed*; a code that is not told apart there is any other error."""
+    """*these*, where a code that does not occur in *listed* becomes ``error``."""
     return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
 
 
 def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
-    """Both can go through the rounds, and at the end one has the option and the other has lost it."""
+    """Both can play the rounds, and at the end one has the option and the other has lost it."""
     now = [{each.start} for each in watched]
     assert found.start == tuple(each.start.state for each in watched)
     for each in found.rounds:
@@ -121,19 +121,19 @@ def test_two_opinions_on_mutants(chance: random.Random) -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
-    """One is the other with a state torn in two: what led to it is a choice between them."""
+    """One is the other with a state split in two: what led to it chooses between them."""
     machine = random_machine(chance)
     agree(*chance.sample((machine, torn(chance, machine)), 2))
 
 
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
-    """Made independently; their events have the same names in part."""
+    """Generated independently; some of their events have the same names."""
     agree(random_machine(chance), random_machine(chance), shared=chance.random() < 0.5)
 
 
 @given(st.randoms(use_true_random=False))
-def test_nobody_can_tell_a_state_from_its_double(chance: random.Random) -> None:
+def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
     """Whichever of the two an outcome leads to."""
     machine = random_machine(chance)
     found = compared(machine, doubled(chance, machine))
@@ -145,7 +145,7 @@ def test_nobody_can_tell_a_state_from_its_double(chance: random.Random) -> None:
 
 
 def doubled(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with one more state that does what another does; some outcomes lead there instead."""
+    """*machine* with a copy of one state; some outcomes lead to the copy instead."""
     state = chance.choice([*machine.states])
     double = f"{state}-too"
     events = {}
@@ -178,7 +178,7 @@ def exchanged(chance: random.Random, machine: Machine) -> Machine:
 
 
 def redirected(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with one outcome that leads elsewhere, replies otherwise, emits more, or is not there."""
+    """*machine* with one outcome removed, or with another target, reply or output."""
     event = chance.choice([*machine.events.values()])
     cells = dict(event.ends if event.ends and chance.random() < 0.5 else event.cells)
     ends = cells.keys() == event.ends.keys() and cells == event.ends
@@ -215,7 +215,7 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with a state in two: each lacks an alternative that the other has; what led to it leads to either."""
+    """*machine* with a state split in two, each without an alternative of the other; what led to it leads to either."""
     found = [
         (event, state, cell)
         for event in machine.events.values()
@@ -259,7 +259,7 @@ def _either(cell: Kind, state: str, double: str) -> Kind:
 # -- one at a time -------------------------------------------------------------
 
 PAIRS = [
-    # What is changed in a door: what, into what, and what tells the two apart.
+    # A change in the door: the text, its replacement, and the distinguishing trace.
     ('name = "opened"', 'name = "gives-way"', None),
     ('says   = "A door that is pushed', 'says   = "One', None),
     ('about = "Closed."', 'about = "Not open."', None),
@@ -287,7 +287,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
 def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None) -> None:
-    """Replies, outputs, signals, what is shown, and silence; names and sentences cannot."""
+    """Replies, outputs, signals, what is shown, and silence; not names or clause texts."""
     found = agree(door(), machine_of(edited(DOOR, old, new)))
 
     if trace is None:
@@ -298,7 +298,7 @@ def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None
 
 
 def test_a_choice_that_is_made_earlier() -> None:
-    """A door that may warp unseen has no other traces; but once it has, it cannot slam."""
+    """A door with a hidden event *warp* has no other traces; but after it, it cannot slam."""
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
@@ -308,7 +308,7 @@ def test_a_choice_that_is_made_earlier() -> None:
 
 
 CALLS = [
-    # What is changed in a job, and what tells the two apart.
+    # A change in the job, and the distinguishing trace.
     ('emits = ["started"]', 'emits = ["began"]', ["make ok", "start begins", "…start begins", "…start ok started"]),
     (
         'to = "running", emits',
@@ -335,7 +335,7 @@ def word(seen: Observable) -> str:
     return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
 
 
-def test_a_choice_that_is_made_earlier_and_seen() -> None:
+def test_a_choice_that_is_made_earlier_and_observed() -> None:
     """After the toss one coin has settled on one side; the other has not."""
     found = agree(machine_of(EARLY), machine_of(LATE))
 
@@ -345,7 +345,7 @@ def test_a_choice_that_is_made_earlier_and_seen() -> None:
 
 
 def test_an_outcome_that_only_one_has() -> None:
-    """Though what else may be after the same event is the same in both."""
+    """Though the states that may follow the event are the same in both."""
     found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
 
     assert isinstance(found, Distinguished)
@@ -361,8 +361,8 @@ cannot = ["*"]
 """
 
 
-def test_what_is_hidden_after_an_event_is_nothing_new() -> None:
-    """To fall on one side and turn over unseen is to fall on the other, which may as well happen at once."""
+def test_a_hidden_event_after_an_event_adds_nothing() -> None:
+    """To fall on one side and then turn over by a hidden event is equivalent to falling on the other."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -370,7 +370,7 @@ def test_what_is_hidden_after_an_event_is_nothing_new() -> None:
 
 @pytest.mark.parametrize(("old", "new", "trace"), CALLS, ids=[each[1] for each in CALLS])
 def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
-    """Where they begin and end, and that an interruption takes them with it."""
+    """Their begin and end are observed, and an interruption ends them."""
     found = agree(job(), machine_of(edited(JOB, old, new)))
 
     assert isinstance(found, Distinguished)
@@ -379,7 +379,7 @@ def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_machines_are_what_they_are(name: str) -> None:
-    """And what a profile does otherwise is found, or cannot be seen."""
+    """They are equivalent to themselves; a profile is distinguished from the machine, or is equivalent to it."""
     machine = load(name)
 
     assert isinstance(compared(machine, machine), Equivalent)
@@ -390,7 +390,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
             confirm(found, (Watched(machine, other), Watched(other, machine)))
 
 
-def test_says_what_the_other_could_do_instead() -> None:
+def test_lists_what_the_other_could_do_instead() -> None:
     """Of the same event, in every state that it may be in; the machines may be given in either order."""
     old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
@@ -403,7 +403,7 @@ def test_says_what_the_other_could_do_instead() -> None:
     assert ["lock-jams"] == [taken.outcome for taken in found.run.steps]
 
 
-def test_a_long_way() -> None:
+def test_a_long_distinguishing_trace() -> None:
     """Through thousands of states."""
     found = compared(counter(to=1_000), counter(to=999))
 
@@ -422,14 +422,14 @@ ignores = ["*"]
 
 [event.night]
 kind  = "signal"
-about = "Nobody comes any more."
+about = "Nothing happens any more."
 cannot = ["*"]
 """
 )
 
 
 def test_events_that_only_one_has() -> None:
-    """They tell the two apart, unless what both share is asked for."""
+    """They distinguish the two, unless only what both have is compared."""
     found = agree(door(), machine_of(ONE_MORE))
 
     assert isinstance(found, Distinguished)
@@ -438,7 +438,7 @@ def test_events_that_only_one_has() -> None:
 
 
 def test_signals_that_only_one_has_are_hidden() -> None:
-    """Where only what both share counts: they may happen, and nobody sees it."""
+    """If only what both have is compared."""
     other = machine_of(edited(ONE_MORE, 'any more."\ncannot', 'any more."\nmoves = { shut = "gone" }\ncannot'))
     found = agree(door(), other, shared=True)
 
@@ -456,8 +456,8 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
     assert isinstance(compared(door(), machine_of(text)), Distinguished)
 
 
-def test_replies_that_leave_all_open_are_replies() -> None:
-    """One machine may be left in the dark where the other is not."""
+def test_indefinite_replies_are_observed() -> None:
+    """One machine may have acted or not after its reply, where the other has acted."""
     sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
     found = agree(job(), sure)
 
@@ -473,7 +473,7 @@ def test_stops_at_the_limit_and_says_so() -> None:
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """It is certain that they differ, but not whether a trace shows it."""
+    """They certainly differ, but a distinguishing trace may exist or not."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

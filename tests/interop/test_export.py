@@ -1,4 +1,4 @@
-"""Machines in other languages, read back by readers of others and by slow ones of our own."""
+"""Machines in other languages, read back by those languages' own readers and by slow ones in the tests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def everything(machine: Machine) -> str:
 
 
 def toys() -> list[Machine]:
-    """Machines with every word of the language, and some by chance."""
+    """Machines with every feature of the language, and some random ones."""
     chance = random.Random(7)
     odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
     return [door(), door().under("old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
@@ -84,12 +84,12 @@ def test_orders_are_kept() -> None:
 # -- SCXML -----------------------------------------------------------------------
 
 EVENT = r"(\w|-)+(\.(\w|-)+)*"
-"""What the schema of SCXML allows as the name of an event."""
+"""The names of events that the schema of SCXML allows."""
 ID = r"[A-Za-z_][\w.-]*"
 
 
 def test_names_are_those_of_the_schema() -> None:
-    """Ids are unique, targets exist, and no transition hides another of its state."""
+    """Ids are unique, targets exist, and no transition shadows another of its state."""
     for machine in [*toys(), *(load(name) for name in names())]:
         root = ET.fromstring(scxml(machine))  # noqa: S314  (we wrote it)
         ids = [each.attrib["id"] for each in root.iter(f"{SCXML}state")]
@@ -104,8 +104,8 @@ def test_names_are_those_of_the_schema() -> None:
 
 
 @pytest.mark.parametrize("machine", [door(), job(), *(load(name) for name in names())], ids=lambda each: each.name)
-def test_a_processor_of_others_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
-    """Each outcome, from each state that it finds, leads python-statemachine where it leads us."""
+def test_another_processor_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
+    """Each outcome, from each state that it reaches, leads python-statemachine to the same state as the table."""
     path = tmp_path / "chart.scxml"
     path.write_text(scxml(machine), encoding="utf-8")
     chart = chart_of(path)
@@ -134,7 +134,7 @@ def _ids(path: Path) -> list[str]:
 
 
 def test_graphviz_reads_every_edge() -> None:
-    """What Graphviz has of the graph is every outcome of every cell."""
+    """Graphviz's graph has every outcome of every cell."""
     graphviz = program("dot")
     for machine in [*toys(), *(load(name) for name in names())]:
         ran = subprocess.run([graphviz, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
@@ -156,7 +156,7 @@ def test_graphviz_reads_every_edge() -> None:
         assert edges == ways
 
 
-# -- Promela (what SPIN makes of it is for test_spin) ------------------------------
+# -- Promela (SPIN's answers are in test_spin) ---------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_graphviz_reads_every_edge() -> None:
         ('matches-diagram = "door.txt"', "no run can violate a drawing: see 'fsm check'"),
     ],
 )
-def test_what_promela_cannot_say(claim: str, what: str) -> None:
+def test_what_promela_cannot_express(claim: str, what: str) -> None:
     with pytest.raises(CannotExportError) as caught:
         promela(door(), stated(door(), claim))
     assert str(caught.value).startswith(what)
@@ -182,7 +182,7 @@ def export(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
 def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
-    """And the file has the rights that any new file has, and nothing is beside it."""
+    """And the file has the permissions of any new file, with no other file beside it."""
     path = tmp_path / "cri-pod.pml"
     printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
 
@@ -210,15 +210,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_mistakes_have_a_way_out(arguments: list[str], said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_mistakes_have_a_way_out(arguments: list[str], message: str, tmp_path: Path) -> None:
     path = str(properties(tmp_path))
     if "--to" not in arguments:
         arguments = [*arguments, "--to", "promela"]
     ran = export(*(each.format(door=path) for each in arguments))
 
     assert ran.returncode == 2
-    assert said in " ".join(ran.stderr.split())
+    assert message in " ".join(ran.stderr.split())
     assert ran.stdout == ""
 
 
@@ -228,7 +228,7 @@ def properties(folder: Path) -> Path:
     (folder / "properties").mkdir()
     (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")
     path = folder / "properties" / "door.toml"
-    head = 'says = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+    head = 'says = "It."\nlevel = "MUST"\nsource = "none"\n'
     claims = {"never": 'never = "gone then open"', "same": 'refines = "door"'}
     stated = "".join(f"[property.{name}]\n{head}{claim}\n" for name, claim in claims.items())
     path.write_text(f'machine = "door"\n{stated}', encoding="utf-8")
@@ -236,6 +236,7 @@ def properties(folder: Path) -> Path:
 
 
 def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> None:
+    """-"""
     path = properties(tmp_path)
     own, beside = (
         export(str(each), "--to", "promela", "-P", "never") for each in (path, tmp_path / "models" / "door.toml")
@@ -247,7 +248,7 @@ def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> No
 
 
 def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
-    """Ctrl-C, whenever it comes, leaves the old file or the new one, and nothing else."""
+    """Ctrl-C at any time leaves the old file or the new one, and nothing else."""
     path = tmp_path / "door.scxml"
     for wait in (0.0, 0.1, 0.2, 0.3, 0.4, 0.6):
         path.write_text("old", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Machines of other libraries become models that do what those libraries do, and ours come back from them."""
+"""Machines of other libraries become models that do what those libraries do; exported models are read back."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> Imported:
-    """What is imported of *source*."""
+    """The machine imported from *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
 
 def ways_of(machine: Machine, event: str, state: str) -> tuple[Outcome, ...]:
-    """What *event* may come to in *state*."""
+    """The outcomes of *event* in *state*."""
     return outcomes(machine.events[event].cells[state], state, machine.events[event].kind) or ()
 
 
 def same(first: Machine, second: Machine) -> bool:
-    """Whether nobody can tell the two apart."""
+    """Whether the two are weakly bisimilar."""
     return bisimilar(tabulate(first), tabulate(second))
 
 
@@ -83,7 +83,7 @@ def test_any_text_can_be_written(text: str) -> None:
 
 
 def test_models_are_short() -> None:
-    """What several states share is said once, and what goes without saying is not said."""
+    """Cells that several states share are written once, and defaults are left out."""
     text = toml(door(), comments=["A door.", "", "By hand."])
 
     assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
@@ -93,39 +93,39 @@ def test_models_are_short() -> None:
     assert 'gone = {about = "Taken away."}\n' in text
 
 
-# -- SCXML of ours -------------------------------------------------------------------
+# -- exported SCXML ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
-def test_our_state_charts_come_back(machine: Machine) -> None:
-    """Whole: with replies, clauses, profiles, and calls that take time."""
+def test_exported_state_charts_are_imported(machine: Machine) -> None:
+    """Completely: with replies, clauses, profiles, and calls that take time."""
     assert bare(taken(scxml(machine)).machine) == bare(machine)
 
 
 @given(machines())
-def test_our_random_state_charts_come_back(machine: Machine) -> None:
+def test_exported_random_state_charts_are_imported(machine: Machine) -> None:
     assert bare(taken(scxml(machine)).machine) == bare(machine)
 
 
 @pytest.mark.parametrize("machine", PROFILED, ids=lambda each: each.name)
-def test_our_profiled_state_charts_do_what_they_did(machine: Machine) -> None:
+def test_exported_profiles_do_what_they_did(machine: Machine) -> None:
     assert same(taken(scxml(machine)).machine, machine)
 
 
-# -- our machines, run by others -------------------------------------------------------
+# -- exported machines, run by other libraries -----------------------------------------
 
 DEFAULTS = settings(max_examples=60, deadline=None)
 
 
 @DEFAULTS
 @given(machines(), st.randoms(use_true_random=False))
-def test_transitions_takes_our_steps(machine: Machine, chance: random.Random) -> None:
-    """From every state, each event leads where it leads here, and none is there that is not here."""
+def test_transitions_takes_the_same_steps(machine: Machine, chance: random.Random) -> None:
+    """From every state, each event has the same target as in the table, and there are no other events."""
     running = MarkupMachine(markup=json.loads(transitions(machine)))
     for event, state, to in _walk(machine, chance):
         assert running.state == state
         if to is None:
-            with pytest.raises((MachineError, AttributeError)):  # an event that is nowhere is no attribute
+            with pytest.raises((MachineError, AttributeError)):  # an event without a transition is no attribute
                 running.trigger(event)
         else:
             assert running.trigger(event) is True
@@ -136,8 +136,8 @@ def test_transitions_takes_our_steps(machine: Machine, chance: random.Random) ->
 
 @DEFAULTS
 @given(machines(), st.randoms(use_true_random=False))
-def test_python_statemachine_takes_our_steps(machine: Machine, chance: random.Random) -> None:
-    """From every state, each event leads where it leads here; others are ignored."""
+def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: random.Random) -> None:
+    """From every state, each event has the same target as in the table; others are ignored."""
     running = chart_of(python_statemachine(machine), format="json", validate=True)()
     for event, state, to in _walk(machine, chance):
         assert [each.id for each in running.configuration] == [state]
@@ -146,7 +146,7 @@ def test_python_statemachine_takes_our_steps(machine: Machine, chance: random.Ra
 
 
 def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
-    """Events by chance, the state in which they happen, and where they lead; ``None`` if they cannot happen."""
+    """Random events, the state in which they happen, and their targets; ``None`` if they cannot happen."""
     leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
     events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
     state = machine.initial
@@ -158,7 +158,7 @@ def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, s
 
 
 def _steps(machine: Machine) -> Iterable[tuple[str, str, str, str]]:
-    """Each step of *machine*: its event, its outcome, and where it leads from and to."""
+    """Each step of *machine*: its event, its outcome, its source and its target."""
     for event in machine.events.values():
         for row, cells in ((event.name, event.cells), (f"{event.name}-ends", event.ends)):
             for state, cell in cells.items():
@@ -190,7 +190,7 @@ def test_states_may_be_called_like_attributes(name: str) -> None:
 
 
 def test_all_attributes_are_known() -> None:
-    """No other name of an attribute breaks a machine of python-statemachine."""
+    """No other attribute's name breaks a machine of python-statemachine."""
     first = chart_of(python_statemachine(door()), format="json")()
     for name in {name for name in dir(first) if not name.startswith("_") and "." not in name} - TAKEN:
         back = {"transitions": [{"event": "a.b", "target": name}]}
@@ -200,14 +200,14 @@ def test_all_attributes_are_known() -> None:
         assert [each.id for each in running.configuration] == ["next"]
 
 
-# -- ours, there and back ----------------------------------------------------------------
+# -- exported and imported ---------------------------------------------------------------
 
 
 def plain(machine: Machine, *, raises: bool) -> Machine:
-    """What is left of *machine* where there are no replies, outputs and sights.
+    """*machine* without replies, outputs and what states show.
 
-    Where it *raises*, every event is a call, and answered with an error
-    where it is refused; else every event is a signal, and ignored there.
+    If it *raises*, every event is a call, with an error reply where it is refused; else
+    every event is a signal, and ignored there.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
@@ -245,7 +245,7 @@ def _plain(cell: Cell, *, raises: bool) -> Cell:
 
 @DEFAULTS
 @given(machines(time=False))
-def test_what_transitions_keeps_comes_back(machine: Machine) -> None:
+def test_what_transitions_keeps_is_imported(machine: Machine) -> None:
     found = taken(transitions(machine), outcomes=True).machine
 
     assert same(found, plain(machine, raises=True))
@@ -253,7 +253,7 @@ def test_what_transitions_keeps_comes_back(machine: Machine) -> None:
 
 @DEFAULTS
 @given(machines(time=False))
-def test_what_python_statemachine_keeps_comes_back(machine: Machine) -> None:
+def test_what_python_statemachine_keeps_is_imported(machine: Machine) -> None:
     """Outputs too."""
     found = taken(python_statemachine(machine), outcomes=True).machine
 
@@ -262,8 +262,8 @@ def test_what_python_statemachine_keeps_comes_back(machine: Machine) -> None:
 
 @DEFAULTS
 @given(machines())
-def test_what_transitions_dumps_is_read(machine: Machine) -> None:
-    """Its own markup leaves out where internal transitions lead."""
+def test_what_transitions_dumps_is_imported(machine: Machine) -> None:
+    """Its own markup has no targets for internal transitions."""
     markup = json.loads(transitions(machine))
     dumped = json.loads(json.dumps(MarkupMachine(markup=json.loads(transitions(machine))).markup))
 
@@ -279,7 +279,7 @@ def test_without_outcomes_each_is_an_event() -> None:
 REST = ["slam.ignored", "slam.done", "warp.done"]
 
 
-# -- configurations of others -----------------------------------------------------------------
+# -- configurations of transitions ------------------------------------------------------------
 
 STATES = ("a", "b", "not c")
 CONDITIONS = ("x", "y")
@@ -287,7 +287,7 @@ CONDITIONS = ("x", "y")
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """Configurations of `transitions`, in all the ways in which they are written."""
+    """Configurations of `transitions`, in all the forms in which they are written."""
     ignoring = st.sampled_from([{}, {"ignore_invalid_triggers": True}, {"ignore_invalid_triggers": False}])
     states = [draw(st.sampled_from([name, {"name": name, **draw(ignoring)}])) for name in STATES]
     state = st.sampled_from(STATES)
@@ -325,7 +325,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=150, deadline=None)
 @given(configurations())
 def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
-    """In every state, for every trigger: the same ends, over all that conditions may be."""
+    """In every state, for every trigger: the same targets, over all values of the conditions."""
     machine = taken(configuration).machine
     markup: Any = {**json.loads(json.dumps(configuration)), "models": []}
     running = MarkupMachine(markup=markup)
@@ -340,7 +340,7 @@ def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) 
 
 
 def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
-    """Where `transitions` is after *trigger* in *state*, and whether it raised, over all that conditions may be."""
+    """The states of `transitions` after *trigger* in *state*, and whether it raised, for all values of conditions."""
     found = set()
     for values in itertools.product((True, False), repeat=len(CONDITIONS)):
         model = _Model(dict(zip(CONDITIONS, values, strict=True)))
@@ -355,7 +355,7 @@ def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, st
 
 
 class _Model:
-    """What `transitions` moves, with its conditions."""
+    """A model of `transitions`, with its conditions."""
 
     state: str
     trigger: Any
@@ -371,7 +371,7 @@ class _Model:
 
 
 def test_a_configuration_in_yaml() -> None:
-    """Words that YAML takes for truth values are names of states; so are numbers."""
+    """Words that YAML reads as truth values are names of states; so are numbers."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
     machine = imported(text.encode(), path="lamp.yaml").machine
 
@@ -437,7 +437,7 @@ def test_a_model_is_pleasant_to_read() -> None:
     assert taken(configuration).text == LAMP
 
 
-# -- definitions and state charts of others ------------------------------------------------------
+# -- definitions of python-statemachine and state charts -----------------------------------------
 
 
 @st.composite
@@ -458,7 +458,7 @@ def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
 @settings(max_examples=40, deadline=None)
 @given(definitions())
 def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:
-    """In every state, for every event: the same ends, over all that data may be."""
+    """In every state, for every event: the same targets, over all values of the data."""
     machine = taken(definition).machine
     ends: dict[tuple[str, str], set[str]] = {}
     for x, y, begin in itertools.product((True, False), (True, False), ("a", "b")):
@@ -476,7 +476,7 @@ def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]
 @settings(max_examples=60, deadline=None)
 @given(definitions(several=False))
 def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
-    """The same machine in SCXML and in JSON is the same model."""
+    """The same machine in SCXML and in JSON becomes the same model."""
     first = imported(_chart(definition).encode(), path="lamp.json").machine
     second = taken(definition).machine
 
@@ -487,7 +487,7 @@ def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
 
 
 def _plainly(cells: Mapping[str, Cell]) -> list[Any]:
-    """What happens by *cells*, whatever it is called."""
+    """The effects of *cells*, without names."""
     ways = [outcomes(cell, state, "signal") or () for state, cell in cells.items()]
     return [[(way.to, way.emits) for way in each] for each in ways]
 
@@ -498,14 +498,14 @@ def _chart(definition: dict[str, Any]) -> str:
     for name, state in definition["states"].items():
         element = ET.SubElement(root, "final" if state.get("final") else "state", {"id": name})
         for each in state.get("transitions", []):
-            told = {key: value for key, value in each.items() if key in {"event", "target"}}
+            kept = {key: value for key, value in each.items() if key in {"event", "target"}}
             condition = each["cond"] if "cond" in each else f"not {each['unless']}" if "unless" in each else ""
-            ET.SubElement(element, "transition", {**told, **({"cond": condition} if condition else {})})
+            ET.SubElement(element, "transition", {**kept, **({"cond": condition} if condition else {})})
     return ET.tostring(root, encoding="unicode")
 
 
-def test_what_is_sent_is_emitted() -> None:
-    """On the way out, by the transition, and on the way in; not what a chart sends itself."""
+def test_sent_events_are_emitted() -> None:
+    """On exit, by the transition, and on entry; not those that a chart sends to itself."""
     text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
       <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
@@ -542,8 +542,8 @@ def test_a_chart_that_only_takes_anything() -> None:
     assert {name: event.rpc for name, event in machine.events.items()} == {"_": "*"}
 
 
-def test_odd_names_are_kept_beside_ours() -> None:
-    """A state shows its old name, an event has it on the wire; no two become one."""
+def test_original_names_are_kept() -> None:
+    """A state shows its original name, an event has it on the wire; names stay different."""
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",
@@ -562,15 +562,15 @@ def test_odd_names_are_kept_beside_ours() -> None:
     assert (machine.name, machine.title) == ("My-lamp", "My lamp")
 
 
-def test_nothing_happens() -> None:
-    """A machine without transitions is one without events."""
+def test_a_machine_without_transitions() -> None:
+    """It becomes one without events."""
     machine = taken({"states": ["a"], "initial": "a"}).machine
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})
 
 
 def test_many_conditions_are_all_kept() -> None:
-    """Of more than can be combined each is an outcome."""
+    """If there are too many to combine, each is an outcome."""
     arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
     machine = taken({"states": ["a"], "initial": "a", "transitions": arrows}).machine
 

@@ -1,4 +1,4 @@
-"""What SPIN says of exported machines and properties, beside what we say: sizes, verdicts, shortest lengths."""
+"""SPIN's results on exported machines and properties, compared with the checker's: sizes, verdicts, lengths."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from fsm.property.claims import Claim, Counts, Property
 
 BATCH = 50
-"""Random machines in one test."""
+"""Number of random machines in one test."""
 RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
-"""The first of each batch."""
+"""The first seed of each batch."""
 FEW = 2
-"""Parts of a shipped claim that are all compared."""
+"""Largest number of parts of a shipped claim of which all are compared."""
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
-    """What SPIN answered to the test before, which is to be all that it asks."""
+    """The stored answers of SPIN for the test; the test must use all of them, and no others."""
     found = spin.Kept(_file(request.node.name))
     yield found
     found.up_to_date()
@@ -53,7 +53,7 @@ def _file(test: str) -> str:
 
 
 def test_every_answer_that_is_kept_is_of_a_test() -> None:
-    """Of one that is there."""
+    """Each file of answers belongs to a test that exists."""
     batched: dict[Callable[..., None], Iterable[object]] = {
         test_shipped_properties_have_the_same_verdict: specified(),
         test_random_machines_have_the_same_size: RANDOM,
@@ -72,20 +72,20 @@ def test_every_answer_that_is_kept_is_of_a_test() -> None:
         ("", {}, "lacks 1 texts and has 0 that no test exports: FSM_SPIN=store "),
         ("", {"now": [0, -1, 4, 18, 1], "old": [0, -1, 3, 4, 1]}, "lacks 0 texts and has 1 "),
         ("", {"now": [0, -1, 4, 18, 1]}, None),
-        ("", {"now": [0, -1, 5, 18, 1]}, None),  # it is not asked, and differs from ours
+        ("", {"now": [0, -1, 5, 18, 1]}, None),  # SPIN does not run; its stored answer is another than expected
         ("again", {"now": [0, -1, 4, 18, 1]}, None),
         ("again", {"now": [0, -1, 5, 18, 1]}, "SPIN answers otherwise than "),
         ("store", {"old": [0, -1, 3, 4, 1]}, None),
     ],
 )
-def test_what_is_kept_is_what_spin_says_now(
+def test_stored_answers_are_what_spin_answers(
     mode: str, before: dict[str, list[int]], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither less nor more; it is written when that is asked for, and asked of SPIN again likewise."""
-    part, said = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
+    """Exactly those; they are written, or SPIN is run again, on request."""
+    part, answered = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
     monkeypatch.setattr(spin, "ANSWERS", tmp_path)
     monkeypatch.setattr(spin, "MODE", mode)
-    monkeypatch.setattr(spin, "answers", lambda parts, _, **how: [said for _ in parts] if how["safety"] else [])
+    monkeypatch.setattr(spin, "answers", lambda parts, _, **how: [answered for _ in parts] if how["safety"] else [])
     keys = {"now": spin.key(part, safety=True), "old": spin.key(part, safety=False)}
     (tmp_path / "it.json").write_text(json.dumps({keys[each]: answer for each, answer in before.items()}))
     kept = spin.Kept("it")
@@ -93,8 +93,8 @@ def test_what_is_kept_is_what_spin_says_now(
 
     with pytest.raises(AssertionError, match=says) if says else contextlib.nullcontext():
         kept.up_to_date()
-    assert (answer == said) == (mode != "" or before.get("now", [0, 0, 4])[2] == 4)
-    assert mode != "store" or [said] == spin.Kept("it").answers([part], tmp_path, safety=True)
+    assert (answer == answered) == (mode != "" or before.get("now", [0, 0, 4])[2] == 4)
+    assert mode != "store" or [answered] == spin.Kept("it").answers([part], tmp_path, safety=True)
     assert mode != "store" or keys["old"] not in (tmp_path / "it.json").read_text(encoding="utf-8")
 
 
@@ -109,7 +109,7 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 
 
 def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
-    """That SPIN reaches as many states, by as many transitions, in as many steps; it counts the start as one."""
+    """Assert that SPIN reaches as many states, by as many transitions, at the same depth; it counts the start."""
     ask = kept.answers if kept else spin.answers
     answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
@@ -118,7 +118,7 @@ def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = No
 
 
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
-    """That both searched the same."""
+    """Assert that both searches have the same size."""
     assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
     assert not transitions or ours.transitions == theirs.transitions - 1
 
@@ -167,8 +167,8 @@ def test_random_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept, fir
     sizes([of_random_machine(seed)[0] for seed in range(first, first + BATCH)], tmp_path, kept)
 
 
-def test_a_machine_that_differs_is_told_apart(tmp_path: Path) -> None:
-    """The twin: one outcome less, and SPIN counts one transition less."""
+def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
+    """The twin: with one outcome less, SPIN counts one transition less."""
     text = edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }')
     [answer] = spin.answers([spin.Part(promela(machine_of(text)))], tmp_path, safety=True)
 
@@ -179,7 +179,7 @@ def test_a_machine_that_differs_is_told_apart(tmp_path: Path) -> None:
 
 
 class Question(NamedTuple):
-    """One part of a claim: of this machine, and as text for SPIN."""
+    """One part of a claim on this machine, and as text for SPIN."""
 
     machine: Machine
     stated: Property
@@ -213,7 +213,7 @@ def stated_as(asked: Property, claim: Claim) -> Property:
 
 
 def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
-    """That SPIN and we conclude the same of each, and search the same, and find a shortest run of the same length."""
+    """Assert that SPIN and the checker agree on each: conclusion, size of the search, and shortest length."""
     answers = kept.answers([each.part for each in asked], folder / "safety", safety=True)
     for each, answer in zip(asked, answers, strict=True):
         agree_on(each, answer)
@@ -225,7 +225,7 @@ def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
 
 
 def agree_on(each: Question, answer: spin.Answer) -> None:
-    """That both say the same of finite runs."""
+    """Assert that both have the same answer about finite runs."""
     ours = decide(each.stated, tabulate(each.machine))
     match ours.verdict:
         case _ if isinstance(each.stated.claim, LeadsTo):
@@ -240,12 +240,12 @@ def agree_on(each: Question, answer: spin.Answer) -> None:
             return
         case _:
             assert not answer.error, each.stated
-    # Parts of one claim have their error codes in common in SPIN.
+    # In SPIN the parts of one claim share their error codes.
     assert_same(ours.searched, answer, transitions=each.alone)
 
 
 def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
-    """Both, as *profile* has them, the machine that is followed too."""
+    """The machine, and the one that it follows, under *profile*."""
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
@@ -257,8 +257,8 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
     """Each property of each shipped machine, and under a profile if it is known to fail there.
 
-    Of a claim that has many parts, the first and the last: all of them take
-    minutes.  What SPIN cannot say is compared elsewhere.
+    Of a claim with many parts only the first and the last, since all of them take
+    minutes.  Claims without a form in Promela are compared with other second opinions.
     """
     asked: list[Question] = []
     found = specification(name)
@@ -278,7 +278,7 @@ def test_random_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept
 
 
 def test_random_properties_are_of_every_kind() -> None:
-    """Of what is compared here, much holds and much fails, in every kind."""
+    """Of every kind compared here, many hold and many fail."""
     found: dict[tuple[str, str], int] = {}
     for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
@@ -291,7 +291,7 @@ def test_random_properties_are_of_every_kind() -> None:
 
 
 def random_listener(chance: random.Random) -> Machine:
-    """A machine that has events *x* and *y*, as random machines emit them."""
+    """A machine with events *x* and *y*, which random machines emit."""
     machine = random_machine(chance, time=False)
     names = chance.sample([*machine.events], min(2, len(machine.events)))
     renamed = dict(zip(names, "xy", strict=False))
@@ -300,7 +300,7 @@ def random_listener(chance: random.Random) -> Machine:
 
 
 def following(seed: int) -> Question:
-    """Whether a random machine follows a random listener."""
+    """The claim that a random machine follows a random listener."""
     chance = random.Random(seed)
     machine, asked = of_random_machine(seed)
     asked = replace(asked, claim=Follows(other=random_listener(chance)))
@@ -309,7 +309,7 @@ def following(seed: int) -> Question:
 
 @pytest.mark.parametrize("first", FOLLOWING)
 def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
-    """What a random machine emits, as events of another."""
+    """The outputs of a random machine, as events of another."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
     verdicts = [type(decide(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
@@ -321,7 +321,7 @@ def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: in
 
 
 def followed(text: str, folder: Path) -> str:
-    """What the commands in the head of *text* print, the first of each."""
+    """The output of the commands in the head of *text*, the first of each."""
     spin.needed()
     (folder / "model.pml").write_text(text, encoding="utf-8")
     commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
@@ -331,26 +331,26 @@ def followed(text: str, folder: Path) -> str:
     return ran.stdout
 
 
-def test_the_head_says_what_to_run_and_what_comes_of_it(tmp_path: Path) -> None:
-    """The machine alone: what is expected is what SPIN prints."""
+def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
+    """For a machine without a claim the head predicts what SPIN prints."""
     text = promela(job(), file="model.pml")
-    said = followed(text, tmp_path)
+    answered = followed(text, tmp_path)
     graph = reachable_size(tabulate(job()))
 
     assert f"Expect {graph.states} states, stored; {graph.transitions + 1} transitions" in text
-    assert f"{graph.states} states, stored" in said
-    assert f"{graph.transitions + 1} transitions" in said
+    assert f"{graph.states} states, stored" in answered
+    assert f"{graph.transitions + 1} transitions" in answered
 
 
-def test_a_counterexample_tells_its_steps(tmp_path: Path) -> None:
-    """A sequence that happens, found as the second of two parts, and told step by step."""
+def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
+    """A reachable sequence, found as the second of two parts, and printed step by step."""
     asked = stated(job(), 'never = ["is absent then is waiting and was ended", "is starting then is running"]')
     text = promela(job(), asked, file="model.pml").replace("-DCASE=1", "-DCASE=2")
-    said = followed(text, tmp_path)
+    answered = followed(text, tmp_path)
 
-    assert "errors: 1" in said
-    told = [line.strip() for line in said.splitlines() if " to " in line]
-    assert told == [
+    assert "errors: 1" in answered
+    printed = [line.strip() for line in answered.splitlines() if " to " in line]
+    assert printed == [
         "make/done replies ok: absent to waiting",
         "start/begins: waiting to starting",
         "start ends/checks: starting to checking",
@@ -360,8 +360,8 @@ def test_a_counterexample_tells_its_steps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("fair", "errors"), [('["start.ends", "crash"]', 0), ('["exit"]', 1)])
 def test_an_endless_run_is_an_acceptance_cycle(tmp_path: Path, fair: str, errors: int) -> None:
-    """What is fair decides."""
+    """Depending on what is fair."""
     asked = stated(job(), f'from = "is starting"\nleads-to = "not is starting"\nfair = {fair}')
-    said = followed(promela(job(), asked, file="model.pml"), tmp_path)
+    answered = followed(promela(job(), asked, file="model.pml"), tmp_path)
 
-    assert f"errors: {errors}" in said
+    assert f"errors: {errors}" in answered

@@ -1,4 +1,4 @@
-"""What can be reached: the same as brute force finds, and shortest paths that are runs."""
+"""The reachable part of a machine: the same as by brute force, with shortest paths that are runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def graph_of(machine: Machine) -> Graph[Table]:
-    """All that *machine* can reach."""
+    """The graph of *machine*."""
     return explore(tabulate(machine))
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """For each state those that some run leads to from it, itself included: the closure, by brute force."""
+    """For each state the states from which a run leads to it, itself included: the closure, by brute force."""
     found = {state: {state} | naive.leads(machine, state) for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
@@ -34,7 +34,7 @@ def reaching(machine: Machine) -> dict[str, set[str]]:
 
 
 def agree(machine: Machine) -> None:
-    """The graph of *machine* is what brute force makes of it."""
+    """The graph of *machine* equals the one found by brute force."""
     graph = graph_of(machine)
     table, states = graph.table, graph.table.states
     distance = naive.reached(machine)
@@ -66,19 +66,19 @@ def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
 
 @given(machines())
 def test_agrees_with_brute_force(machine: Machine) -> None:
-    """States, distances, shortest paths, components and dead cells are what brute force finds."""
+    """States, distances, shortest paths, components and dead cells."""
     agree(machine)
 
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
-    """The same holds of the machines that are shipped."""
+    """The same for the machines that are shipped."""
     agree(load(name))
 
 
 @given(machines())
-def test_components_come_in_the_order_of_time(machine: Machine) -> None:
-    """No component leads to one that comes before it."""
+def test_components_are_in_topological_order(machine: Machine) -> None:
+    """No component leads to one before it."""
     components = graph_of(machine).components()
     reaches = reaching(machine)
     for index, later in enumerate(components):
@@ -107,8 +107,8 @@ def test_has_every_transition_of_every_reachable_state_once(machine: Machine) ->
     assert sorted(ways) == sorted(index for _, _, index in left)
 
 
-def test_finds_the_far_end_of_a_long_way() -> None:
-    """A line of a thousand states is no deeper for the search than for the reader."""
+def test_finds_the_far_end_of_a_long_line() -> None:
+    """A line of a thousand states does not exceed the recursion limit."""
     graph = graph_of(counter(to=1_000))
 
     assert 1_000 == graph.depth[1_000]
@@ -117,7 +117,7 @@ def test_finds_the_far_end_of_a_long_way() -> None:
 
 
 def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
-    """A door swings to and fro until it is gone; a job only ever goes on."""
+    """A door opens and shuts until it is gone; a job never goes back."""
     assert (("shut", "open", "ajar"), ("gone",)) == graph_of(door()).components()
     assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == graph_of(
         job()
@@ -126,7 +126,7 @@ def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
 
 
 def test_silence_leads_nowhere() -> None:
-    """A state behind a silent cell alone is not reached."""
+    """A state that only a silent cell could lead to is not reached."""
     graph = graph_of(silent_door())
 
     assert ("gone",) == graph.unreachable()
@@ -134,12 +134,12 @@ def test_silence_leads_nowhere() -> None:
 
 
 def silent_door() -> Machine:
-    """The door, of whose removal nothing is said."""
+    """The door, with silent cells for its removal."""
     return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
 
 
 @pytest.mark.parametrize("state", ["nowhere", "", "gone"])
 def test_refuses_a_path_to_what_is_not_reachable(state: str) -> None:
-    """A path to an unknown or an unreachable state is a misuse, named with the state."""
+    """A path to an unknown or unreachable state raises an error that names the state."""
     with pytest.raises(ValueError, match=f"state {state!r} is not reachable"):
         graph_of(silent_door()).path(state)

@@ -31,7 +31,7 @@ def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overl
 
 
 def accepts(machine: Machine, trace: list[Observation]) -> bool:
-    """Whether the monitor finds nothing wrong with *trace*, of entities that begin with it."""
+    """Whether the monitor finds no violation in *trace*, which begins with the life of its entities."""
     monitor = Monitor(machine, fresh=True)
     monitor.feed(trace, range(1, len(trace) + 1))
     return not trace or monitor.judgement().verdict == Holds()
@@ -39,7 +39,7 @@ def accepts(machine: Machine, trace: list[Observation]) -> bool:
 
 @given(machines(), SEEDS, st.integers(1, 3), OVERLAPS)
 def test_every_trace_is_legal(machine: Machine, seed: int, entities: int, overlap: int) -> None:
-    """The monitor accepts whatever is simulated, also where calls overlap."""
+    """The monitor accepts everything simulated, also where calls overlap."""
     assert accepts(machine, simulated(machine, seed, 30, entities, overlap))
 
 
@@ -54,13 +54,13 @@ def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, 
 @pytest.mark.parametrize("overlap", [1, 2, 3])
 @pytest.mark.parametrize("name", names())
 def test_every_trace_of_a_shipped_machine_is_legal(name: str, overlap: int) -> None:
-    """The same holds of the machines that are shipped."""
+    """The same for the machines that are shipped."""
     assert accepts(load(name), simulated(load(name), overlap, 150 // overlap, entities=5, overlap=overlap))
 
 
 @given(machines(), SEEDS)
 def test_each_step_is_a_step_of_the_machine(machine: Machine, seed: int) -> None:
-    """One call at a time, nothing hidden: every observation follows from the cell of a state that was shown."""
+    """With one call at a time and no hidden events, every observation follows from the cell of a shown state."""
     if any(event.kind == "hidden" or event.interrupts for event in machine.events.values()):
         return
     here = {machine.initial}
@@ -94,7 +94,7 @@ def between(machine: Machine, here: set[str], asked: set[str]) -> set[str]:
 
 @given(machines(), SEEDS, OVERLAPS)
 def test_the_same_seed_gives_the_same_trace(machine: Machine, seed: int, overlap: int) -> None:
-    """A seed can be told to somebody else."""
+    """So a trace can be reproduced from its seed."""
     first, second = (simulated(machine, seed, 20, 2, overlap) for _ in range(2))
 
     assert first == second
@@ -109,7 +109,7 @@ def test_another_seed_gives_another_trace() -> None:
 def test_every_request_is_answered_lost_or_interrupted(
     machine: Machine, seed: int, entities: int, overlap: int
 ) -> None:
-    """Never more calls in progress than asked for; without interruptions none is left at the end."""
+    """Never more calls in progress than requested; without interruptions none is left at the end."""
     waiting: Counter[str] = Counter()
     interrupts = {event.name for event in machine.events.values() if event.interrupts}
     for each in simulated(machine, seed, 30, entities, overlap):
@@ -121,7 +121,7 @@ def test_every_request_is_answered_lost_or_interrupted(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 100])
 def test_is_as_long_as_asked(length: int) -> None:
-    """At least so many observations, and then only what is still owed."""
+    """At least as many observations as requested, and then only pending replies."""
     trace = simulated(door(), 1, length, entities=2, overlap=2)
 
     assert length <= len(trace) <= length + 4
@@ -129,7 +129,7 @@ def test_is_as_long_as_asked(length: int) -> None:
 
 
 def test_names_entities_after_the_machine() -> None:
-    """Every observation says of what kind it is, and which one."""
+    """Every observation names its kind of entity and the entity."""
     trace = simulated(job(), 1, 60, entities=3)
 
     assert {"task-1", "task-2", "task-3"} == {each.entity for each in trace}
@@ -137,7 +137,7 @@ def test_names_entities_after_the_machine() -> None:
 
 
 def test_uses_every_outcome_in_the_end() -> None:
-    """Refused, ignored, failed, interrupted: all of it is tried, and hidden events are never shown."""
+    """Refused, ignored, failed, interrupted: all of them occur, and hidden events are never shown."""
     seen = {(each.event, each.reply) for each in simulated(job(), 1, 3_000, entities=20, overlap=2)}
     expected = {
         ("make", "ok"), ("make", "EXISTS"), ("make", "BUSY"), ("start", "ok"), ("start", "UNKNOWN"),
@@ -156,14 +156,14 @@ SILENT = edited(
 HIDDEN = f"""{SILENT}
 [event.hum]
 kind    = "hidden"
-about   = "Nobody hears it."
+about   = "It is not observed."
 ignores = ["*"]
 """
 
 
 @pytest.mark.parametrize("text", [SILENT, HIDDEN], ids=["silent", "hidden"])
-def test_ends_where_nothing_more_can_be_seen(text: str) -> None:
-    """A life that has come to silence, or to hidden events alone, has no more to show."""
+def test_ends_where_nothing_more_can_be_observed(text: str) -> None:
+    """In a state in which all cells are silent, or only hidden events happen."""
     trace = simulated(machine_of(text), 1, 100, entities=3)
 
     assert {"request": 3, "reply": 3} == Counter(each.phase for each in trace)

@@ -1,4 +1,4 @@
-"""The table says of every cell what the model says: the same as a second opinion that shares no code with it."""
+"""Every cell of a table is what the model defines: the same as in a second opinion that shares no code with it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def agree(machine: Machine) -> None:
 
 
 def way_of(table: Table, way: Way) -> naive.Way:
-    """*way* in the words of the second opinion."""
+    """*way* in the form of the second opinion."""
     return naive.Way(table.states[way.to], frozenset(way.reply), way.emits, begins=way.begins, outcome=way.name)
 
 
 @given(machines())
 def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
-    """Whatever the machine, a step of the table is what the cell says."""
+    """A step of the table of a random machine is what the cell defines."""
     agree(machine)
 
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
-    """A step of the table is what the model file says."""
+    """A step of the table is what the model file defines."""
     agree(load(name))
 
 
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
-    """What a profile allows besides is in the table too."""
+    """What a profile allows in addition is in the table too."""
     agree(machine.under(profile))
 
 
 @given(machines())
 def test_numbers_every_way_once(machine: Machine) -> None:
-    """A way's index leads back to it, and its origin to the cell that holds it."""
+    """A way's index leads back to it, and its origin to its cell."""
     table = tabulate(machine)
     for index, way in enumerate(table.ways):
         row, state = table.origin[index]
@@ -66,8 +66,8 @@ def test_numbers_every_way_once(machine: Machine) -> None:
 
 
 @given(machines())
-def test_meets_every_cell_once(machine: Machine) -> None:
-    """Every event has a cell in every state, and an end where the call may be; no cell comes twice."""
+def test_lists_every_cell_once(machine: Machine) -> None:
+    """Every event has a cell in every state, and an end where the call may be in progress."""
     table = tabulate(machine)
     met = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
     cells = {(event.name, state) for event in machine.events.values() for state in machine.states}
@@ -77,8 +77,8 @@ def test_meets_every_cell_once(machine: Machine) -> None:
     assert len(met) == len(set(met))
 
 
-def test_says_nothing_where_the_model_is_silent() -> None:
-    """Silence is ``None``, what cannot happen is empty; they are not the same."""
+def test_distinguishes_silent_from_impossible() -> None:
+    """A silent cell is ``None``; one that cannot happen is empty."""
     table = tabulate(door())
 
     assert table.step(0, table.row["knock"]) is None

@@ -1,4 +1,4 @@
-"""Systems: what they may do, held to a second opinion; cones, held to the whole; and what can be wrong with them."""
+"""Systems: behaviour, compared with a second opinion; cones, compared with the whole; errors in their files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fsm.property.evidence import Conclusion
 
 LARGEST = 400
-"""States of a random system that is looked at."""
+"""Largest number of states of a random system in a test."""
 
 
 def systems() -> st.SearchStrategy[System]:
@@ -43,7 +43,7 @@ def systems() -> st.SearchStrategy[System]:
 
 
 def small(system: System) -> dict[naive_system.Global, set[naive_system.Step]]:
-    """All that *system* can reach, if that is not much."""
+    """The graph of *system*, if it is small."""
     found: dict[naive_system.Global, set[naive_system.Step]] = {}
     todo = [naive_system.beginning(system)]
     while todo:
@@ -56,7 +56,7 @@ def small(system: System) -> dict[naive_system.Global, set[naive_system.Step]]:
 
 
 def located(table: SystemTable, state: int) -> naive_system.Global:
-    """*state* as the second opinion has it."""
+    """*state* in the form of the second opinion."""
     tables = {name: list(part.machine.states) for name, part in table.system.parts.items()}
     here = table.locals(state)
     return tuple((copy.name, tables[copy.part][here[copy.digit]]) for copy in table.system.copies)
@@ -66,7 +66,7 @@ def located(table: SystemTable, state: int) -> naive_system.Global:
 
 
 @given(systems())
-def test_a_system_does_what_its_steps_say(system: System) -> None:
+def test_a_system_does_what_its_steps_define(system: System) -> None:
     """The same states and steps as a second opinion finds, with the same replies and outputs."""
     expected = small(system)
 
@@ -85,7 +85,7 @@ def test_a_system_does_what_its_steps_say(system: System) -> None:
 
 @given(systems(), st.randoms(use_true_random=False))
 def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.Random) -> None:
-    """What some copies can come to, is what they can come to when all the others are there."""
+    """The states that its copies can reach are those that they can reach in the whole system."""
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
     names = [copy.name for copy in system.copies if copy.digit in wanted]
@@ -100,7 +100,7 @@ def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.R
 
 @given(systems(), st.randoms(use_true_random=False))
 def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random) -> None:
-    """The same conclusion, and counterexamples of the same length, for claims made by chance."""
+    """The same conclusion, and counterexamples of the same length, for random claims."""
     small(system)
     stated = _claim(system, chance)
 
@@ -113,7 +113,7 @@ def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random)
 
 
 def _claim(system: System, chance: random.Random) -> Property:
-    """A claim that ends in an event: the steps of copies that are left out are no instants in a cone."""
+    """A claim that ends in an event: steps of copies outside the cone are no instants of its runs."""
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))
     last = f"{event.family} replies {chance.choice(('ok', 'error'))}" if event.kind == "call" else event.family
@@ -165,12 +165,12 @@ def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
 
 
 def came(system: System, claim: str) -> Conclusion:
-    """What becomes of *claim* about *system*."""
+    """The conclusion on *claim* about *system*."""
     return decide(stated_of(system, claim), Cones(system=system)).verdict
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The shortest run that breaks *claim*: each event with its reply and outputs."""
+    """The shortest counterexample of *claim*: each event with its reply and outputs."""
     conclusion = came(system, claim)
     assert isinstance(conclusion, Refuted), conclusion
     evidence = conclusion.evidence
@@ -179,7 +179,7 @@ def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(step.event, step.reply, step.emits) for step in run.steps]
 
 
-def test_what_is_not_heard_is_not_emitted() -> None:
+def test_undelivered_outputs_are_not_emitted() -> None:
     """A job that starts behind a shut door is started all the same."""
     claim = 'for = "job"\nnever = "job is running and not emits started"\n'
     assert way(office(), claim) == [("make.1", "ok", ()), ("work.1", "ok", ())]
@@ -187,33 +187,33 @@ def test_what_is_not_heard_is_not_emitted() -> None:
 
 
 def test_an_error_ends_a_joint_event() -> None:
-    """The door is not slammed when the start fails; it is where the joint event goes on."""
+    """The door is not slammed when the start fails, unless the joint event goes on."""
     failed = 'for = "job"\nnever = "door was open and work replies error and door is shut"\n'
     assert isinstance(came(office(), failed), Proved | Vacuous)
     assert way(office(), 'for = "job"\nnever = "door was open and try replies ok and door is shut"\n')[-1][0] == "try.1"
 
 
-def test_what_is_reset_is_as_at_the_beginning() -> None:
-    """All copies are."""
+def test_reset_copies_are_in_their_initial_state() -> None:
+    """All copies of a part that is reset."""
     assert isinstance(came(office(), 'always = "every job is absent"\nwhen = "crash"\n'), Proved)
     assert isinstance(came(office(), 'always = "door is shut"\nwhen = "crash"\n'), Proved)
     assert way(office(), 'always = "every job is absent"\nwhen = "open"\n')[-1][0] == "open"
 
 
-def test_where_one_cannot_none_does() -> None:
-    """A door that is gone is not slammed, so there is no crash."""
+def test_a_way_is_enabled_only_if_all_its_steps_are() -> None:
+    """A door that is gone cannot be slammed, so there is no crash."""
     system = office(WORK + '[event.take]\nkind = "call"\nabout = "Take the door."\nsteps = ["door.remove"]\n')
     assert isinstance(came(system, 'never = "door is gone then crash"\n'), Proved)
     assert isinstance(came(system, 'reachable = "crash then door is gone"\n'), Proved)
 
 
 def test_calls_are_repeated() -> None:
-    """Making a job that is there is refused, so it is not idempotent; opening an open door is not possible at all."""
+    """Making a job twice is refused, so it is not idempotent; opening an open door is not enabled at all."""
     assert way(office(), 'for = "job"\nidempotent = "make"\n') == [("make.1", "ok", ()), ("make.1", "EXISTS", ())]
 
 
-def test_what_is_fair_comes_about() -> None:
-    """A job that is made is started if that is tried again and again, and if not it may wait for ever."""
+def test_fair_events_happen() -> None:
+    """A job that is made is started if the start is strongly fair; otherwise it may wait for ever."""
     claim = 'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\n'
     quiet = (WORK[WORK.index("[event.try]") :], "")
     assert isinstance(came(office(instead=quiet), claim), Refuted)
@@ -222,7 +222,7 @@ def test_what_is_fair_comes_about() -> None:
 
 
 def test_what_holds_of_nothing_is_vacuous() -> None:
-    """Of the denials in a last condition only what it denies is put to the test."""
+    """Of the negations in a last condition only what they negate must be reached."""
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
     assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
 
@@ -237,8 +237,8 @@ steps = ["every job.make"]
 """
 
 
-def test_emits_only_what_is_said() -> None:
-    """In this order, and the copies that emit these nothing else; of others it is not asked."""
+def test_emits_only_these_outputs() -> None:
+    """In this order, and no other output of these copies; outputs of others do not count."""
     claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
     push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
     assert isinstance(came(office(), claim), Proved)
@@ -249,7 +249,7 @@ def test_emits_only_what_is_said() -> None:
 
 
 def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
-    """Where an error of one ends a call before it comes to the next; so it matters which is meant."""
+    """Where an error of the first ends a call before the second; so it matters which copy is meant."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
     first, second = (decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
@@ -260,7 +260,7 @@ def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
 
 @given(systems(), st.randoms(use_true_random=False))
 def test_copies_are_alike(system: System, chance: random.Random) -> None:
-    """Where no joint event takes several copies of a part, what holds of one copy holds of the others."""
+    """Where no joint event involves several copies of a part, what holds of one copy holds of the others."""
     small(system)
     for joint in system.events.values():
         for each in joint.ways:
@@ -276,7 +276,7 @@ def test_copies_are_alike(system: System, chance: random.Random) -> None:
     assert type(found[0]) is type(found[1])
 
 
-# -- what can be wrong ---------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------
 
 WRONG = [
     ("FSM701", ('machine = "door"', 'machine = "dor"'), "machine 'dor'"),
@@ -317,8 +317,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("code", "instead", "says"), WRONG)
-def test_what_is_wrong_is_said(code: str, instead: tuple[str, str], says: str) -> None:
-    """With its code, and in which line."""
+def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -> None:
+    """With their code and line."""
     assert instead[0] in OFFICE + WORK
 
     with pytest.raises(InputError) as caught:
@@ -330,11 +330,11 @@ def test_what_is_wrong_is_said(code: str, instead: tuple[str, str], says: str) -
 
 
 def test_every_rule_is_tried() -> None:
-    """None can be broken unnoticed."""
+    """Each rule has a case."""
     assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
 
 
-def test_a_form_that_does_not_fit_is_said() -> None:
+def test_values_of_a_wrong_type_are_reported() -> None:
     """As in models."""
     with pytest.raises(InputError, match="FSM010"):
         parse_system((OFFICE + 'colour = "red"\n').encode(), path="system.toml")
@@ -342,7 +342,7 @@ def test_a_form_that_does_not_fit_is_said() -> None:
 
 @pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
 def test_one_machine_does_what_the_parts_do(name: str) -> None:
-    """Each state that can be reached, and each way out of it, is there, under a name of its own."""
+    """Each reachable state and each of its steps is in the machine, with a name of its own."""
     system = load_system(name)
     flat, whole = flatten(system), explore(SystemTable(system))
 
@@ -364,7 +364,7 @@ def test_one_machine_does_what_the_parts_do(name: str) -> None:
 
 
 def test_one_machine_shows_where_the_parts_are() -> None:
-    """In the words that an implementation finds by itself."""
+    """In the form in which an implementation reports it."""
     system = load_system("cri-service")
 
     assert shown(system, {"service": "idle"}) == flatten(system).initial
@@ -372,7 +372,7 @@ def test_one_machine_shows_where_the_parts_are() -> None:
 
 
 def test_too_large_a_system_is_no_machine() -> None:
-    """And is not looked at to its end."""
+    """The exploration ends at the limit."""
     with pytest.raises(InputError, match="more than 10 states"):
         flatten(load_system("node"), most=10)
 
@@ -381,7 +381,7 @@ def test_too_large_a_system_is_no_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "outputs"),
     [
         (
             "no-start-after-stop",
@@ -395,8 +395,8 @@ def test_too_large_a_system_is_no_machine() -> None:
         ),
     ],
 )
-def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
-    """What a plugin hears in the shortest run that breaks its contract; in the mended node it does not happen."""
+def test_a_plugin_receives_wrong_events(name: str, outputs: list[str]) -> None:
+    """The outputs delivered to a plugin in a shortest run that breaks its contract; the mended node has none."""
     specification = claims("node")
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)
@@ -406,5 +406,5 @@ def test_a_plugin_is_told_the_wrong_story(name: str, told: list[str]) -> None:
 
     assert isinstance(broken, Refuted)
     assert isinstance(broken.evidence, Run)
-    assert [each.split(".")[0] for step in broken.evidence.steps for each in step.emits] == told
+    assert [each.split(".")[0] for step in broken.evidence.steps for each in step.emits] == outputs
     assert isinstance(mended, Proved)
