@@ -33,6 +33,27 @@ LAYERS = (
 )
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 LONGEST = 400
+
+ROOT = PACKAGE.parent
+SECOND_OPINIONS = sorted(
+    [*(PACKAGE / "interop" / "promela").glob("*.py"), *(ROOT / "tests" / "support").glob("naive*.py")]
+)
+"""What decides the same questions as the engines, and must not decide them by the same code."""
+
+DATA = {
+    "interop.promela",
+    "machine",
+    "machine.conditions",
+    "property.claims",
+    "property.evidence",
+    "product.system",
+    "trace",
+    "sut",
+    "equivalence.comparison",
+    "linearizability.history",
+    "language.names",
+}
+"""What second opinions may take from us: data, and spelling."""
 LONGER = {
     "machine.calls.belief": "what moves a set of configurations unobserved and what an observation leaves of it share every rule",
 }
@@ -94,3 +115,12 @@ def test_packages_have_no_cycles() -> None:
 def test_modules_are_short(path: Path) -> None:
     """A module that needs more lines than this may have two subjects; there is a reason where it has not."""
     assert (len(path.read_text(encoding="utf-8").splitlines()) > LONGEST) == (_name(path) in LONGER)
+
+
+@pytest.mark.parametrize("path", SECOND_OPINIONS, ids=lambda path: path.stem)
+def test_second_opinions_are_independent(path: Path) -> None:
+    """They take nothing from tables, graphs, calls or engines."""
+    modules = {_name(each) for each in MODULES}
+    taken = {name if name in modules else name.rpartition(".")[0] for name in _imports(path)}
+
+    assert {name for name in taken if name not in DATA and not name.startswith("interop.promela.")} == set()

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Final, assert_never
 from fsm.interop.promela.follows import follows_product
 from fsm.interop.promela.leads_to import LeadsToProduct
 from fsm.interop.promela.products import Alone, IdempotenceProduct, SequenceProduct
-from fsm.interop.promela.steps import steps
+from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, promela_names, size
 from fsm.machine.conditions import All, Not
-from fsm.machine.graph import explore
-from fsm.machine.table import tabulate
 from fsm.property.claims import (
     Always,
     Follows,
@@ -151,10 +149,11 @@ def _head(machine: Machine, stated: Property | None, product: Product, file: str
         yield f"The claim has {product.cases} parts: do it with each CASE from 1 to {product.cases}."
     match stated.claim if stated else None:
         case None:
-            graph = explore(tabulate(machine))
-            depth = max(graph.depth.values())
-            yield f"Expect {len(graph.depth)} states, stored; {len(graph.transitions) + 1} transitions, of which"
-            yield f"SPIN counts the start as one; depth reached {depth}; errors: 0."
+            layers = reached(machine)
+            met = frozenset().union(*layers)
+            transitions = sum(step.source in met for step in steps(machine))
+            yield f"Expect {len(met)} states, stored; {transitions + 1} transitions, of which"
+            yield f"SPIN counts the start as one; depth reached {len(layers) - 1}; errors: 0."
         case Reachable():
             yield "It can be reached if SPIN says 'errors: 1': an assertion fails where it is."
         case _:

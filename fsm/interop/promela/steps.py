@@ -1,7 +1,7 @@
 """The steps of a machine, straight from its cells, one for each outcome and reply.
 
-Nothing of :mod:`fsm.machine.table` or :mod:`fsm.checker` is used: what is exported is
-for a second opinion.
+What is exported is for a second opinion, so nothing here uses the table of a machine, its
+graph or the checker; ``tests/repo/test_layers.py`` holds that.
 """
 
 from __future__ import annotations
@@ -66,6 +66,17 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
                             emits=way.emits,
                             begins=way.begins,
                         )
+
+
+def reached(machine: Machine) -> list[frozenset[str]]:
+    """The states that can be reached, by the number of steps that it takes."""
+    leads = [(step.source, step.target) for step in steps(machine)]
+    layers = [frozenset({machine.initial})]
+    met = layers[0]
+    while further := frozenset(target for source, target in leads if source in layers[-1]) - met:
+        layers.append(further)
+        met |= further
+    return layers
 
 
 def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[str, ...]:
