@@ -39,6 +39,13 @@ def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
             return "<table>"
 
 
+Definition: TypeAlias = Annotated[
+    Annotated[str, Tag("<text>")] | Annotated[list[Name], Tag("<list>")],
+    Discriminator(form_of, custom_error_type="form", custom_error_message="give a condition, or a list of states"),
+]
+"""What a name stands for: a condition, or a set of states."""
+
+
 class Form(BaseModel):
     """Strict, closed and frozen: an unknown word is a mistake, never ignored."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fsm.language.machine_file import Form, Name, StateKey, form_of
+from fsm.language.machine_file import Definition, Form, Name, StateKey, form_of
 from fsm.machine import Level  # noqa: TC001  (pydantic reads annotations at run time)
 from fsm.property.claims import NO_PROFILE
 
@@ -103,6 +103,7 @@ class Stated(Form):
     machine: str = Field(description="The model: a name, or the path of its file, beside this one.")
     level: Level | None = Field(None, description="Level of the properties that name none.")
     source: str | None = Field(None, description="Source of the properties that name none.")
+    define: Mapping[Name, Definition] = Field(default={}, description="Conditions, and sets of states, by name.")
     expect: WrittenCounts | None = None
     under: Mapping[str, WrittenCounts] = Field(default={}, description="The same under a profile, by its name.")
     property: Mapping[Name, WrittenProperty]

@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fsm.language.machine_file import Form, Name, Reply, WrittenClause, form_of
+from fsm.language.machine_file import Definition, Form, Name, Reply, WrittenClause, form_of
 from fsm.machine import Kind, Level  # noqa: TC001  (pydantic reads annotations at run time)
 
 
@@ -60,7 +60,6 @@ class WrittenStep(Form):
 class WrittenWay(Form):
     """One way in which a joint event may go: its steps, in order."""
 
-    name: Name = Field(description="What distinguishes it from its alternatives.")
     about: str = Field("", description="When the environment chooses it.")
     when: str | None = Field(None, description="It can go so only where this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order; all of them must be possible.")
@@ -81,7 +80,26 @@ class WrittenJoint(Form):
     clause: Name | None = Field(None, description="The clause that it rests on.")
     when: str | None = Field(None, description="It can happen only where this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
-    ways: list[WrittenWay] = Field(default=[], description="The ways in which it may go, if there are several.")
+    ways: Mapping[Name, WrittenWay] = Field(
+        default={}, description="The ways in which it may go by name, if there are several."
+    )
+
+
+class WrittenChange(Form):
+    """What a profile changes of a joint event; all else is as without the profile."""
+
+    about: str | None = Field(None, description="What it is for there, in a sentence.")
+    level: Level | None = None
+    source: str | None = None
+    clause: Name | None = Field(None, description="The clause that it rests on there.")
+    when: str | None = Field(None, description="It can happen only where this holds.")
+    steps: list[Step] = Field(
+        default=[], description="Its only way there; it can then happen everywhere unless when is given too."
+    )
+    ways: Mapping[Name, WrittenWay] = Field(
+        default={}, description="Ways that take the place of those of the same name, or are new."
+    )
+    without: list[Name] = Field(default=[], description="Ways that it does not have there.")
 
 
 class WrittenVariant(Form):
@@ -90,9 +108,7 @@ class WrittenVariant(Form):
     about: str
     since: str = ""
     until: str = ""
-    event: Mapping[Name, WrittenJoint] = Field(
-        default={}, description="Joint events that take the place of those here."
-    )
+    event: Mapping[Name, WrittenChange] = Field(default={}, description="What is otherwise of joint events.")
 
 
 class WrittenSystem(Form):
@@ -100,6 +116,7 @@ class WrittenSystem(Form):
 
     system: SystemHeader
     part: Mapping[Name, WrittenPart]
+    define: Mapping[Name, Definition] = Field(default={}, description="Conditions, and sets of states, by name.")
     event: Mapping[Name, WrittenJoint]
     clause: Mapping[Name, WrittenClause] = {}
     profile: Mapping[str, WrittenVariant] = {}

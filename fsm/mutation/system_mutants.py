@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from fsm.language.build.joint_events import joint_events, joint_place
 from fsm.language.build.systems import rebuilt
 from fsm.language.system_file import WrittenStep, WrittenWay
 from fsm.machine import ANY_ERROR, outcomes
@@ -50,11 +51,8 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
     In the order of the file, each with a name of its own, and each well
     formed.  No two of one joint event come to the same steps.
     """
-    written = file.written
-    varied = written.profile[profile].event if profile else {}
-    for name, joint in {**written.event, **varied}.items():
-        at: Place = ("profile", str(profile), "event", name) if name in varied else ("event", name)
-        making = _Making(system=system, file=file, profile=profile, name=name, written=joint, at=at)
+    for name, joint in joint_events(file, profile).items():
+        making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
         met = {making.joints(system)}
         for mutant in making.mutants():
             made = making.joints(mutant.system)
@@ -91,14 +89,13 @@ def _like(heard: Not | None, of: System, name: str) -> Not | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """Makes the mutants of the joint event *name*, which is *written* at the path *at*."""
+    """Makes the mutants of the joint event *name*, as it is *written*."""
 
     system: System
     file: File[WrittenSystem]
     profile: str | None
     name: str
     written: WrittenJoint
-    at: Place
 
     def joints(self, system: System) -> tuple[object, ...]:
         """What the joint event comes to in *system*, for each copy."""
@@ -112,40 +109,38 @@ class _Making:
         """Of the joint event, then of each of its ways; some may come to the same."""
         yield from self._asked(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
-            only = WrittenWay.model_validate({"name": "done", "steps": self.written.steps})
-            yield from self._way(only, self._with, "", self.at)
-        for number, way in enumerate(self.written.ways):
-            before, after = self.written.ways[:number], self.written.ways[number + 1 :]
+            only = WrittenWay.model_validate({"steps": self.written.steps})
+            yield from self._way(only, lambda way: self._with({"done": way} if way else {}), "", ())
+        for name, way in self.written.ways.items():
 
-            def among(
-                ways: list[WrittenWay], before: list[WrittenWay] = before, after: list[WrittenWay] = after
-            ) -> WrittenJoint:
-                return self._with([*before, *ways, *after])
+            def among(instead: WrittenWay | None, name: str = name) -> WrittenJoint:
+                ways = {**self.written.ways, name: instead}
+                return self._with({each: way for each, way in ways.items() if way is not None})
 
-            yield from self._way(way, among, f"/{way.name}", (*self.at, "ways", number))
+            yield from self._way(way, among, f"/{name}", ("ways", name))
 
-    def _with(self, ways: list[WrittenWay]) -> WrittenJoint:
+    def _with(self, ways: Mapping[str, WrittenWay]) -> WrittenJoint:
         return self.written.model_copy(update={"steps": [], "ways": ways})
 
     def _asked(
-        self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Place | None = None
+        self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Place = ()
     ) -> Iterator[JointMutant]:
         """Where it can happen, or go that way, asked no more, or the other way round."""
         if when is not None:
-            line = (*(at or self.at), "when")
+            line = (*at, "when")
             yield self._mutant(way, "when dropped", made(None), line)
             yield self._mutant(way, "when turned round", made(f"not ({when})"), line)
 
     def _way(
-        self, way: WrittenWay, among: Callable[[list[WrittenWay]], WrittenJoint], name: str, at: Place
+        self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Place
     ) -> Iterator[JointMutant]:
         """*way* changed; *among* puts what takes its place among the others."""
 
         def instead(**changes: object) -> WrittenJoint:
-            return among([way.model_copy(update=changes)])
+            return among(way.model_copy(update=changes))
 
         if len(self.written.ways) > 1:
-            yield self._mutant(name, "dropped", among([]), at)
+            yield self._mutant(name, "dropped", among(None), at)
         yield from self._asked(way.when, lambda when: instead(when=when), name, at)
         if self.written.kind == "call":
             reply = ANY_ERROR if way.reply in {None, "ok"} else None
@@ -162,7 +157,7 @@ class _Making:
             name=f"{self.name}{way}: {change}",
             event=self.name,
             way=way.removeprefix("/"),
-            line=self.file.lines.find(*at),
+            line=self.file.lines.find(*joint_place(self.file, self.profile, self.name, *at)),
             system=changed(self.system),
             change=changed,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from built_tables import normal_form
 from door_project import CLAIM, PROPERTIES, repository
 from machines import DOOR, edited, line_of, machine_of
 
@@ -14,7 +15,7 @@ from fsm.language.codes import RULES
 from fsm.language.read import parse_properties
 from fsm.library import specification
 from fsm.machine.conditions import In, WrittenCondition
-from fsm.property.claims import KnownFailure, Never, Refines
+from fsm.property.claims import KnownFailure, Never, Reachable, Refines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,6 +134,64 @@ def test_one_failure_under_several_profiles_is_written_once() -> None:
     assert [{"none": ghosts, "old": ghosts}, {"none": ghosts}] == [
         each.fails for text in (several, plain) for each in specified(text).properties
     ]
+
+
+def test_what_is_defined_stands_for_what_it_is() -> None:
+    """A condition in parentheses, a set of states wherever a state may stand, and in from-each."""
+    define = '[define]\nwide = ["open", "ajar"]\noff = ["wide", "gone"]\nback = "was gone and wide or was wide"\n'
+    text = edited(PROPERTIES, CLAIM, 'reachable = ["was wide then is off", "not back"]\nfrom-each = ["wide"]')
+    spelled = edited(
+        PROPERTIES,
+        CLAIM,
+        'reachable = ["(was open or was ajar) then (open or ajar or gone)",'
+        ' "not (was gone and (open or ajar) or (was open or was ajar))"]\nfrom-each = ["open", "ajar"]',
+    )
+
+    claims = [
+        specified(each).properties[0].claim for each in (text.replace("[property.", f"{define}[property."), spelled)
+    ]
+
+    machine = found("door")
+    named, plain = (
+        [[normal_form(each.means, machine) for each in sequence] for sequence in claim.sequences]
+        for claim in claims
+        if isinstance(claim, Reachable)
+    )
+    assert plain == named
+
+
+DEFINED = [
+    # The code, what is defined, the claim, and what is said; the mark "# here" is in the line that is named.
+    ("FSM303", "back = 'was opne'  # here", f"{CLAIM}\nuntil = 'back'", "unknown state 'opne'", "did you mean 'open'?"),
+    ("FSM303", "back = 'was gone then open'  # here", f"{CLAIM}\nuntil = 'back'", "speaks of several instants", "leave 'then' out here"),
+    ("FSM303", "away = 'gone'", "never = 'was away'  # here", "unknown state 'away'", "states: shut, open, ajar, gone"),
+    ("FSM102", "away = ['gone',\n'opne']  # here", f"{CLAIM}\nuntil = 'was away'", "unknown state 'opne'", "did you mean 'open'?"),
+    ("FSM128", "gone = ['shut']  # here", f"{CLAIM}\nuntil = 'was gone'", "'gone' is defined here and is the name of a state", "choose a name"),
+    ("FSM128", "push = 'was gone'  # here", f"{CLAIM}\nuntil = 'push'", "'push' is defined here and is the name of an event", "choose a name"),
+    ("FSM128", "PushDoor = 'was gone'  # here", f"{CLAIM}\nuntil = 'PushDoor'", "is the name of an event", "choose a name"),
+    ("FSM128", "stays = 'was gone'  # here", f"{CLAIM}\nuntil = 'stays'", "is the name of a word of conditions", "choose a name"),
+    ("FSM129", "away = 'gone'  # here", CLAIM, "nothing uses 'away'", "use it, or drop it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "define", "claim", "what", "hint"), DEFINED, ids=[each[1][:30] for each in DEFINED])
+def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: str, what: str, hint: str) -> None:
+    """In the line of the definition, but for a use that is wrong."""
+    text = edited(PROPERTIES, CLAIM, claim).replace("[property.", f"[define]\n{define}\n[property.")
+
+    (problem,) = problems(text)
+
+    assert (problem.code, problem.line) == (code, line_of(text))
+    assert what in problem.what
+    assert hint in problem.hint
+
+
+def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> None:
+    """The circle is noted where it is defined, the condition that cannot be read there as well."""
+    define = "[define]\nnear = 'far'\nfar = 'not near'\n"
+    text = edited(PROPERTIES, CLAIM, f"{CLAIM}\nuntil = 'near'").replace("[property.", f"{define}[property.")
+
+    assert ["FSM130", "FSM303"] == sorted(problem.code for problem in problems(text))
 
 
 def test_level_and_source_of_the_file_are_those_of_properties_that_name_none() -> None:

@@ -36,10 +36,8 @@ kind  = "call"
 of    = "job"
 about = "Start it, while the door is open."
 when  = "door is open"
-ways  = [
-  { name = "started", when = "job is waiting", steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] },
-  { name = "failed", steps = ["job.start/begins", "job.start.ends/failed"] },
-]
+ways.started = { when = "job is waiting", steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] }
+ways.failed  = { steps = ["job.start/begins", "job.start.ends/failed"] }
 [event.close]
 kind  = "call"
 about = "Shut the door, and have the jobs that run end."
@@ -230,13 +228,10 @@ def test_lines_are_those_of_what_is_changed() -> None:
     lines = TEXT.splitlines()
     found = made()
 
-    assert lines[found["work/failed: drops job.start"].line - 1].strip().startswith('{ name = "failed"')
+    assert lines[found["work/failed: drops job.start"].line - 1].startswith("ways.failed")
     assert "job.exit" in lines[found["close: job.exit: when dropped"].line - 1]
     assert lines[found["job: heard dropped"].line - 1].startswith("heard")
-    text = (
-        TEXT
-        + '[profile.quiet]\nabout = "Q."\n[profile.quiet.event.burn]\nkind = "signal"\nabout = "B."\nsteps = ["door.slam"]\n'
-    )
+    text = TEXT + '[profile.quiet]\nabout = "Q."\n[profile.quiet.event.burn]\nsteps = ["door.slam"]\n'
     system = office(text).under("quiet")
     (drops,) = [
         each
@@ -244,6 +239,20 @@ def test_lines_are_those_of_what_is_changed() -> None:
         if each.name == "burn: drops door.slam"
     ]
     assert text.splitlines()[drops.line - 1] == 'steps = ["door.slam"]'
+
+
+def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
+    """The others have theirs where they are written, and what is left out has no mutants."""
+    text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
+    text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
+    lines, file = text.splitlines(), parse_system(text.encode(), path="system.toml")
+    late, early = (
+        {each.name: each for each in joint_mutants(office(text).under(name), file, name)} for name in ("late", "early")
+    )
+
+    assert lines[late["work/failed: drops door.slam"].line - 1] == 'ways.failed.steps = ["door.slam"]'
+    assert lines[late["work/started: drops job.start"].line - 1].startswith("ways.started = {")
+    assert not [name for name in early if name.startswith("work/failed")]
 
 
 # -- what becomes of them -----------------------------------------------------------

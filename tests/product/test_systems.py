@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import naive_system
@@ -21,6 +22,7 @@ from fsm.language.codes import RULES
 from fsm.language.read import parse_system
 from fsm.library import claims, load_system
 from fsm.machine import Moves, outcomes
+from fsm.machine.conditions import At, Not, Some
 from fsm.machine.graph import explore
 from fsm.product import SystemTable, cone
 from fsm.product.flatten import flatten, shown
@@ -143,10 +145,8 @@ WORK = """
 kind  = "call"
 of    = "job"
 about = "Start it, from beginning to end."
-ways  = [
-  { name = "started", steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] },
-  { name = "failed", steps = ["job.start/begins", "job.start.ends/failed", "door.slam"] },
-]
+ways.started = { steps = ["job.start/begins", "job.start.ends/checks", "job.start.ends"] }
+ways.failed  = { steps = ["job.start/begins", "job.start.ends/failed", "door.slam"] }
 [event.try]
 kind  = "call"
 of    = "job"
@@ -278,6 +278,7 @@ def test_copies_are_alike(system: System, chance: random.Random) -> None:
 
 # -- errors --------------------------------------------------------------------------
 
+PROFILE = '[profile.p]\nabout = "P."\n'
 WRONG = [
     ("FSM701", ('machine = "door"', 'machine = "dor"'), "machine 'dor'"),
     ("FSM701", ('steps = ["job.make"]', 'steps = ["jb.make"]'), "unknown part 'jb'"),
@@ -293,20 +294,45 @@ WRONG = [
     ("FSM704", ("door is open", "job is ended"), "means 2 copies"),
     ("FSM704", ("door is open", "door open"), "has 'open' behind 'door'"),
     ("FSM705", ('steps = ["job.make"]', ""), "neither steps nor ways"),
-    ("FSM705", ('steps = ["job.make"]', 'ways = [{ name = "a" }, { name = "a" }]'), "are called 'a'"),
-    ("FSM706", ('steps = ["reset every job", "door.slam"]', 'ways = [{ name = "a", reply = "ok" }]'), "has a reply"),
+    ("FSM705", ('steps = ["job.make"]', 'steps = ["job.make"]\nways.a = {}'), "both steps and ways"),
+    ("FSM706", ('steps = ["reset every job", "door.slam"]', 'ways.a = { reply = "ok" }'), "has a reply"),
     ("FSM707", ('steps = ["job.make"]', 'steps = ["job make"]'), "is no step"),
     ("FSM707", ('"reset every job"', '"reset job"'), "means 2 copies"),
     ("FSM707", ('"reset every job"', '"every job.make.ends"'), "has no ends"),
     ("FSM707", ('"reset every job"', '{ each = "job" }'), "each goes with steps"),
     ("FSM707", ('"reset every job"', "{ goes-on = true }"), "neither or both"),
+    ("FSM709", ("[event.crash]", f"{PROFILE}event.make = {{}}\n[event.crash]"), "'make' is as without the profile"),
+    ("FSM701", ("[event.crash]", f'{PROFILE}event.mak.about = "M."\n[event.crash]'), "unknown event 'mak'"),
+    ("FSM701", ("[event.crash]", f'{PROFILE}event.work.without = ["fail"]\n[event.crash]'), "unknown way 'fail'"),
     (
-        "FSM708",
-        (
-            "[event.crash]",
-            '[profile.p]\nabout = "P."\n[profile.p.event.make]\nkind = "call"\nabout = "M."\nsteps = ["door.slam"]\n[event.crash]',
-        ),
-        "another part or kind",
+        "FSM705",
+        ("[event.crash]", f'{PROFILE}event.work = {{ steps = ["door.slam"], ways.a = {{}} }}\n[event.crash]'),
+        "both",
+    ),
+    ("FSM704", ("[event.crash]", f'{PROFILE}event.work.when = "job is opne"\n[event.crash]'), "unknown state 'opne'"),
+    (
+        "FSM102",
+        ("[event.open]", '[define]\noff = ["opne"]\n[event.open]\nwhen = "door is off"'),
+        "unknown state 'opne'",
+    ),
+    (
+        "FSM704",
+        ("[event.open]", '[define]\noff = ["ended"]\n[event.open]\nwhen = "door is off"'),
+        "unknown state 'ended' of 'door'",
+    ),
+    ("FSM704", ("[event.open]", '[define]\noff = "door is opne"\n[event.open]\nwhen = "off"'), "unknown state 'opne'"),
+    (
+        "FSM128",
+        ("[event.open]", '[define]\nwork = ["open"]\n[event.open]\nwhen = "door is work"'),
+        "the name of a joint event",
+    ),
+    ("FSM128", ("[event.open]", '[define]\njob = ["open"]\n[event.open]\nwhen = "door is job"'), "the name of a part"),
+    ("FSM128", ("[event.open]", '[define]\nopen = "door is open"\n[event.open]\nwhen = "open"'), "the name of a state"),
+    ("FSM129", ("[event.open]", '[define]\noff = ["shut"]\n[event.open]'), "nothing uses 'off'"),
+    (
+        "FSM130",
+        ("[event.open]", '[define]\na = "b"\nb = "not a"\n[event.open]\nwhen = "a"'),
+        "'a' and 'b' are defined by each other",
     ),
     (
         "FSM119",
@@ -338,6 +364,77 @@ def test_values_of_a_wrong_type_are_reported() -> None:
     """As in models."""
     with pytest.raises(InputError, match="FSM010"):
         parse_system((OFFICE + 'colour = "red"\n').encode(), path="system.toml")
+
+
+LATE = """
+[define]
+busy     = ["starting", "checking", "running"]
+no-haste = "door is not open or every job is busy"
+[event.late]
+kind  = "signal"
+about = "It is late."
+when  = "no-haste"
+ways.idle = { when = "no job is busy", steps = ["door.slam"] }
+ways.done = { steps = ["door.slam", { do = "every job.exit", when = "job is busy" }] }
+[profile.holiday]
+about = "Nobody comes."
+[profile.holiday.event.late]
+ways.done    = { when = "some job is not busy", steps = ["door.slam"] }
+ways.nothing = {}
+[profile.workday]
+about = "There is always something."
+[profile.workday.event.late]
+about   = "It is never late."
+without = ["idle"]
+[profile.night]
+about = "Nothing is left."
+[profile.night.event.late]
+steps = ["reset every job"]
+[profile.noon]
+about = "There is time."
+[profile.noon.event.late]
+when = "door is open"
+"""
+
+
+def test_a_profile_changes_single_ways() -> None:
+    """Those of the same name are replaced, new ones added, others left out; all else stays."""
+    system = office(LATE)
+    late = {name: system.under(name).events["late"] for name in (None, *system.profiles)}
+    ways = {name: [way.name for way in joint.ways] for name, joint in late.items()}
+
+    assert {
+        None: ["idle", "done"],
+        "holiday": ["idle", "done", "nothing"],
+        "workday": ["done"],
+        "night": ["done"],
+        "noon": ["idle", "done"],
+    } == ways
+    assert ["door.slam"] == [f"{step.copy.name}.{step.event}" for step in late["holiday"].ways[1].steps]
+    assert late[None].ways == late["noon"].ways
+    assert {"signal"} == {joint.kind for joint in late.values()}
+    assert ["It is late.", "It is never late."] == [late["holiday"].about, late["workday"].about]
+
+
+def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
+    """Unless the profile says where; without steps the condition stays, or is the one that the profile gives."""
+    system = office(LATE)
+    when = {name: system.under(name).events["late"].when for name in (None, *system.profiles)}
+
+    assert when["night"] is None
+    assert when[None] == when["holiday"] == when["workday"] != when["noon"] is not None
+
+
+def test_what_is_defined_stands_for_what_it_is() -> None:
+    """A condition by its name, and a set of states where a state may stand."""
+    joint = office(LATE).events["late"]
+    busy = frozenset({"starting", "checking", "running"})
+    every_job = At(part="job", copies=(1, 2), states=busy)
+    not_open = At(part="door", copies=(0,), states=frozenset(door().states) - {"open"})
+
+    assert Some(of=(not_open, every_job)) == joint.when
+    assert Not(of=replace(every_job, every=False)) == joint.ways[0].when
+    assert [busy, busy] == [step.when.states for step in joint.ways[1].steps if isinstance(step.when, At)]
 
 
 @pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])

@@ -32,6 +32,7 @@ TABLES = {
     "a step": "WrittenStep",
     "[clause.NAME]": "WrittenClause",
     "[profile.NAME]": "WrittenVariant",
+    "[profile.NAME.event.NAME]": "WrittenChange",
 }
 DESK = """
 [machine]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from fsm.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
-from fsm.product.system import Copy, System, Variant
+from fsm.product.system import Copy, JointEvent, System, Variant
 from fsm.property.claims import MatchesDiagram
 
 if TYPE_CHECKING:
@@ -125,9 +125,13 @@ class _Data:
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
                 found[each.name] = self.data(getattr(value, each.name))
+        if isinstance(value, JointEvent):
+            found["ways"] = {way.name: self.data(way) for way in sorted(value.ways, key=lambda way: way.name)}
         for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
             if isinstance(found.get(word), dict):  # in an order that means nothing
                 found[word] = dict(sorted(cast("dict[str, Data]", found[word]).items()))
+        if isinstance(value, Machine | System):
+            del found["profile"]  # which is what was asked for
         if isinstance(value, MatchesDiagram):
             found["file"] = Path(value.path).name
         return found

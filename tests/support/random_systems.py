@@ -61,8 +61,8 @@ def _event(chance: random.Random, name: str, machines: dict[str, Machine], of: s
     for number in range(chance.randint(1, 2)):
         steps = ", ".join(_step(chance, machines, of) for _ in range(chance.randint(1, 3)))
         when = f', when = "{_condition(chance, machines)}"' if chance.random() < 0.3 else ""
-        ways.append(f'{{ name = "w{number}", steps = [{steps}]{when} }}')
-    return [*lines, f"ways = [{', '.join(ways)}]"]
+        ways.append(f"ways.w{number} = {{ steps = [{steps}]{when} }}")
+    return [*lines, *ways]
 
 
 def _state(chance: random.Random, machine: Machine) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fsm.errors import Problem
+    from fsm.language.build.definitions import Definitions
     from fsm.language.build.problems import Problems
     from fsm.language.property_file import Stated, WrittenProperty
     from fsm.machine.conditions import Sequence, WrittenCondition
@@ -42,6 +43,7 @@ class Claiming(ABC):
     find: Callable[[str], Machine | System]
     name: str
     written: WrittenProperty
+    define: Definitions
 
     def claim(self) -> Claim | None:
         """The claim; ``None`` if there is none that makes sense, which is noted."""
@@ -98,7 +100,7 @@ class Claiming(ABC):
         try:
             return one(self.sequence(text), text)
         except ConditionError as error:
-            self.say("FSM303", error.what, error.hint, *at)
+            self._refuse(error, *at)
             raise
 
     def sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
@@ -108,9 +110,16 @@ class Claiming(ABC):
             try:
                 found.append(self.sequence(text))
             except ConditionError as error:
-                self.say("FSM303", error.what, error.hint, *at)
+                self._refuse(error, *at)
                 raise
         return tuple(found)
+
+    def _refuse(self, error: ConditionError, *at: str | int) -> None:
+        """Note that what stands at *at* cannot be read, or else what is defined and cannot."""
+        if error.at:
+            self.problems.say("FSM303", error.what, error.hint, *error.at)
+        else:
+            self.say("FSM303", error.what, error.hint, *at)
 
     def leads_to(self) -> LeadsTo:
         """That one thing leads to another."""

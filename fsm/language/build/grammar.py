@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine.conditions import All, Not, Some, WrittenCondition
 
 if TYPE_CHECKING:
+    from fsm.language.build.definitions import Definitions
     from fsm.machine.conditions import Condition, Sequence
 
 DEEPEST: Final = 50
@@ -21,9 +22,10 @@ _TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
 class ConditionError(Exception):
     """Text that is no condition: what was found, and the way out."""
 
-    def __init__(self, what: str, hint: str) -> None:
+    def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
         self.hint = hint
+        self.at = at  # where in the file, if that is known
         super().__init__(f"{what}: {hint}")
 
 
@@ -32,6 +34,7 @@ class Grammar(ABC):
     """Reads *text*; what its words mean is for those to say who know what they are about."""
 
     text: str
+    define: Definitions = field(default_factory=dict)
     words: list[tuple[str, int]] = field(default_factory=list)
     next: int = 0
     depth: int = 0
@@ -103,6 +106,15 @@ class Grammar(ABC):
             return self.atom()
         finally:
             self.depth -= 1
+
+    def defined(self, word: str) -> Condition:
+        """The condition that *word* is defined as."""
+        if self.depth > DEEPEST:
+            raise ConditionError(f"'{word}' is defined by itself", "define it without itself", ("define", word))
+        try:
+            return replace(self, text=str(self.define[word]), words=[], next=0).condition().means
+        except ConditionError as error:
+            raise ConditionError(error.what, error.hint, error.at or ("define", word)) from error
 
     @abstractmethod
     def atom(self) -> Condition:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final, overload
 from fsm.errors import InputError
 from fsm.language.build.cells import REST
 from fsm.language.build.claims import Claiming, listed
-from fsm.language.build.machine_conditions import outputs, sequence
+from fsm.language.build.definitions import definitions
+from fsm.language.build.machine_conditions import WORDS, outputs, sequence
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_claims import of_system
+from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
 from fsm.machine.conditions import All, In, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
@@ -31,8 +33,9 @@ from fsm.property.claims import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from fsm.language.build.definitions import Definitions
     from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
     from fsm.language.read import File
     from fsm.machine import Machine
@@ -69,8 +72,9 @@ def specify(
     if not written.property:
         problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
     properties = []
+    define = _define(problems, machine)
     for name, each in written.property.items():
-        claim = _claiming(problems, machine, find, name, each, copy).claim()
+        claim = _claiming(problems, machine, find, name, each, define, copy).claim()
         if claim is not None:
             properties.append(_property(problems, machine, name, each, claim))
     for profile in written.under:
@@ -90,14 +94,38 @@ def _claiming(
     find: Callable[[str], Machine | System],
     name: str,
     written: WrittenProperty,
+    define: Definitions,
     copy: int,
 ) -> Claiming:
     """What makes the claim of the property *name*."""
     if isinstance(machine, System):
-        return of_system(problems, machine, find, name, written, copy)
+        return of_system(problems, machine, find, name, written, define, copy)
     if written.for_ is not None:
         problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
-    return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written)
+    return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written, define=define)
+
+
+def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
+    """What the file has names for: conditions, and sets of states."""
+    written = problems.model.written
+    if isinstance(machine, System):
+        states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
+        events = [each for joint in machine.events.values() for each in (joint.family, joint.rpc)]
+        taken = {"part": machine.parts, "joint event": events, "word of conditions": SYSTEM_WORDS}
+    else:
+        states = dict.fromkeys(machine.states)
+        events = [each for event in machine.events.values() for each in (event.name, event.rpc)]
+        taken = {"event": events, "word of conditions": WORDS}
+    texts = [text for each in written.property.values() for text in _conditions(each)]
+    return definitions(problems, written.define, states=states, taken=taken, texts=texts)
+
+
+def _conditions(written: WrittenProperty) -> Iterator[str]:
+    """The text of every condition in *written*, and the states that it names."""
+    for value in (written.always, written.never, written.reachable):
+        yield from (text for text, _ in listed(value, ""))
+    yield from filter(None, (written.once, written.when, written.until, written.leads_to, written.from_))
+    yield from written.from_each
 
 
 def _machine(problems: Problems[Stated], find: Callable[[str], Machine | System]) -> Machine | System:
@@ -184,7 +212,7 @@ class _OfMachine(Claiming):
 
     def sequence(self, text: str) -> Sequence:
         """The conditions in *text*."""
-        return sequence(text, self.machine)
+        return sequence(text, self.machine, self.define)
 
     def _idempotent(self) -> Idempotent:
         name = str(self.written.idempotent)
@@ -200,10 +228,11 @@ class _OfMachine(Claiming):
         sequences = self.sequences(self.written.reachable, "reachable")
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
-            if state != REST and state not in self.machine.states:
+            named = self.define.get(state, "")
+            if state != REST and state not in self.machine.states and isinstance(named, str):
                 at = ("property", self.name, "from-each", index)
                 self.problems.unknown("FSM303", "unknown state", state, self.machine.states, *at)
-            states += list(self.machine.states) if state == REST else [state]
+            states += list(self.machine.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return Reachable(sequences=sequences)
         return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))

@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import nearest
@@ -26,6 +27,7 @@ from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.machine.conditions import Emits, EmitsOnly, Happens, In, Not, Replies, SilentOn, StateChanges, WrittenCondition
 
 if TYPE_CHECKING:
+    from fsm.language.build.definitions import Definitions
     from fsm.machine import Machine
     from fsm.machine.conditions import Condition, Sequence
 
@@ -52,8 +54,8 @@ WORDS: Final = (
 NOTHING: Final = "nothing"
 
 
-def sequence(text: str, machine: Machine) -> Sequence:
-    """The conditions in *text*, which ``then`` separates, about *machine*.
+def sequence(text: str, machine: Machine, define: Definitions = MappingProxyType({})) -> Sequence:
+    """The conditions in *text*, which ``then`` separates, about *machine*, with the names in *define*.
 
     Raises :class:`ConditionError`.
 
@@ -61,7 +63,7 @@ def sequence(text: str, machine: Machine) -> Sequence:
     >>> [each.text for each in sequence("exited then running", load("container-status"))]
     ['exited', 'running']
     """
-    return _Grammar(text=text, machine=machine).sequence()
+    return _Grammar(text=text, machine=machine, define=define).sequence()
 
 
 def condition(text: str, machine: Machine) -> WrittenCondition:
@@ -84,13 +86,15 @@ class _Grammar(Grammar):
             case "stays":
                 return Not(of=StateChanges())
             case "is" | "was":
-                return In(states=frozenset({self._state(self.word("a state"))}), before=word == "was")
+                return In(states=self._states(self.word("a state")), before=word == "was")
             case "shows" | "showed":
                 return In(states=self._showing(self.word("what is shown")), before=word == "showed")
             case "emits":
                 return self._emits()
             case "silent":
                 return self._silent()
+            case _ if isinstance(self.define.get(word), str):
+                return self.defined(word)
             case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(
                     f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
@@ -129,15 +133,20 @@ class _Grammar(Grammar):
             raise ConditionError(f"'{word}' is a state and an event", hint)
         if event:
             return Happens(event=event)
-        if word in machine.states:
-            return In(states=frozenset({word}))
-        known = (*machine.states, *machine.events)
+        if word in machine.states or word in self.define:
+            return In(states=self._states(word))
+        known = (*machine.states, *machine.events, *self.define)
         raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="states and events"))
 
-    def _state(self, word: str) -> str:
+    def _states(self, word: str) -> frozenset[str]:
+        """The state, or the states of the set, that *word* names."""
+        named = self.define.get(word)
+        if named is not None and not isinstance(named, str):
+            return frozenset(named)
         if word not in self.machine.states:
-            raise ConditionError(f"unknown state '{word}'", nearest(word, self.machine.states, of="states"))
-        return word
+            known = (*self.machine.states, *(name for name, each in self.define.items() if not isinstance(each, str)))
+            raise ConditionError(f"unknown state '{word}'", nearest(word, known, of="states"))
+        return frozenset({word})
 
     def _showing(self, word: str) -> frozenset[str]:
         found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)

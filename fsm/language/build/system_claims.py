@@ -14,6 +14,7 @@ from fsm.property.claims import Fair, Follows, Idempotent, Reachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fsm.language.build.definitions import Definitions
     from fsm.language.build.problems import Problems
     from fsm.language.build.system_conditions import Scope
     from fsm.language.property_file import Stated, WrittenProperty
@@ -29,9 +30,10 @@ def of_system(
     find: Callable[[str], Machine | System],
     name: str,
     written: WrittenProperty,
+    define: Definitions,
     number: int = 0,
 ) -> Claiming:
-    """What makes the claim of the property *name* of *system*.
+    """What makes the claim of the property *name* of *system*, with the names of the file.
 
     Where it is meant for each copy of a part, it is made of the one of that *number*.
     """
@@ -39,8 +41,10 @@ def of_system(
     if part is not None and part not in system.parts:
         problems.unknown("FSM303", "unknown part", part, system.parts, "property", name, "for")
     copy = system.parts[part].copies[number] if part in system.parts and part else None
-    within = scope(system, copy)
-    return _OfSystem(problems=problems, system=system, copy=copy, scope=within, find=find, name=name, written=written)
+    within = scope(system, copy, define)
+    return _OfSystem(
+        problems=problems, system=system, copy=copy, scope=within, find=find, name=name, written=written, define=define
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

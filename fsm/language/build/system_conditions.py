@@ -30,6 +30,7 @@ from fsm.machine.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from fsm.language.build.definitions import Definitions
     from fsm.machine import Kind
     from fsm.machine.conditions import Condition, Sequence, WrittenCondition
     from fsm.product.system import Copy, Part, System
@@ -51,10 +52,11 @@ class Scope:
     meant: Mapping[str, tuple[Copy, ...]]
     events: Mapping[str, tuple[str, ...]]
     kinds: Mapping[str, Kind]
+    define: Definitions
 
 
-def scope(system: System, copy: Copy | None) -> Scope:
-    """What may be spoken of in *system* where *copy* is meant."""
+def scope(system: System, copy: Copy | None, define: Definitions) -> Scope:
+    """What may be spoken of in *system* where *copy* is meant, and what *define* has names for."""
     meant = system.related(copy)
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -67,17 +69,18 @@ def scope(system: System, copy: Copy | None) -> Scope:
         meant=meant,
         events={name: tuple(each) for name, each in events.items()},
         kinds={joint.name: joint.kind for joint in system.events.values()},
+        define=define,
     )
 
 
 def sequence(text: str, within: Scope) -> Sequence:
     """The conditions in *text*, which ``then`` separates; raises :class:`ConditionError`."""
-    return _Grammar(text=text, scope=within).sequence()
+    return _Grammar(text=text, scope=within, define=within.define).sequence()
 
 
 def condition(text: str, within: Scope) -> WrittenCondition:
     """The one condition in *text*; raises :class:`ConditionError`."""
-    return _Grammar(text=text, scope=within).condition()
+    return _Grammar(text=text, scope=within, define=within.define).condition()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +99,8 @@ class _Grammar(Grammar):
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
                 return self._emits(word)
+            case _ if isinstance(self.define.get(word), str):
+                return self.defined(word)
             case _ if word in self.scope.parts:
                 return self._at(self._one(word), every=True)
             case _ if word in WORDS or word in {")", ",", "("}:
@@ -124,9 +129,12 @@ class _Grammar(Grammar):
         negated = self.take("not")
         word = self.word("a state")
         states = part.machine.states
-        if word not in states:
-            raise ConditionError(f"unknown state '{word}' of '{part.name}'", nearest(word, states, of="states"))
-        meant = frozenset(states) - {word} if negated else frozenset({word})
+        named = self.define.get(word, word)
+        for each in (word,) if isinstance(named, str) else named:
+            if each not in states:
+                raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
+        meant = frozenset({word} if isinstance(named, str) else named)
+        meant = frozenset(states) - meant if negated else meant
         copies = tuple(copy.digit for copy in self.scope.meant[part.name])
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 

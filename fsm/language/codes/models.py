@@ -265,23 +265,23 @@ COMPOSITION: Final[Mapping[str, Rule]] = {
         example='when = "door is opne"',
     ),
     "FSM705": Rule(
-        finds="a joint event with both steps and ways, with neither, or with two ways of one name",
-        why="nobody could say how it goes, or which way it went",
+        finds="a joint event with both steps and ways, or with neither",
+        why="it would not be clear how it goes",
         example="[event.leave] without steps",
     ),
     "FSM706": Rule(
         finds="a signal or something hidden that replies",
         why="nobody has asked",
-        example='kind = "signal" and ways = [{ name = "done", reply = "ok" }]',
+        example='kind = "signal", ways.done = { reply = "ok" }',
     ),
     "FSM707": Rule(
         finds="a step that cannot be read, or that means several copies and does not say every",
         why="it would be taken by another part than was meant, or by none",
         example='steps = ["door push"]',
     ),
-    "FSM708": Rule(
-        finds="a profile in which a joint event is of another part or kind",
-        why="a profile says how something goes, not what it is",
-        example='[profile.late.event.leave] kind = "hidden", where it is a signal',
+    "FSM709": Rule(
+        finds="a profile that names a joint event and changes nothing of it",
+        why="what was to be changed is missing",
+        example="[profile.late.event.leave], and nothing in it",
     ),
 }

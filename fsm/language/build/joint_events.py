@@ -1,0 +1,249 @@
+"""Joint events from a system as written: as a profile has them, their ways, and their steps, counted out for each copy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fsm.language.build.grammar import ConditionError
+from fsm.language.build.system_conditions import condition, scope
+from fsm.language.system_file import WrittenStep
+from fsm.machine import Clause
+from fsm.product.system import JointEvent, JointWay, PartStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.language.build.cells import Place
+    from fsm.language.build.definitions import Definitions
+    from fsm.language.build.problems import Problems
+    from fsm.language.build.system_conditions import Scope
+    from fsm.language.read import File
+    from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenSystem, WrittenWay
+    from fsm.machine import Event, Machine
+    from fsm.machine.conditions import Condition
+    from fsm.product.system import Copy, System
+
+_STEP: Final = re.compile(
+    r"(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)\.(?P<event>[A-Za-z0-9_-]+)(?P<ends>\.ends)?"
+    r"(?:/(?P<outcomes>[A-Za-z0-9_.,\s-]+))?"
+)
+_RESET: Final = re.compile(r"reset\s+(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)")
+
+
+def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
+    """The joint events by name as *file* has them under *profile*, or without one."""
+    changes = file.written.profile[profile].event if profile else {}
+    return {
+        name: _changed(joint, changes[name]) if name in changes else joint for name, joint in file.written.event.items()
+    }
+
+
+def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
+    """*joint* with what *change* says: its only way, or single ways by their names."""
+    words = ("about", "level", "source", "clause", "when")
+    changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
+    if change.steps:
+        changed |= {"steps": change.steps, "ways": change.ways, "when": change.when}
+    elif change.ways or change.without:
+        kept = {name: way for name, way in joint.ways.items() if name not in change.without}
+        changed |= {"steps": [], "ways": {**kept, **change.ways}}
+    return joint.model_copy(update=changed)
+
+
+def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Place:
+    """Where *rest* of the joint event *name* stands in *file*: in *profile*, if that says it, else in the event."""
+    own = ("profile", str(profile), "event", name, *rest)
+    whole = own[: 6 if rest[:1] == ("ways",) else 5]
+    return own if whole in file.lines.of else ("event", name, *rest)
+
+
+def means(problems: Problems[WrittenSystem], text: str | None, within: Scope, *at: str | int) -> Condition | None:
+    """What *text* means of what is *within* its reach; what is wrong with it is noted."""
+    if text is None:
+        return None
+    try:
+        return condition(text, within).means
+    except ConditionError as error:
+        problems.say("FSM704", error.what, error.hint, *(error.at or at))
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointEventBuilder:
+    """Makes the joint event *name*, for each copy that it is of."""
+
+    problems: Problems[WrittenSystem]
+    profile: str | None
+    system: System
+    name: str
+    written: WrittenJoint
+    define: Definitions
+
+    def joints(self) -> Iterator[JointEvent]:
+        """One for each copy."""
+        of = self.written.of
+        if of is not None and of not in self.system.parts:
+            self.problems.unknown("FSM701", "unknown part", of, self.system.parts, *self._at("of"))
+            return
+        if bool(self.written.steps) == bool(self.written.ways):
+            self._say(
+                "FSM705",
+                f"joint event '{self.name}' has {'both steps and ways' if self.written.ways else 'neither steps nor ways'}",
+                "give the steps of its one way, or its ways",
+            )
+            return
+        clause = self._clause()
+        for copy in self.system.parts[of].copies if of is not None else (None,):
+            yield JointEvent(
+                name=f"{self.name}{copy.suffix if copy else ''}",
+                family=self.name,
+                kind=self.written.kind,
+                about=self.written.about,
+                clause=clause,
+                ways=tuple(self._ways(copy)),
+                of=copy,
+                rpc=self.written.rpc or "",
+                when=self._condition(self.written.when, copy, "when"),
+            )
+
+    def _clause(self) -> Clause:
+        name, header = self.written.clause, self.problems.model.written.system
+        if name is not None and name not in self.system.clauses:
+            self.problems.unknown("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
+        implied = Clause(
+            name=self.name,
+            says=self.written.about,
+            level=self.written.level or header.level,
+            source=self.written.source or header.source,
+        )
+        return self.system.clauses.get(name or "", implied)
+
+    def _ways(self, copy: Copy | None) -> Iterator[JointWay]:
+        if self.written.steps:
+            yield JointWay(name="done", steps=tuple(self._steps(self.written.steps, copy, "steps")))
+        for name, way in self.written.ways.items():
+            yield self._way(name, way, copy)
+
+    def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
+        reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
+        if reply and self.written.kind != "call":
+            self._say(
+                "FSM706", f"{self.written.kind} '{self.name}' has a reply", "only calls reply", "ways", name, "reply"
+            )
+        return JointWay(
+            name=name,
+            about=way.about,
+            when=self._condition(way.when, copy, "ways", name, "when"),
+            steps=tuple(self._steps(way.steps, copy, "ways", name, "steps")),
+            reply=reply,
+        )
+
+    def _steps(self, written: list[str | WrittenStep], copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        for number, each in enumerate(written):
+            step = WrittenStep.model_validate({"do": each}) if isinstance(each, str) else each
+            if step.each is not None:
+                yield from self._each(step, copy, *at, number)
+            elif step.do is None or step.steps:
+                self._say(
+                    "FSM707", "a step says neither or both of do and each", "write do = …, or each and steps", *at
+                )
+            else:
+                yield from self._step(step, step.do.strip(), copy, *at, number)
+
+    def _each(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        """The steps for each copy of a part in turn."""
+        name = str(written.each)
+        if name not in self.system.parts:
+            self.problems.unknown("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each"))
+        elif written.do is not None or written.when is not None or written.goes_on or not written.steps:
+            self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
+        else:
+            for each in self.system.related(copy)[name]:
+                yield from self._steps(written.steps, each, *at, "steps")
+
+    def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        match = _STEP.fullmatch(do) or _RESET.fullmatch(do)
+        if match is None:
+            self._say(
+                "FSM707",
+                f"{do!r} is no step",
+                "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART",
+                *at,
+            )
+            return
+        parts = self.system.parts
+        if match["part"] not in parts:
+            self.problems.unknown("FSM701", "unknown part", match["part"], parts, *self._at(*at))
+            return
+        part = parts[match["part"]]
+        meant = self.system.related(copy)[part.name]
+        if not match["every"] and len(meant) != 1:
+            self._say(
+                "FSM707",
+                f"'{part.name}' means {len(meant)} copies in {do!r}",
+                f"write: every {do}",
+                *at,
+            )
+            return
+        found = match.groupdict()
+        outcomes = frozenset(each.strip() for each in (found.get("outcomes") or "").split(",") if each.strip())
+        if found.get("event") and not self._known(
+            part.machine, str(found["event"]), outcomes, bool(found["ends"]), *at
+        ):
+            return
+        for each in meant:
+            yield PartStep(
+                copy=each,
+                event=found.get("event") or "",
+                ends=bool(found.get("ends")),
+                outcomes=outcomes,
+                when=self._condition(written.when, each if match["every"] else copy, *at, "when"),
+                goes_on=written.goes_on,
+            )
+
+    def _known(self, machine: Machine, name: str, outcomes: frozenset[str], ends: bool, *at: str | int) -> bool:  # noqa: FBT001  (one of the words of a step)
+        """Whether the machine has the event *name*, and somewhere each of *outcomes*."""
+        event: Event | None = machine.events.get(name)
+        if event is None:
+            self.problems.unknown("FSM701", "unknown event", name, machine.events, *self._at(*at))
+            return False
+        if ends and not event.ends:
+            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
+            return False
+        from_cells = (event.ends if ends else event.cells).values()
+        known = {way.name for cell in from_cells for way in getattr(cell, "outcomes", ())} | {"ignored", "refused"}
+        for outcome in sorted(outcomes - known):
+            self.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
+        return True
+
+    def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
+        return means(self.problems, text, scope(self.system, copy, self.define), *self._at(*at))
+
+    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
+        self.problems.say(code, what, hint, *self._at(*at))
+
+    def _at(self, *rest: str | int) -> Place:
+        return joint_place(self.problems.model, self.profile, self.name, *rest)
+
+
+def conditions(written: WrittenSystem) -> Iterator[str]:
+    """The text of every condition in *written*."""
+    yield from (part.heard for part in written.part.values() if part.heard is not None)
+    changes = [change for profile in written.profile.values() for change in profile.event.values()]
+    joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]
+    for joint in joints:
+        yield joint.when or ""
+        yield from _asked(joint.steps)
+        for way in joint.ways.values():
+            yield way.when or ""
+            yield from _asked(way.steps)
+
+
+def _asked(steps: list[str | WrittenStep]) -> Iterator[str]:
+    """The text of every condition in *steps*."""
+    for step in steps:
+        if isinstance(step, WrittenStep):
+            yield step.when or ""
+            yield from _asked(step.steps)
