@@ -91,7 +91,7 @@ def systems() -> tuple[str, ...]:
 
 def is_system(name: str) -> bool:
     """Whether *name* is that of a system, or the path of a system file that is there."""
-    return describes_system(name) if _is_path(name) and Path(name).is_file() else name in systems()
+    return _describes_system(content(name), name) if _is_path(name) and Path(name).is_file() else name in systems()
 
 
 def load_system(name: str) -> System:
@@ -110,7 +110,7 @@ def load_system(name: str) -> System:
         hint = f"{nearest(name, systems(), of='systems')}; or give the path of a .toml file"
         raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a system", hint=hint)])
 
-    return build_system(parse_system(content(path), path=str(path)), partial(_part, path))
+    return build_system(_composed(content(path), str(path)), partial(_part, path))
 
 
 def _part(path: Path, machine: str) -> Machine:
@@ -127,7 +127,7 @@ def composition(system: System) -> File[WrittenSystem]:
     >>> composition(load_system("node")).written.system.name
     'node'
     """
-    return parse_system(content(system.path), path=system.path)
+    return _composed(content(system.path), system.path)
 
 
 def specified() -> tuple[str, ...]:
@@ -166,9 +166,9 @@ def claims(name: str) -> Specification | JointSpecification:
         machine = load(name)
         return _specified(home() / "properties" / f"{name}.toml", machine)
     path = Path(name)
-    if states_properties(path):
+    if states_properties(content(path), path=name):
         return _specified(path, None)
-    described = load_system(name) if describes_system(path) else load(name)
+    described = load_system(name) if _describes_system(content(path), name) else load(name)
     return _specified(_properties_beside(path.absolute()), described)
 
 
@@ -196,7 +196,7 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
     if near.is_file():
-        return load_system(str(near)) if describes_system(near) else load(str(near))
+        return load_system(str(near)) if _describes_system(content(near), str(near)) else load(str(near))
     if name in systems():
         return load_system(name)
     return load(str(near) if _is_path(name) else name)
@@ -224,6 +224,16 @@ def _machine(data: bytes, path: str) -> Machine:
 @lru_cache(maxsize=REMEMBERED)
 def _stated(data: bytes, path: str) -> File[Stated]:
     return parse_properties(data, path=path)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _composed(data: bytes, path: str) -> File[WrittenSystem]:
+    return parse_system(data, path=path)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _describes_system(data: bytes, path: str) -> bool:
+    return describes_system(data, path=path)
 
 
 def _a_system(name: str) -> Problem:

@@ -9,9 +9,10 @@ import pytest
 from machines import DOOR, edited, machine_of
 from naive_refinement import Refining
 from random_machines import random_machine
+from shipped import specification
 
 from fsm.checker.refinement import check_refines
-from fsm.library import load, specification, specified
+from fsm.library import load, specified
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants
 from fsm.property.claims import Refines

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from shipped import known_mutants, specification
 
 from fsm.conformance.property_tests import keep
 from fsm.conformance.simulated import Simulated
-from fsm.library import names, specification
-from fsm.mutation import mutants
+from fsm.library import names
 from fsm.property.claims import Reachable
 from fsm.property_monitor import untestable
 
@@ -40,7 +40,7 @@ CAUGHT = [
     for name in ("nri-container", "nri-pod")
     for stated in specification(name).properties
     if not untestable(stated)
-    for mutant in mutants(specification(name).machine)
+    for mutant in known_mutants(name).values()
     if mutant.name in stated.catches and not mutant.name.endswith(": silent")
 ]
 

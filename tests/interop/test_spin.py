@@ -15,10 +15,11 @@ import spin
 from machines import JOB, counter, door, edited, job, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
+from shipped import specification
 
 from fsm.checker import decide, reachable_size
 from fsm.interop.promela import promela
-from fsm.library import load, names, specification, specified
+from fsm.library import load, names, specified
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, Follows, LeadsTo, MatchesDiagram, Never, Reachable, Refines
 from fsm.property.evidence import Proved, Refuted

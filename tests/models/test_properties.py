@@ -9,12 +9,13 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from shipped import claims, known_mutants, specification
 
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
-from fsm.library import claims, composition, load, load_system, names, single, specification, specified, systems
+from fsm.library import composition, load, load_system, names, single, specified, systems
 from fsm.machine.table import tabulate
-from fsm.mutation import JointMutant, Mutant, fates, joint_fates, joint_mutants, mutants
+from fsm.mutation import JointMutant, fates, joint_fates, joint_mutants
 from fsm.property.claims import JointSpecification, Reachable
 from fsm.property.evidence import Proved, Refuted
 
@@ -61,15 +62,10 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
         assert isinstance(each.verdict, Proved | Refuted), (each.of.name, each.verdict)
 
 
-@cache
-def _mutants(name: str) -> dict[str, Mutant]:
-    return {each.name: each for each in mutants(load(name))}
-
-
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
     """At least one, unless it is known to fail without a profile, where there is nothing to break."""
-    known = _mutants(name)
+    known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 
     assert found.catches or found.expected(None)

@@ -14,10 +14,11 @@ from machines import DOOR, JOB, edited, machine_of
 from naive_property_monitor import BeyondError
 from random_claims import random_property, stated
 from random_machines import random_machine
+from shipped import specification
 
 from fsm.checker import decide
 from fsm.conformance.plan import IDLE, Plan, Point, steps
-from fsm.library import load, specification, specified
+from fsm.library import load, specified
 from fsm.machine import Silent, outcomes
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants

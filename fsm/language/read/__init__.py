@@ -47,9 +47,9 @@ def read(path: str | Path) -> Model:
     return parse(content(path), path=str(path))
 
 
-def describes_system(path: str | Path) -> bool:
-    """Whether the TOML file at *path* is of a system, and not of a machine."""
-    return "system" in document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
+def describes_system(data: bytes, *, path: str) -> bool:
+    """Whether the TOML in *data* is of a system, and not of a machine."""
+    return "system" in document(data.removeprefix(codecs.BOM_UTF8), path)
 
 
 def read_properties(path: str | Path) -> File[Stated]:
@@ -60,9 +60,9 @@ def read_properties(path: str | Path) -> File[Stated]:
     return parse_properties(content(path), path=str(path))
 
 
-def states_properties(path: str | Path) -> bool:
-    """Whether the TOML file at *path* is of properties, and not a model."""
-    said = document(content(path).removeprefix(codecs.BOM_UTF8), str(path))
+def states_properties(data: bytes, *, path: str) -> bool:
+    """Whether the TOML in *data* is of properties, and not a model."""
+    said = document(data.removeprefix(codecs.BOM_UTF8), path)
     return "property" in said or isinstance(said.get("machine"), str)
 
 

@@ -1,0 +1,31 @@
+"""What is shipped, and the mutants of it: each made once in a process, for all tests."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fsm import library
+from fsm.mutation import mutants
+
+if TYPE_CHECKING:
+    from fsm.mutation import Mutant
+    from fsm.property.claims import JointSpecification, Specification
+
+
+@cache
+def claims(name: str) -> Specification | JointSpecification:
+    """What is stated of the machine or system called *name*."""
+    return library.claims(name)
+
+
+@cache
+def specification(name: str) -> Specification:
+    """What is stated of the machine called *name*."""
+    return library.specification(name)
+
+
+@cache
+def known_mutants(name: str) -> dict[str, Mutant]:
+    """The mutants of the machine called *name*, by their names."""
+    return {each.name: each for each in mutants(library.load(name))}
