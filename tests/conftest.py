@@ -1,7 +1,9 @@
-"""What every test relies on: the same examples on every run, and no skip where skips are forbidden."""
+"""What every test relies on: the same examples on every run, an event loop, and no skip where skips are forbidden."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """With ``FSM_FORBID_SKIPS=1`` a skip is a failure, in doctests too."""
     if os.environ.get("FSM_FORBID_SKIPS") == "1":
         config.pluginmanager.register(NoSkips())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function on an event loop of its own; leave others to pytest."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
 
 
 class NoSkips:
