@@ -1,6 +1,6 @@
-"""The reference back-off: how long events wait, in which order they are tried, what is lost, and what the kit notices."""
+"""The reference back-off: delays, order, lost events, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class tells of)
+# ruff: noqa: D102  (a method is the bug that its class describes)
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """Fails for the events *bad*, as often as that is left to it; ``tried`` is what it was given, and when.
+    """A handler that fails *times* times for the events *bad*.
 
-    ``while_busy`` is done while it is at work.
+    ``tried`` are the events with their times; ``while_busy`` is called during each.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
@@ -43,155 +43,128 @@ class Handler:
             raise HandlerError
 
 
-async def pass_by(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """So many seconds pass, and the backoff looks at the clock in each."""
+async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
+    """Let time pass, with a tick in each second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
 
 
-def test_waits_double_up_to_five_minutes() -> None:
+async def test_delays_double_up_to_five_minutes() -> None:
     handler = Handler(bad="x")
-    waits = []
-
-    async def fail() -> None:
-        backoff = Backoff(handler, handler.clock)
-        await backoff.handle("c", "x")
-        for _ in range(12):
-            waits.append(backoff.delay("c"))
-            await pass_by(backoff, handler, int(waits[-1]))
-
-    asyncio.run(fail())
+    backoff = Backoff(handler, handler.clock)
+    delays = []
+    await backoff.handle("c", "x")
+    for _ in range(12):
+        delays.append(backoff.delay("c"))
+        await wait(backoff, handler, int(delays[-1]))
     times = [at for at, _ in handler.tried]
 
-    assert [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300] == waits
-    assert waits == [later - earlier for earlier, later in pairwise(times)]
+    assert [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300] == delays
+    assert delays == [later - earlier for earlier, later in pairwise(times)]
 
 
-def test_those_of_a_key_keep_their_order() -> None:
-    """What comes while the first waits is not tried before it, nor by itself; of other keys, at once."""
+async def test_the_events_of_a_key_keep_their_order() -> None:
+    """Later events of a key wait behind the first; those of other keys are handled at once."""
     handler = Handler(bad="a", times=2)
+    backoff = Backoff(handler, handler.clock)
+    await backoff.handle("c", "a")
+    await backoff.handle("c", "b")
+    await backoff.handle("d", "e")
+    backoff.defer("c", "c")
+    assert ["a", "b", "c"] == backoff.pending("c")
+    await wait(backoff, handler, 3)
 
-    async def fail() -> None:
-        backoff = Backoff(handler, handler.clock)
-        await backoff.handle("c", "a")
-        await backoff.handle("c", "b")
-        await backoff.handle("d", "e")
-        backoff.defer("c", "c")
-        assert ["a", "b", "c"] == backoff.pending("c")
-        await pass_by(backoff, handler, 3)
-        assert ("idle", []) == (backoff.shows("c"), backoff.pending("c"))
-
-    asyncio.run(fail())
+    assert ("idle", []) == (backoff.shows("c"), backoff.pending("c"))
     assert [(0, "a"), (0, "e"), (1, "a"), (3, "a"), (3, "b"), (3, "c")] == handler.tried
 
 
-def test_what_was_handled_is_not_tried_again() -> None:
-    """A later event of a queue fails: those before it are done with."""
+async def test_handled_events_are_not_retried() -> None:
+    """If a later event of a queue fails, the earlier ones are done."""
     handler = Handler(bad="b", times=1)
+    backoff = Backoff(handler, handler.clock)
+    for event in "abc":
+        backoff.defer("c", event)
+    await wait(backoff, handler, 3)
 
-    async def fail() -> None:
-        backoff = Backoff(handler, handler.clock)
-        for event in "abc":
-            backoff.defer("c", event)
-        await pass_by(backoff, handler, 3)
-
-    asyncio.run(fail())
     assert [(1, "a"), (1, "b"), (3, "b"), (3, "c")] == handler.tried
 
 
 @pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
-def test_what_others_put_there_while_busy(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
-    """It is tried after what failed; as containerd has it, it is lost."""
+async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
+    """It is retried after the one that failed; containerd loses it."""
     handler = Handler(bad=["old"], times=1)
+    backoff = kind(handler, handler.clock)
+    backoff.defer("c", "old")
+    handler.while_busy = lambda: backoff.defer("c", "new")
+    await wait(backoff, handler, 1)
+    handler.while_busy = lambda: None
+    assert ((["old"] if lost else ["old", "new"]), lost) == (backoff.pending("c"), backoff.dropped)
+    await wait(backoff, handler, 2)
 
-    async def race() -> None:
-        backoff = kind(handler, handler.clock)
-        backoff.defer("c", "old")
-        handler.while_busy = lambda: backoff.defer("c", "new")
-        await pass_by(backoff, handler, 1)
-        handler.while_busy = lambda: None
-        assert ((["old"] if lost else ["old", "new"]), lost) == (backoff.pending("c"), backoff.dropped)
-        await pass_by(backoff, handler, 2)
-        assert [] == backoff.pending("c")
-
-    asyncio.run(race())
+    assert [] == backoff.pending("c")
     assert ["old", "old"] + ["new"] * (not lost) == [event for _, event in handler.tried]
 
 
 @pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
-def test_what_fails_first_is_first(kind: type[Backoff[str]], order: list[str]) -> None:
+async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], order: list[str]) -> None:
+    """It waits behind the one that failed; in containerd before it."""
     handler = Handler(bad=["old"], times=1)
+    backoff = kind(handler, handler.clock)
+    handler.while_busy = lambda: backoff.defer("c", "new")
+    await backoff.handle("c", "old")
 
-    async def race() -> None:
-        backoff = kind(handler, handler.clock)
-        handler.while_busy = lambda: backoff.defer("c", "new")
-        await backoff.handle("c", "old")
-        assert (order, 1) == (backoff.pending("c"), backoff.delay("c"))
-
-    asyncio.run(race())
+    assert (order, 1) == (backoff.pending("c"), backoff.delay("c"))
 
 
-def test_one_thing_at_a_time() -> None:
-    """A second event waits until the first is handled, whatever its key."""
+async def test_events_are_handled_one_at_a_time() -> None:
+    """Whatever their keys."""
     handler = Handler()
+    backoff = Backoff(handler, handler.clock)
+    busy = []
+    handler.while_busy = lambda: busy.append([backoff.shows(key) for key in "cd"])
+    await asyncio.gather(backoff.handle("c", "a"), backoff.handle("d", "b"), backoff.tick())
 
-    async def both() -> None:
-        backoff = Backoff(handler, handler.clock)
-        busy = []
-        handler.while_busy = lambda: busy.append([backoff.shows(key) for key in "cd"])
-        await asyncio.gather(backoff.handle("c", "a"), backoff.handle("d", "b"), backoff.tick())
-        assert [["handling", "idle"], ["idle", "handling"]] == busy
-
-    asyncio.run(both())
+    assert [["handling", "idle"], ["idle", "handling"]] == busy
 
 
-def test_a_stop_drops_what_waits_and_lets_the_handler_finish() -> None:
+async def test_a_stop_drops_waiting_events_and_lets_the_handler_finish() -> None:
     handler = Handler(bad="a")
-
-    async def stop() -> None:
-        backoff = Backoff(handler, handler.clock)
-        backoff.defer("c", "a")
-        backoff.defer("c", "b")
-        backoff.defer("d", "e")
-        handler.while_busy = backoff.stop
-        await pass_by(backoff, handler, 1)
-        assert sorted(backoff.dropped) == [("c", "a"), ("c", "b"), ("d", "e")]
-        backoff.stop()
-        backoff.defer("c", "late")
-        assert ("c", "late") == backoff.dropped[-1]
-        with pytest.raises(CannotHappenError):
-            await backoff.handle("c", "later")
-
-    asyncio.run(stop())
+    backoff = Backoff(handler, handler.clock)
+    backoff.defer("c", "a")
+    backoff.defer("c", "b")
+    backoff.defer("d", "e")
+    handler.while_busy = backoff.stop
+    await wait(backoff, handler, 1)
+    assert sorted(backoff.dropped) == [("c", "a"), ("c", "b"), ("d", "e")]
+    backoff.stop()
+    backoff.defer("c", "late")
+    assert ("c", "late") == backoff.dropped[-1]
+    with pytest.raises(CannotHappenError):
+        await backoff.handle("c", "later")
     assert [(1, "a")] == handler.tried
 
 
-def test_the_loop_looks_every_second() -> None:
+async def test_its_task_looks_at_the_clock_every_second() -> None:
     handler = Handler(bad="a")
+    backoff = Backoff(handler, handler.clock)
+    await backoff.handle("c", "a")
+    handler.while_busy = lambda: backoff.stop() if handler.clock.time >= 7 else None
+    await backoff.run()
 
-    async def loop() -> None:
-        backoff = Backoff(handler, handler.clock)
-        await backoff.handle("c", "a")
-        handler.while_busy = lambda: backoff.stop() if handler.clock.time >= 7 else None
-        await backoff.run()
-
-    asyncio.run(loop())
     assert [0, 1, 3, 7] == [at for at, _ in handler.tried]
 
 
-def test_the_clock_of_the_loop_goes_on() -> None:
-    async def look() -> bool:
-        clock = Clock()
-        before = clock.now()
-        await clock.sleep(0)
-        return before <= clock.now()
+async def test_the_real_clock_advances() -> None:
+    clock = Clock()
+    before = clock.now()
+    await clock.sleep(0)
 
-    assert asyncio.run(look())
+    assert before <= clock.now()
 
 
-def test_it_takes_the_test_of_its_machine() -> None:
-    """All that can be reached is covered, every way of it."""
+def test_passes_the_test_of_its_machine() -> None:
+    """Every reachable cell is covered, in each outcome."""
     tested = conform(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
@@ -199,15 +172,15 @@ def test_it_takes_the_test_of_its_machine() -> None:
     assert set() == tested.cover.unarranged | tested.cover.unsupported
 
 
-def test_as_written_is_as_its_profile_says() -> None:
-    """Which of the two losses it is has one name, and cannot be asked for."""
+def test_upstream_conforms_with_its_profile() -> None:
+    """Which of its two losses happens cannot be arranged."""
     tested = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), profile="as-written", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert {"overwritten"} == set(tested.cover.deviations)
 
 
-def test_as_written_does_not_conform() -> None:
+def test_upstream_does_not_conform_without_its_profile() -> None:
     found = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), examples=0, most=1)
 
     assert ["backoff; tick; backoff; failed"] == [
@@ -216,7 +189,7 @@ def test_as_written_does_not_conform() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A new event is handled at once, whoever waits."""
+    """A new event is handled at once, and those that wait are lost."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -225,7 +198,7 @@ class Overtakes(Backoff[int]):
 
 
 class Hurries(Backoff[int]):
-    """What is put into the queue ends the wait of what is there."""
+    """A deferred event restarts the wait of earlier ones."""
 
     def defer(self, key: str, event: int) -> None:
         super().defer(key, event)
@@ -235,15 +208,15 @@ class Hurries(Backoff[int]):
 
 
 class NeverDoubles(Backoff[int]):
-    """Each wait is a second."""
+    """Every delay is a second."""
 
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
         backlog.wait(FIRST, self._clock.now())
 
 
-class DoublesForEver(Backoff[int]):
-    """The longest wait is not the longest."""
+class DoublesForever(Backoff[int]):
+    """Delays have no maximum."""
 
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         before = backlog.delay
@@ -252,7 +225,7 @@ class DoublesForEver(Backoff[int]):
 
 
 class ForgetsTheQueue(Backoff[int]):
-    """What came while_busy is forgotten when the rest is handled."""
+    """Events that were deferred in the meantime are forgotten."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -261,7 +234,7 @@ class ForgetsTheQueue(Backoff[int]):
 
 
 class GivesUp(Backoff[int]):
-    """What fails is dropped."""
+    """Events that fail are dropped."""
 
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
@@ -269,7 +242,7 @@ class GivesUp(Backoff[int]):
 
 
 class StopsAtTheFirst(Backoff[int]):
-    """The rest of a queue is forgotten when its first event is handled."""
+    """After the first event of a queue the rest is forgotten."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -278,8 +251,8 @@ class StopsAtTheFirst(Backoff[int]):
             del self._keys[key]
 
 
-class GoesOn(Backoff[int]):
-    """A stop is forgotten."""
+class IgnoresTheStop(Backoff[int]):
+    """It goes on after a stop."""
 
     def stop(self) -> None:
         super().stop()
@@ -290,11 +263,11 @@ BUGS: dict[type[Backoff[int]], str] = {
     Overtakes: "backoff; event",
     Hurries: "backoff; tick; failed; backoff",
     NeverDoubles: "backoff; tick; failed",
-    DoublesForEver: "backoff; tick; failed; tick; failed",
+    DoublesForever: "backoff; tick; failed; tick; failed",
     ForgetsTheQueue: "event; backoff; handled",
     GivesUp: "event; failed",
     StopsAtTheFirst: "backoff; tick; handled",
-    GoesOn: "stop",
+    IgnoresTheStop: "stop",
 }
 
 

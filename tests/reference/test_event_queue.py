@@ -1,12 +1,11 @@
-"""The reference queue of container events: who finds what, the kit, and bugs planted in it."""
+"""The reference queue of container events: what each subscriber reads, conformance, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102  (a method is the bug that its class describes)
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from functools import wraps
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,69 +19,56 @@ from fsm.reference.events.queue_sut import EventsSUT
 from fsm.reference.events.upstream import UpstreamEventQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
-
-
-def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    """A test that is a coroutine."""
-
-    @wraps(test)
-    def runs() -> None:
-        asyncio.run(test())
-
-    return runs
+    from collections.abc import Iterable
 
 
 EXPECTED = [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def lost(event: int) -> None:
-    """Nothing is to be."""
+    """Fail, since no event is to be discarded."""
     pytest.fail(f"event {event} was discarded")
 
 
-async def sent(queue: EventQueue[int], events: Iterable[int]) -> None:
+async def send(queue: EventQueue[int], events: Iterable[int]) -> None:
     for each in events:
         await queue.send(each)
 
 
-async def collected(subscription: Subscription[int]) -> list[int]:
+async def collect(subscription: Subscription[int]) -> list[int]:
     return [each async for each in subscription]
 
 
-@in_a_loop
-async def test_all_who_listen_find_all() -> None:
+async def test_every_subscriber_gets_all_events() -> None:
     queue = EventQueue[int](lost)
-    several = [asyncio.create_task(collected(queue.subscribe())) for _ in range(10)]
+    several = [asyncio.create_task(collect(queue.subscribe())) for _ in range(10)]
 
-    await sent(queue, EXPECTED)
+    await send(queue, EXPECTED)
     queue.shutdown()
 
     assert [EXPECTED] * 10 == await asyncio.gather(*several)
 
 
-@in_a_loop
-async def test_who_comes_first_finds_what_was_missed() -> None:
-    """And who comes later only what is sent then."""
+async def test_the_first_subscriber_gets_what_was_retained() -> None:
+    """A later one gets only what is sent then."""
     queue = EventQueue[int](lost)
-    await sent(queue, EXPECTED[:2])
+    await send(queue, EXPECTED[:2])
     first = queue.subscribe()
-    await sent(queue, EXPECTED[2:4])
+    await send(queue, EXPECTED[2:4])
     second = queue.subscribe()
-    await sent(queue, EXPECTED[4:])
+    await send(queue, EXPECTED[4:])
     queue.shutdown()
 
-    assert (EXPECTED, EXPECTED[4:]) == (await collected(first), await collected(second))
+    assert (EXPECTED, EXPECTED[4:]) == (await collect(first), await collect(second))
 
 
-@in_a_loop
-async def test_what_was_kept_too_long_is_discarded() -> None:
+async def test_events_that_were_retained_too_long_are_discarded() -> None:
     clock = TurnedClock(hurried=True)
     discarded: list[int] = []
     queue = EventQueue(discarded.append, clock=clock)
-    await sent(queue, EXPECTED[:2])
+    await send(queue, EXPECTED[:2])
     clock.time = 1.0
-    await sent(queue, EXPECTED[2:3])
+    await send(queue, EXPECTED[2:3])
 
     clock.time = DISCARD_AFTER - 0.001
     queue.expire()
@@ -94,96 +80,90 @@ async def test_what_was_kept_too_long_is_discarded() -> None:
     subscription = queue.subscribe()
     clock.time = 10 * DISCARD_AFTER
     queue.expire()
-    await sent(queue, EXPECTED[3:])
+    await send(queue, EXPECTED[3:])
     queue.shutdown()
-    assert (EXPECTED[:2], EXPECTED[2:]) == (discarded, await collected(subscription))
+    assert (EXPECTED[:2], EXPECTED[2:]) == (discarded, await collect(subscription))
 
 
-@in_a_loop
-async def test_a_task_discards_by_the_clock() -> None:
+async def test_its_task_discards_by_the_clock() -> None:
     clock = TurnedClock(hurried=True)
     discarded: list[tuple[float, int]] = []
     queue = EventQueue[int](lambda event: discarded.append((clock.time, event)), clock=clock)
     task = asyncio.create_task(queue.run())
-    await sent(queue, [1])
+    await send(queue, [1])
     clock.time = 7.0
-    await sent(queue, [2])
+    await send(queue, [2])
 
     for _ in range(9):
         await asyncio.sleep(0)
     assert [(300.0, 1), (307.0, 2)] == discarded
 
     await asyncio.sleep(0)
-    await sent(queue, [3])
+    await send(queue, [3])
     queue.shutdown()
     await task
     assert [1, 2, 3] == [event for _, event in discarded]
 
 
-@in_a_loop
-async def test_what_is_kept_is_discarded_at_the_end() -> None:
+async def test_the_shutdown_discards_what_is_retained() -> None:
     discarded: list[int] = []
     queue = EventQueue(discarded.append)
-    await sent(queue, EXPECTED)
+    await send(queue, EXPECTED)
 
     queue.shutdown()
     queue.shutdown()
-    await sent(queue, [10])
+    await send(queue, [10])
 
     assert (EXPECTED, []) == (discarded, queue.retained)
     with pytest.raises(QueueShutError, match="subscription closed by server"):
         queue.subscribe()
 
 
-@in_a_loop
-async def test_nobody_subscribes_to_a_queue_that_is_shut() -> None:
-    """Not even where somebody else still reads."""
+async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
+    """Not even while another one still reads."""
     queue = EventQueue[int](lost)
     subscription = queue.subscribe()
-    await sent(queue, [1])
+    await send(queue, [1])
     queue.shutdown()
 
     with pytest.raises(QueueShutError):
         queue.subscribe()
-    assert ("draining", [1]) == (subscription.state, await collected(subscription))
+    assert ("draining", [1]) == (subscription.state, await collect(subscription))
 
 
-@in_a_loop
-async def test_who_has_gone_is_not_there_any_more() -> None:
-    """For who goes again, nor for who came after it."""
+async def test_closing_a_subscription_twice_has_no_effect() -> None:
+    """Nor on a subscriber that came later."""
     queue = EventQueue[int](lost)
     first = queue.subscribe()
-    reader = asyncio.create_task(collected(first))
+    reader = asyncio.create_task(collect(first))
     await asyncio.sleep(0)
     first.close()
     assert [] == await reader
 
-    await sent(queue, [1])
+    await send(queue, [1])
     second = queue.subscribe()
     first.close()
-    await sent(queue, [2])
+    await send(queue, [2])
     queue.shutdown()
 
-    assert ("left", True, [1, 2]) == (first.state, queue.is_shut, await collected(second))
+    assert ("left", True, [1, 2]) == (first.state, queue.is_shut, await collect(second))
     with pytest.raises(CannotHappenError):
         second.read()
 
 
-@in_a_loop
-async def test_one_who_goes_leaves_the_others_alone() -> None:
+async def test_closing_a_subscription_does_not_affect_others() -> None:
     queue = EventQueue[int](lost)
     first, second = queue.subscribe(), queue.subscribe()
-    await sent(queue, [1])
+    await send(queue, [1])
     first.close()
-    await sent(queue, [2])
+    await send(queue, [2])
     queue.shutdown()
 
-    assert ([], [1, 2]) == (await collected(first), await collected(second))
+    assert ([], [1, 2]) == (await collect(first), await collect(second))
 
 
-@in_a_loop
-async def test_who_does_not_read_stops_nobody() -> None:
-    """What is too much for one is discarded, and the other has it all."""
+async def test_a_slow_subscriber_does_not_block_others() -> None:
+    """Events that do not fit its buffer are discarded, and the other subscriber gets all of them."""
     discarded: list[int] = []
     queue = EventQueue(discarded.append)
     slow, quick = queue.subscribe(), queue.subscribe()
@@ -197,22 +177,20 @@ async def test_who_does_not_read_stops_nobody() -> None:
     assert "caught-up" == slow.state
 
 
-@in_a_loop
-async def test_more_may_be_kept_than_a_buffer_holds() -> None:
+async def test_more_events_can_be_retained_than_a_buffer_holds() -> None:
     queue = EventQueue[int](lost)
-    await sent(queue, range(CAPACITY + 5))
+    await send(queue, range(CAPACITY + 5))
     subscription = queue.subscribe()
     queue.shutdown()
 
-    assert list(range(CAPACITY + 5)) == await collected(subscription)
+    assert list(range(CAPACITY + 5)) == await collect(subscription)
 
 
-@in_a_loop
-async def test_as_written_who_does_not_read_stops_all() -> None:
-    """The 101st event stops who sends it, and all who send after; they go on when it is read, or hung up."""
+async def test_upstream_a_slow_subscriber_blocks_everything() -> None:
+    """The 101st event blocks its sender and all later ones, until one is read or the subscriber leaves."""
     queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
-    await sent(queue, range(CAPACITY))
+    await send(queue, range(CAPACITY))
     tasks = [asyncio.create_task(queue.send(CAPACITY + each)) for each in range(3)]
     await asyncio.sleep(0)
 
@@ -229,10 +207,9 @@ async def test_as_written_who_does_not_read_stops_all() -> None:
     assert [CAPACITY, CAPACITY + 1, CAPACITY + 2] == [quick.read() for _ in range(3)]
 
 
-@in_a_loop
-async def test_as_written_what_was_kept_may_stop_all() -> None:
+async def test_upstream_retained_events_may_block_everything() -> None:
     queue = UpstreamEventQueue[int](lost)
-    await sent(queue, range(CAPACITY + 2))
+    await send(queue, range(CAPACITY + 2))
     subscription = queue.subscribe()
     task = asyncio.create_task(queue.send(CAPACITY + 2))
     await asyncio.sleep(0)
@@ -243,15 +220,14 @@ async def test_as_written_what_was_kept_may_stop_all() -> None:
     subscription.close()
 
     queue.chance = lambda: False
-    await sent(queue, [7])
+    await send(queue, [7])
     assert [7] == queue.retained
 
 
-@in_a_loop
-async def test_as_written_who_hangs_up_while_all_wait_leaves_what_waits() -> None:
+async def test_upstream_a_blocked_event_is_retained_when_its_subscriber_leaves() -> None:
     queue = UpstreamEventQueue[int](lost)
     subscription = queue.subscribe()
-    await sent(queue, range(CAPACITY))
+    await send(queue, range(CAPACITY))
     task = asyncio.create_task(queue.send(CAPACITY))
     await asyncio.sleep(0)
     subscription.close()
@@ -260,42 +236,41 @@ async def test_as_written_who_hangs_up_while_all_wait_leaves_what_waits() -> Non
     assert ([CAPACITY], 0) == (queue.retained, queue.subscribed)
 
 
-@in_a_loop
-async def test_as_written_events_are_lost_to_who_has_gone() -> None:
+async def test_upstream_events_are_sent_to_a_subscriber_that_has_left() -> None:
     queue = UpstreamEventQueue[int](lost)
     queue.subscribe().close()
     queue.chance = lambda: True
-    await sent(queue, [1])
+    await send(queue, [1])
     queue.chance = lambda: False
-    await sent(queue, [2])
+    await send(queue, [2])
 
     assert [2] == queue.retained
 
 
 @pytest.mark.parametrize("profile", [None, "as-written"])
-def test_passes_the_kit(profile: str | None) -> None:
+def test_passes_the_test_of_its_machine(profile: str | None) -> None:
     tested = conform(load("container-events"), lambda: EventsSUT(profile or ""), profile=profile, examples=5, steps=20)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert (set() if profile is None else {("send", "too-many"), ("read", "still-full")}) >= set(tested.unarranged)
 
 
-class Forgets(EventQueue[int]):
-    """What is sent while nobody listens is lost."""
+class DropsWithoutSubscriber(EventQueue[int]):
+    """Events without a subscriber are lost."""
 
     def _retain(self, events: Iterable[int]) -> None:
         del events
 
 
-class KeepsForGood(EventQueue[int]):
-    """Nothing is ever too old."""
+class NeverExpires(EventQueue[int]):
+    """Retained events never expire."""
 
     def expire(self) -> None:
         pass
 
 
 class DiscardsTheNewest(EventQueue[int]):
-    """What was kept last is discarded first."""
+    """The newest retained event expires first."""
 
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in reversed(self._retained))
@@ -303,15 +278,15 @@ class DiscardsTheNewest(EventQueue[int]):
 
 
 class DiscardsAll(EventQueue[int]):
-    """When one event is too old all are."""
+    """When one event expires all do."""
 
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in self._retained)
         super().expire()
 
 
-class TurnsRound(EventQueue[int]):
-    """Who comes finds the newest first."""
+class Reverses(EventQueue[int]):
+    """A subscriber gets the newest retained event first."""
 
     def subscribe(self) -> Subscription[int]:
         subscription = super().subscribe()
@@ -319,8 +294,8 @@ class TurnsRound(EventQueue[int]):
         return subscription
 
 
-class GivesNothing(EventQueue[int]):
-    """Who comes finds nothing of what was kept."""
+class DropsTheRetained(EventQueue[int]):
+    """A subscriber gets nothing of what was retained."""
 
     def subscribe(self) -> Subscription[int]:
         if self._subscriptions or self.is_shut:
@@ -333,7 +308,7 @@ class GivesNothing(EventQueue[int]):
 
 
 class DropsTheOldest(EventQueue[int]):
-    """Where an event does not fit, another goes."""
+    """An event that does not fit replaces the oldest."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state == "full":
@@ -344,7 +319,7 @@ class DropsTheOldest(EventQueue[int]):
 
 
 class DropsSilently(EventQueue[int]):
-    """Nobody is told of what does not fit."""
+    """An event that does not fit is not passed to *discard*."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
@@ -352,7 +327,7 @@ class DropsSilently(EventQueue[int]):
 
 
 class Repeats(EventQueue[int]):
-    """What comes to a reader that waits comes twice."""
+    """A reader that waits gets an event twice."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         waits = subscription.state == "caught-up"
@@ -362,7 +337,7 @@ class Repeats(EventQueue[int]):
 
 
 class ForgetsTheUnread(EventQueue[int]):
-    """Nothing can be read of a queue that was shut."""
+    """Unread events are lost at the shutdown."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -372,7 +347,7 @@ class ForgetsTheUnread(EventQueue[int]):
 
 
 class NeverEnds(EventQueue[int]):
-    """The reader of a queue that was shut waits for good."""
+    """The stream does not end at the shutdown."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -381,7 +356,7 @@ class NeverEnds(EventQueue[int]):
 
 
 class EndsEarly(EventQueue[int]):
-    """The stream ends before it was read."""
+    """The stream ends at the shutdown before it is read."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -389,16 +364,16 @@ class EndsEarly(EventQueue[int]):
             each.ended = True
 
 
-class KeepsAtTheEnd(EventQueue[int]):
-    """What is kept is neither discarded nor read."""
+class KeepsAfterShutdown(EventQueue[int]):
+    """Retained events are not discarded at the shutdown."""
 
     def shutdown(self) -> None:
         self._retained.clear()
         super().shutdown()
 
 
-class KeepsListening(EventQueue[int]):
-    """Who has gone is sent the next event all the same, and it is lost."""
+class SendsToTheGone(EventQueue[int]):
+    """The next event is sent to a subscriber that has left, and is lost."""
 
     ghosts = 0
 
@@ -413,8 +388,8 @@ class KeepsListening(EventQueue[int]):
             super()._send_to_none(event)
 
 
-class OpensAgain(EventQueue[int]):
-    """An event opens a queue that was shut."""
+class Reopens(EventQueue[int]):
+    """Sending reopens a queue that was shut."""
 
     def _send_to_none(self, event: int) -> None:
         if self._next.state == "shut":
@@ -422,29 +397,29 @@ class OpensAgain(EventQueue[int]):
         super()._send_to_none(event)
 
 
-class StopsAll(UpstreamEventQueue[int]):
-    """As containerd has it, but nobody is lost events to."""
+class BlocksEverything(UpstreamEventQueue[int]):
+    """containerd's queue, without sending to subscribers that have left."""
 
     chance = staticmethod(lambda: False)
 
 
 BUGS: dict[type[EventQueue[int]], str] = {
-    Forgets: "send",
-    KeepsForGood: "send; expire",
+    DropsWithoutSubscriber: "send",
+    NeverExpires: "send; expire",
     DiscardsTheNewest: "send; expire",
     DiscardsAll: "send; expire",
-    TurnsRound: "send; subscribe",
-    GivesNothing: "send; subscribe",
+    Reverses: "send; subscribe",
+    DropsTheRetained: "send; subscribe",
     DropsTheOldest: "send; subscribe; send",
     DropsSilently: "send; subscribe; send",
     Repeats: "subscribe; send",
     ForgetsTheUnread: "send; subscribe; shutdown",
     NeverEnds: "subscribe; shutdown",
     EndsEarly: "send; subscribe; shutdown",
-    KeepsAtTheEnd: "send; shutdown",
-    KeepsListening: "send; subscribe; read",  # who reads has come anew before, as much was to be unread
-    OpensAgain: "shutdown; send",
-    StopsAll: "send; subscribe; send",
+    KeepsAfterShutdown: "send; shutdown",
+    SendsToTheGone: "send; subscribe; read",  # the arrangement subscribes again before the read
+    Reopens: "shutdown; send",
+    BlocksEverything: "send; subscribe; send",
 }
 
 
