@@ -1,12 +1,13 @@
-"""The reference CRI service: folders, sockets and tasks that are there or not, what Run returns, and what the kit notices."""
+"""The reference CRI service: its folders, sockets and tasks, what Run returns, and planted bugs."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import sys
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 from urllib.error import HTTPError
@@ -26,7 +27,7 @@ from fsm.reference.criservice.components import MACHINE, Component, Queue, Regis
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT, Controller
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Feed, cancel_others
+from fsm.reference.criservice.faults import Feed, cancel_others, empty_queue
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
@@ -35,21 +36,20 @@ from fsm.reference.criservice.syncer import Syncer, Watches
 from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
 from fsm.reference.driven import driver
 from fsm.reference.events.backoff import HandlerError
-from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, Pod
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from fsm.machine import Machine
 
 
 class Place:
-    """A service with two CNI folders and without plugins, in this folder."""
+    """A service with two CNI folders in *root*, without plugins; on an event loop."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -57,18 +57,18 @@ class Place:
         self.feed = Feed()
         self.loaded: list[str] = []
         self.handled: list[str] = []
-        self.blocked = asyncio.Event()
-        self.blocked.set()
+        self.unblocked = asyncio.Event()
+        self.unblocked.set()
         self.domains = Domains()
         self.nri = NRI(domains=self.domains)
         self.has_controller = True
 
     def makers(self) -> Makers:
         return Makers(
-            queue=lambda: Queue(EventQueue(lambda _: None)),
+            queue=empty_queue,
             platform=lambda: (self.root / "a", self.root / "b"),
             server=StreamingServer,
-            monitor=lambda: EventMonitor(lambda: self.feed, self._handle, TurnedClock(hurried=True)),
+            monitor=lambda: EventMonitor(lambda: self.feed, self.handle, TurnedClock(hurried=True)),
             watch=lambda path: Syncer(self.watches, path, lambda: self.loaded.append(path.name)),
             registration=lambda: Registration(self.nri, self.domains, FakeDomain()),
             controller=lambda: Controller() if self.has_controller else None,
@@ -80,46 +80,42 @@ class Place:
         construction.make()
         return construction.parts
 
-    async def _handle(self, event: str) -> None:
-        await self.blocked.wait()
+    async def handle(self, event: str) -> None:
+        await self.unblocked.wait()
         self.handled.append(event)
 
 
-def at(root: Path, test: Callable[[Place], Awaitable[None]]) -> None:
-    """*test* is made in a place of its own, in which then nothing is left."""
-
-    async def whole() -> None:
-        place = Place(root)
-        try:
-            await test(place)
-        finally:
-            await cancel_others()
-            place.watches.close()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def placed(root: Path) -> AsyncIterator[Place]:
+    """A place, whose tasks and watches are ended."""
+    place = Place(root)
+    try:
+        yield place
+    finally:
+        await cancel_others()
+        place.watches.close()
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Return when *holds*, which is so in a few turns."""
+    """Wait until *holds* is true, for some turns of the event loop."""
     for _ in range(2_000):
         if holds():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it does not come about")
+    raise AssertionError("it never becomes true")
 
 
 async def served(service: CRIService) -> asyncio.Task[None]:
-    """Run of *service*, which is ready."""
+    """The task of Run of *service*, once that is ready."""
     ready = asyncio.Event()
     running = asyncio.create_task(service.run(ready.set))
     await asyncio.wait({running, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
     return running
 
 
-def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
-    """Folders are synchronised, streams read and events handled; then nothing of it is left."""
-
-    async def test(place: Place) -> None:
+async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
+    """Folders are synchronised, streams read and events handled; nothing of it is left afterwards."""
+    async with placed(tmp_path) as place:
         service = Construction(place.makers()).make()
         before = service.is_initialized()
         running = await served(service)
@@ -127,10 +123,10 @@ def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
         place.feed.put("exit")
         (tmp_path / "b" / "10-net.conf").write_text("{}")
         with await asyncio.to_thread(urlopen, service.parts.server.grant(lambda: b"output")) as stream:
-            said = stream.read()
+            content = stream.read()
         await soon(lambda: place.loaded and place.handled)
 
-        assert (False, True, b"output", ["exit"]) == (before, service.is_initialized(), said, place.handled)
+        assert (False, True, b"output", ["exit"]) == (before, service.is_initialized(), content, place.handled)
         assert {"b"} == set(place.loaded)
         assert ("started", ("k8s.io",)) == (place.nri.state, place.domains.names())
         service.close()
@@ -140,11 +136,10 @@ def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
         assert (False, "stopped", 0) == (service.is_initialized(), place.nri.state, place.watches.count)
         assert service.parts.server.socket is None
 
-    at(tmp_path, test)
 
+async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
 
-def test_the_reason_is_returned_with_all_other_errors(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
         async def pause(phase: str) -> None:
             if phase == "shut-down":
                 await soon(lambda: service.parts.syncers[0].state == "failed")
@@ -154,35 +149,32 @@ def test_the_reason_is_returned_with_all_other_errors(tmp_path: Path) -> None:
         (tmp_path / "a").rmdir()
         place.feed.put(OSError("no stream"))
 
-        with pytest.raises(RunError, match="no stream") as told:
+        with pytest.raises(RunError, match="no stream") as raised:
             await running
-        assert ("monitor", 2) == (told.value.what, len(told.value.errors))
-        assert "is removed, stop watching" in str(told.value.errors[1])
-
-    at(tmp_path, test)
+        assert ("monitor", 2) == (raised.value.what, len(raised.value.errors))
+        assert "is removed, stop watching" in str(raised.value.errors[1])
 
 
-def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
-    """Ten seconds are waited, by a clock that is turned; as containerd has it, for ever."""
-
-    async def test(place: Place) -> None:
+async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
+    """It waits ten seconds; containerd waits forever."""
+    async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
-        place.blocked.clear()
+        place.unblocked.clear()
         place.feed.put("exit")
         await soon(lambda: service.parts.monitor.busy)
         service.close()
 
         with pytest.raises(RunError, match="still being handled"):
             await running
-        place.blocked.set()
+        place.unblocked.set()
         await soon(lambda: service.parts.monitor.state == "ended")
 
         written = UpstreamService(place.parts(), clock=TurnedClock(hurried=True))
         place.domains._domains.clear()
         written.parts.registration.nri = NRI(domains=place.domains)
         running = await served(written)
-        place.blocked.clear()
+        place.unblocked.clear()
         place.feed.put("exit")
         await soon(lambda: written.parts.monitor.busy)
         written.close()
@@ -190,35 +182,29 @@ def test_a_handler_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
             await asyncio.sleep(0)
         assert not running.done()
 
-    at(tmp_path, test)
-
 
 ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
-def test_what_is_left_when_nri_refuses(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """Nothing; as containerd has it, all that Run has started goes on."""
-
-    async def test(place: Place) -> None:
+async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
+    """Nothing; in containerd everything that Run has started goes on."""
+    async with placed(tmp_path) as place:
         place.domains.register(FakeDomain())
         service = kind(place.parts())
-        with pytest.raises(RunError, match="there is one already") as told:
+        with pytest.raises(RunError, match="there is one already") as raised:
             await service.run(lambda: None)
-        assert "registration" == told.value.what
+        assert "registration" == raised.value.what
         for _ in range(10):
             await asyncio.sleep(0)
         assert left == [type(each).__name__ for each in service.parts if each.has_task]
         assert (left == []) == (service.parts.server.socket is None) == (len(asyncio.all_tasks()) == 1)
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
-def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """As containerd has it, the monitor waits for ever for somebody who reads why it has ended."""
-
-    async def test(place: Place) -> None:
+async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
+    """In containerd the monitor waits forever for its error to be read."""
+    async with placed(tmp_path) as place:
         place.domains.register(FakeDomain())
         service = kind(place.parts())
         with pytest.raises(RunError):
@@ -228,23 +214,19 @@ def test_an_error_that_nobody_reads(tmp_path: Path, kind: type[CRIService], wait
             await asyncio.sleep(0)
         assert waits == service.parts.monitor.has_task
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize(("kind", "readies"), [(CRIService, 0), (UpstreamService, 1)])
-def test_it_is_closed_before_it_is_run(tmp_path: Path, kind: type[CRIService], readies: int) -> None:
-    async def test(place: Place) -> None:
+async def test_a_service_that_is_closed_before_it_runs(tmp_path: Path, kind: type[CRIService], readies: int) -> None:
+    async with placed(tmp_path) as place:
         service = kind(place.parts())
         ready: list[str] = []
         service.close()
         await service.run(lambda: ready.append("ready"))
         assert (readies, readies > 0) == (len(ready), service.is_initialized())
 
-    at(tmp_path, test)
 
-
-def test_it_runs_once(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
+async def test_run_can_be_called_once(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
         service = CRIService(place.parts())
         running = await served(service)
         with pytest.raises(RunError, match="was run before, and is serving"):
@@ -253,18 +235,16 @@ def test_it_runs_once(tmp_path: Path) -> None:
         service.close()
         await running
 
-    at(tmp_path, test)
 
-
-def test_a_second_run_ends_the_process_of_containerd(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
+async def test_a_second_run_exits_the_process_of_containerd(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
         fatal: list[str] = []
 
-        def ends(error: Exception) -> NoReturn:
+        def record(error: Exception) -> NoReturn:
             fatal.append(str(error))
             exit_process(error)
 
-        service = UpstreamService(place.parts(), fatal=ends)
+        service = UpstreamService(place.parts(), fatal=record)
         running = await served(service)
         with pytest.raises(SystemExit):
             service._fatal(OSError("why"))
@@ -275,11 +255,11 @@ def test_a_second_run_ends_the_process_of_containerd(tmp_path: Path) -> None:
         assert (False, "exited") == (service.is_initialized(), service.position.state)
         running.cancel()
 
-    at(tmp_path, test)
 
-
-def test_an_exit_before_it_is_registered_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(place: Place) -> None:
+async def test_an_exit_before_the_registration_is_reported_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with placed(tmp_path) as place:
         heard: list[str] = []
         recovers = asyncio.Event()
 
@@ -302,12 +282,10 @@ def test_an_exit_before_it_is_registered_is_told_later(tmp_path: Path, monkeypat
         service.close()
         await running
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize("way", ["removed", "renamed", "closed"])
-def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
-    async def test(place: Place) -> None:
+async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> None:
+    async with placed(tmp_path) as place:
         syncer, other = (Syncer(place.watches, tmp_path / "a", lambda: place.loaded.append("loaded")) for _ in "12")
         syncer.start()
         (tmp_path / "a" / "new.conf").touch()
@@ -325,12 +303,9 @@ def test_a_syncer_whose_folder_is_gone_fails(tmp_path: Path, way: str) -> None:
         other.stop()
         assert ("closed", 0) == (other.state, place.watches.count)
 
-    at(tmp_path, test)
 
-
-def test_a_stream_is_read_once(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
-        del place
+async def test_a_stream_can_be_read_once(tmp_path: Path) -> None:
+    async with placed(tmp_path):
         server = StreamingServer()
         with pytest.raises(OSError, match="does not listen"):
             server.grant(lambda: b"")
@@ -342,15 +317,11 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
             await asyncio.to_thread(urlopen, url)
         server.stop()
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize("breaks", [False, True])
-def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """Since somebody else does, or no longer: who hangs up before he is answered does it no harm."""
-
-    async def test(place: Place) -> None:
-        del place
+async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
+    """Its address is in use, or its socket breaks; a client that disconnects early does not matter."""
+    async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
             server.start()
@@ -364,84 +335,72 @@ def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> No
             await asyncio.sleep(0)
             assert not server.has_task
 
-    at(tmp_path, test)
 
-
-def test_a_registration_that_is_stopped_on_the_way_leaves_no_nri(tmp_path: Path) -> None:
+async def test_a_registration_that_is_stopped_in_progress_stops_nri(tmp_path: Path) -> None:
     class Slow(Registration):
         async def join(self) -> None:
-            await place_of[0].blocked.wait()
+            await place.unblocked.wait()
             await super().join()
 
-    place_of: list[Place] = []
-
-    async def test(place: Place) -> None:
-        place_of.append(place)
-        place.blocked.clear()
+    async with placed(tmp_path) as place:
+        place.unblocked.clear()
         registration = Slow(place.nri, place.domains, FakeDomain())
         joining = asyncio.create_task(registration.register())
         await asyncio.sleep(0)
         registration.stop()
-        place.blocked.set()
+        place.unblocked.set()
         await joining
         assert ("ended", "stopped") == (registration.state, place.nri.state)
 
-    at(tmp_path, test)
 
-
-def test_a_monitor_tries_again_and_finishes_what_it_is_at(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
+async def test_a_monitor_retries_and_finishes_the_current_event(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
         tries: list[str] = []
 
         async def handle(event: str) -> None:
             tries.append(event)
             if len(tries) == 1:
                 raise HandlerError
-            await place.blocked.wait()
+            await place.unblocked.wait()
 
         monitor = EventMonitor(lambda: place.feed, handle, TurnedClock(hurried=True))
         monitor.subscribe()
         monitor.start()
-        place.blocked.clear()
+        place.unblocked.clear()
         place.feed.put("exit")
         await soon(lambda: len(tries) == 2)
         monitor.stop()
         assert ("stopping", True) == (monitor.state, monitor.has_task)
-        place.blocked.set()
+        place.unblocked.set()
         await soon(lambda: monitor.state == "ended")
 
-    at(tmp_path, test)
 
-
-def test_a_monitor_without_a_subscription_tries_again_what_others_could_not_handle(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
-        monitor = EventMonitor(lambda: place.feed, place._handle, TurnedClock(hurried=True))
+async def test_a_monitor_without_a_subscription_retries_deferred_events(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
+        monitor = EventMonitor(lambda: place.feed, place.handle, TurnedClock(hurried=True))
         monitor.start()
         monitor.backoff.defer("container", "exit")
         await soon(lambda: place.handled)
         monitor.stop()
         assert ("ended", ["exit"]) == (monitor.state, place.handled)
 
-    at(tmp_path, test)
 
-
-def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
-        monitor = EventMonitor(lambda: place.feed, place._handle)
+async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
+    async with placed(tmp_path) as place:
+        monitor = EventMonitor(lambda: place.feed, place.handle)
         monitor.subscribe()
         monitor.start()
         place.feed.put(StopAsyncIteration())
         await until(monitor.changed, lambda: monitor.state == "failed")
         assert isinstance(monitor.take_error(), SubscriptionError)
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize(("kind", "left"), [(Construction, (0, 1)), (UpstreamConstruction, (1, 2))])
-def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construction], left: tuple[int, int]) -> None:
-    """The second folder cannot be watched: as containerd has it the first is, and the event queue has its task."""
-
-    async def test(place: Place) -> None:
+async def test_what_is_left_when_construction_fails(
+    tmp_path: Path, kind: type[Construction], left: tuple[int, int]
+) -> None:
+    """The second folder cannot be watched; in containerd the first one still is, and the event queue runs."""
+    async with placed(tmp_path) as place:
         (tmp_path / "b").touch()
         with pytest.raises(ConstructionError, match=r"watch-folder: .*File exists"):
             kind(place.makers()).make()
@@ -449,28 +408,26 @@ def test_what_is_left_when_it_cannot_be_made(tmp_path: Path, kind: type[Construc
         await asyncio.sleep(0)
         assert left == (place.watches.count, len(asyncio.all_tasks()))
 
-    at(tmp_path, test)
-
 
 @pytest.mark.parametrize(("kind", "error"), [(Construction, ConstructionError), (UpstreamConstruction, SystemExit)])
-def test_a_controller_that_is_missing(tmp_path: Path, kind: type[Construction], error: type[BaseException]) -> None:
-    async def test(place: Place) -> None:
+async def test_a_controller_that_is_missing(
+    tmp_path: Path, kind: type[Construction], error: type[BaseException]
+) -> None:
+    async with placed(tmp_path) as place:
         place.has_controller = False
         with pytest.raises(error):
             kind(place.makers()).make()
 
-    at(tmp_path, test)
-
 
 @cache
 def flat(profile: str) -> Machine:
-    """The system as one machine."""
+    """The system, flattened into one machine."""
     whole = load_system("cri-service")
     return flatten(whole.under(profile))
 
 
-def test_as_written_it_is_not_as_it_should_be() -> None:
-    """What is legal of the one is a violation of the other, and neither passes for the other."""
+def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
+    """What is legal for the one is a violation for the other."""
     life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
 
     assert () == replay(flat(""), CRIServiceSUT, life).failures
@@ -478,8 +435,8 @@ def test_as_written_it_is_not_as_it_should_be() -> None:
     assert replay(flat(""), lambda: CRIServiceSUT("mended"), steps("run; launch=server-not-started; ready")).failures
 
 
-def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders are watched by a library that comes with an extra."""
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are watched with a library that is an extra."""
     for name in [each for each in sys.modules if "criservice" in each]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
@@ -489,7 +446,7 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
-    """Everything is stopped but what is of this *kind*."""
+    """Stop all components but those of *kind*."""
     service.flag.take("clears")
     for each in service.parts:
         if not isinstance(each, kind):
@@ -497,36 +454,36 @@ def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
     return []
 
 
-class ForgetsTheSyncers(CRIService):
-    """They are not stopped."""
+class LeavesSyncers(CRIService):
+    """Syncers are not stopped."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Syncer, self)
 
 
-class ForgetsTheServer(CRIService):
-    """It is not stopped."""
+class LeavesTheServer(CRIService):
+    """The server is not stopped."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(StreamingServer, self)
 
 
-class ForgetsNRI(CRIService):
-    """It is not stopped, as in containerd."""
+class LeavesNRI(CRIService):
+    """NRI is not stopped, as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Registration, self)
 
 
-class ForgetsTheQueue(CRIService):
-    """It is not shut down, as in containerd."""
+class LeavesTheQueue(CRIService):
+    """The queue is not shut down, as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Queue, self)
 
 
 class StopsAtTheFirstError(CRIService):
-    """What comes after a part that cannot be closed goes on."""
+    """Components after one that cannot be closed are not stopped."""
 
     def _stop_all(self) -> list[OSError]:
         self.flag.take("clears")
@@ -539,14 +496,14 @@ class StopsAtTheFirstError(CRIService):
 
 
 class StaysInitialized(CRIService):
-    """Whatever is stopped."""
+    """It counts as initialised after the stop."""
 
     def is_initialized(self) -> bool:
         return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
 
 
 class ReadyTooEarly(CRIService):
-    """It says that it is ready before it takes calls."""
+    """It signals that it is ready before it accepts calls."""
 
     def _serve(self, ready: Callable[[], None]) -> None:
         ready()
@@ -554,14 +511,14 @@ class ReadyTooEarly(CRIService):
 
 
 class ReadyWithoutLooking(CRIService):
-    """A part that has ended before is noticed afterwards."""
+    """It signals that it is ready although a component has ended."""
 
     def _all_on(self) -> bool:
         return self.position.state == "launched" or super()._all_on()
 
 
 class LosesTheReason(CRIService):
-    """Whatever has gone wrong, Run returns no error."""
+    """Run returns no error."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -573,7 +530,7 @@ class LosesTheReason(CRIService):
 
 
 class BlamesTheServer(CRIService):
-    """Of several errors it returns that of the server first."""
+    """The server's error is returned as the reason before others."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -584,15 +541,15 @@ class BlamesTheServer(CRIService):
             raise
 
 
-class WaitsForEver(CRIService):
-    """For an event whose handler hangs."""
+class WaitsForever(CRIService):
+    """Run waits forever for a handler that hangs."""
 
     async def _drain(self) -> None:
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
 
 
 class RunsAgain(CRIService):
-    """A second Run is one from the beginning."""
+    """A second Run starts from the beginning."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         self.position = type(self)(self.parts).position
@@ -608,8 +565,8 @@ class ClosesOnce(CRIService):
         super().close()
 
 
-class ClosesOnlyWhatRuns(CRIService):
-    """A Close before Run has begun is forgotten."""
+class ClosesOnlyWhileRunning(CRIService):
+    """A Close before Run has no effect."""
 
     def close(self) -> None:
         if self.position.state != "idle":
@@ -617,48 +574,48 @@ class ClosesOnlyWhatRuns(CRIService):
 
 
 class IgnoresTheSyncers(CRIService):
-    """It goes on without them."""
+    """The end of a syncer is not the end of the service."""
 
     def _all_on(self) -> bool:
         return all(each.state == "on" for each in (self.parts.monitor, self.parts.server))
 
 
-class TakesTheEndForNormal(CRIService):
+class ClosedWatcherIsNormal(CRIService):
     """A syncer whose watcher is closed ends without an error, as in containerd."""
 
     syncer = UpstreamSyncer
 
 
-class WatchesOn(Syncer):
-    """Nobody looks at what it sees."""
+class KeepsItsWatch(Syncer):
+    """Closing it does not close its watcher."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class LeavesWatches(CRIService):
-    """A syncer that was stopped watches on."""
+    """Stopped syncers go on watching."""
 
-    syncer = WatchesOn
+    syncer = KeepsItsWatch
 
 
 BUGS: dict[type[CRIService], str] = {
-    ForgetsTheSyncers: "close",
-    ForgetsTheServer: "close",
-    ForgetsNRI: "close",
-    ForgetsTheQueue: "close",
+    LeavesSyncers: "close",
+    LeavesTheServer: "close",
+    LeavesNRI: "close",
+    LeavesTheQueue: "close",
     StopsAtTheFirstError: "run; launch=started; close=not-closed: monitor ends",
     StaysInitialized: "run; recover-fails",
     ReadyTooEarly: "run; launch=started; ready",
     ReadyWithoutLooking: "run; launch=server-not-started; ready=ended-before: monitor ends",
     LosesTheReason: "run; launch=started; nri-fails=done: monitor ends; run-returns",
     BlamesTheServer: "run; launch=server-not-started; nri-fails=done: monitor ends; run-returns",
-    WaitsForEver: "run; launch=started; nri-fails=done: monitor lingers; run-returns",
+    WaitsForever: "run; launch=started; nri-fails=done: monitor lingers; run-returns",
     RunsAgain: "run; run",
     ClosesOnce: "close; close",
-    ClosesOnlyWhatRuns: "close",
+    ClosesOnlyWhileRunning: "close",
     IgnoresTheSyncers: "run; launch=started; ready; syncer-ends.1=failed",
-    TakesTheEndForNormal: "run; launch=started; syncer-ends.1=ended",
+    ClosedWatcherIsNormal: "run; launch=started; syncer-ends.1=ended",
     LeavesWatches: "close",
 }
 
@@ -671,7 +628,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
 
 
 class LeaksTheWatchers(Construction):
-    """It stops the event queue only."""
+    """Only the event queue is stopped."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -679,7 +636,7 @@ class LeaksTheWatchers(Construction):
 
 
 class LeaksTheQueue(Construction):
-    """It closes the watchers only."""
+    """Only the watchers are closed."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -687,7 +644,7 @@ class LeaksTheQueue(Construction):
 
 
 class KeepsTheFirst(Construction):
-    """Of several watchers it closes the last."""
+    """Only the last of several watchers is closed."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -695,13 +652,13 @@ class KeepsTheFirst(Construction):
 
 
 class GoesOnWithoutAController(Construction):
-    """That there is none is not noticed."""
+    """A missing controller is not an error."""
 
     def miss_controller(self) -> None:
         self.position.take("set-controller", "done")
 
 
-MISMADE: dict[type[Construction], str] = {
+LEAKS: dict[type[Construction], str] = {
     LeaksTheWatchers: "start-queue; platform=done; make-server=done; make-monitor; watch-folder=done; watch-folder=failed",
     LeaksTheQueue: "start-queue; platform=failed",
     KeepsTheFirst: "start-queue; platform=done; make-server=done; make-monitor; watch-folder=done; watch-folder=done; watch-folder=failed",
@@ -709,16 +666,16 @@ MISMADE: dict[type[Construction], str] = {
 }
 
 
-@pytest.mark.parametrize("kind", MISMADE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """One of them by chance only, since the machine does not tell one folder from two."""
+    """One of them is found by random tests only: for the machine one folder is like two."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
-    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MISMADE[kind]]
+    assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
 
 
 class NeedsASubscription(EventMonitor):
-    """It panics, as in containerd before."""
+    """Without a subscription it fails, as containerd did."""
 
     async def work(self) -> None:
         if self._stream is None:
@@ -726,8 +683,8 @@ class NeedsASubscription(EventMonitor):
         await super().work()
 
 
-class StartsAnyway(EventMonitor):
-    """That it was stopped before is forgotten."""
+class StartsAfterStop(EventMonitor):
+    """It can be started after it was stopped."""
 
     def start(self) -> None:
         if self.state == "closed":
@@ -737,7 +694,7 @@ class StartsAnyway(EventMonitor):
 
 
 class OutlivesItsStream(EventMonitor):
-    """It goes on without."""
+    """It goes on after its stream has broken."""
 
     async def work(self) -> None:
         try:
@@ -748,7 +705,7 @@ class OutlivesItsStream(EventMonitor):
 
 MONITORS: dict[type[EventMonitor], str] = {
     NeedsASubscription: "start",
-    StartsAnyway: "stop; start",
+    StartsAfterStop: "stop; start",
     OutlivesItsStream: "subscribe; start; stream-ends",
 }
 
@@ -760,9 +717,8 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
 
 
-def test_what_runs_is_not_opened_again(tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
-        del place
+async def test_a_running_server_cannot_be_started_again(tmp_path: Path) -> None:
+    async with placed(tmp_path):
         server = StreamingServer()
         server.start()
         before = server.socket
@@ -770,5 +726,3 @@ def test_what_runs_is_not_opened_again(tmp_path: Path) -> None:
             server.start()
         assert before is server.socket
         server.stop()
-
-    at(tmp_path, test)
