@@ -3,7 +3,7 @@
 A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements
 with their lines (:mod:`~fsm.interop.yaml_nodes`, :mod:`~fsm.interop.xml_elements`), by
 the reader of its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a
-machine; a chart that ``fsm`` exported contains all of its machine.
+machine.
 :mod:`~fsm.language.write` writes any machine as a model file.
 """
 
@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from fsm.errors import InputError
-from fsm.interop.draft import Draft, machine_of
+from fsm.interop.draft import machine_of
 from fsm.interop.python_statemachine import read as python_statemachine
-from fsm.interop.scxml import lossless
 from fsm.interop.scxml import read as scxml
 from fsm.interop.source_text import Problems, contents, text_of
 from fsm.interop.transitions import read as transitions
@@ -27,6 +25,7 @@ from fsm.language.read import parse
 from fsm.language.write import toml
 
 if TYPE_CHECKING:
+    from fsm.interop.draft import Draft
     from fsm.machine import Machine
 
 Form: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
@@ -62,10 +61,9 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     problems = Problems(path=path)
     text = text_of(data, problems)
     name = Path(path).stem or "machine"
-    found: Machine | Draft
+    found: Draft
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
-        root = element_of(text, problems)
-        found = lossless.read(root, problems) if lossless.written_by_us(root) else scxml.read(root, name, problems)
+        found = scxml.read(element_of(text, problems), name, problems)
     else:
         node = node_of(text, problems)
         problems.raise_found()
@@ -83,20 +81,11 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     return _written(found, problems, outcomes=outcomes)
 
 
-def _written(found: Machine | Draft, problems: Problems, *, outcomes: bool) -> Imported:
-    """*found* as a model file, read back: either the file is well formed, or the problems say why not."""
+def _written(found: Draft, problems: Problems, *, outcomes: bool) -> Imported:
+    """*found* as a model file, read back."""
     file = Path(problems.path).name.encode(errors="replace").decode()  # file names need not be UTF-8
-    if isinstance(found, Draft):
-        draft = replace(found, file=file)
-        machine = machine_of(draft, outcomes=outcomes)
-        comments = [f"Imported from {file}, {draft.form}.", *draft.notes]
-    else:
-        machine, comments = found, [f"Imported from {file}, which was exported from this model."]
-    text = toml(machine, comments=["".join(each if each.isprintable() else "?" for each in line) for line in comments])
-    try:
-        return Imported(machine=replace(build(parse(text.encode(), path=file)), path=""), text=text)
-    except InputError as error:
-        for problem in error.problems:
-            problems.add("FSM514", 0, f"makes no well-formed model: {problem.what}", problem.hint)
-        problems.raise_found()
-        raise
+    draft = replace(found, file=file)
+    comments = [f"Imported from {file}, {draft.form}.", *draft.notes]
+    plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
+    text = toml(machine_of(draft, outcomes=outcomes), comments=plain)
+    return Imported(machine=replace(build(parse(text.encode(), path=file)), path=""), text=text)

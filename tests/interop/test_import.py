@@ -93,25 +93,6 @@ def test_models_are_short() -> None:
     assert 'gone = {about = "Taken away."}\n' in text
 
 
-# -- exported SCXML ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
-def test_exported_state_charts_are_imported(machine: Machine) -> None:
-    """Completely: with replies, clauses, profiles, and calls that take time."""
-    assert bare(taken(scxml(machine)).machine) == bare(machine)
-
-
-@given(machines())
-def test_exported_random_state_charts_are_imported(machine: Machine) -> None:
-    assert bare(taken(scxml(machine)).machine) == bare(machine)
-
-
-@pytest.mark.parametrize("machine", PROFILED, ids=lambda each: each.name)
-def test_exported_profiles_do_what_they_did(machine: Machine) -> None:
-    assert same(taken(scxml(machine)).machine, machine)
-
-
 # -- exported machines, run by other libraries -----------------------------------------
 
 DEFAULTS = settings(max_examples=60, deadline=None)
@@ -256,6 +237,15 @@ def test_what_transitions_keeps_is_imported(machine: Machine) -> None:
 def test_what_python_statemachine_keeps_is_imported(machine: Machine) -> None:
     """Outputs too."""
     found = taken(python_statemachine(machine), outcomes=True).machine
+
+    assert same(found, plain(machine, raises=False))
+
+
+@DEFAULTS
+@given(machines(time=False))
+def test_what_scxml_keeps_is_imported(machine: Machine) -> None:
+    """The same."""
+    found = taken(scxml(machine), outcomes=True).machine
 
     assert same(found, plain(machine, raises=False))
 

@@ -1,4 +1,4 @@
-"""SCXML state charts of other tools; :mod:`fsm.interop.scxml.lossless` reads those that ``fsm`` exported."""
+"""Flat state charts in SCXML."""
 
 from __future__ import annotations
 

@@ -181,11 +181,6 @@ IMPORTS: Final[Mapping[str, Rule]] = {
         why="only one of them can be meant",
         example='"states": ["off", "on", "off"]',
     ),
-    "FSM514": Rule(
-        finds="an exported state chart that was edited so that its machine is not well formed",
-        why="what is imported is held to the same rules as what is written",
-        example="a <transition> less in the export of a call that takes time",
-    ),
     "FSM515": Rule(
         finds="more than a million pairs of a state and a transition",
         why="a table has a cell for each; no lifecycle that people can argue about is that large",
