@@ -1,1 +1,105 @@
-"""Executable lifecycle specifications."""
+"""Executable lifecycle specifications: the public interface, whose page is ``docs/library.md``.
+
+Only the names in ``__all__``, and the attributes and methods that the page
+describes, are promised to stay.  Each is loaded when it is first used, so
+that ``import fsm`` and the command's ``--help`` do not wait for the engines.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fsm.checker import check
+    from fsm.conformance.suite import conform
+    from fsm.errors import InputError
+    from fsm.hypothesis_tests import stateful
+    from fsm.judgement import judge
+    from fsm.library import load, load_system
+    from fsm.linearizability import linearize
+    from fsm.linearizability.history import History, Operation
+    from fsm.machine import Machine, Outcome
+    from fsm.machine.driver import CannotHappenError, Change, Driver
+    from fsm.machine.simulation import simulate
+    from fsm.monitor import Monitor
+    from fsm.product.system import System
+    from fsm.report.description import describe
+    from fsm.sut import SUT, UnsupportedError
+    from fsm.trace import Observation
+    from fsm.verdict import Fails, Holds, Unknown, Verdict
+
+__all__ = [
+    "SUT",
+    "CannotHappenError",
+    "Change",
+    "Driver",
+    "Fails",
+    "History",
+    "Holds",
+    "InputError",
+    "Machine",
+    "Monitor",
+    "Observation",
+    "Operation",
+    "Outcome",
+    "System",
+    "Unknown",
+    "UnsupportedError",
+    "Verdict",
+    "check",
+    "conform",
+    "describe",
+    "judge",
+    "linearize",
+    "load",
+    "load_system",
+    "simulate",
+    "stateful",
+]
+
+_MODULES: Final[Mapping[str, str]] = {
+    "SUT": "sut",
+    "CannotHappenError": "machine.driver",
+    "Change": "machine.driver",
+    "Driver": "machine.driver",
+    "Fails": "verdict",
+    "History": "linearizability.history",
+    "Holds": "verdict",
+    "InputError": "errors",
+    "Machine": "machine",
+    "Monitor": "monitor",
+    "Observation": "trace",
+    "Operation": "linearizability.history",
+    "Outcome": "machine",
+    "System": "product.system",
+    "Unknown": "verdict",
+    "UnsupportedError": "sut",
+    "Verdict": "verdict",
+    "check": "checker",
+    "conform": "conformance.suite",
+    "describe": "report.description",
+    "judge": "judgement",
+    "linearize": "linearizability",
+    "load": "library",
+    "load_system": "library",
+    "simulate": "machine.simulation",
+    "stateful": "hypothesis_tests",
+}
+"""The module of each public name; the imports above are for type checkers."""
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+
+    def __getattr__(name: str) -> object:
+        """The public name *name*, from the module that has it."""
+        if name not in _MODULES:
+            raise AttributeError(f"module 'fsm' has no attribute {name!r}")
+        return getattr(import_module(f"fsm.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

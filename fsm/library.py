@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ from fsm.language.read import content, describes_system, parse, parse_properties
 from fsm.property.claims import JointSpecification, Specification
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from fsm.language.property_file import Stated
     from fsm.language.read import File
     from fsm.language.system_file import WrittenSystem
@@ -64,7 +67,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / "models").glob("*.toml")))
 
 
-def load(name: str) -> Machine:
+def load(name: str | PathLike[str]) -> Machine:
     """The machine called *name*, or the one in the model file of that path.
 
     Raises :class:`InputError` if there is none, or if it is not well formed.
@@ -72,6 +75,7 @@ def load(name: str) -> Machine:
     >>> load("container-status").initial
     'absent'
     """
+    name = fspath(name)
     if _is_path(name):
         return _machine(content(name), name)
     known = names()
@@ -94,7 +98,7 @@ def is_system(name: str) -> bool:
     return _describes_system(content(name), name) if _is_path(name) and Path(name).is_file() else name in systems()
 
 
-def load_system(name: str) -> System:
+def load_system(name: str | PathLike[str]) -> System:
     """The system called *name*, or the one in the file of that path.
 
     Raises :class:`InputError` if there is none, or if it is not well formed.
@@ -102,6 +106,7 @@ def load_system(name: str) -> System:
     >>> load_system("node").name
     'node'
     """
+    name = fspath(name)
     if _is_path(name):
         path = Path(name)
     elif name in systems():

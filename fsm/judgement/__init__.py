@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from os import fspath
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import InputError, Problem, nearest
@@ -19,6 +20,7 @@ from fsm.recordings.combined import open_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from fsm.machine import Machine
     from fsm.recordings import Batch, Recording
@@ -45,10 +47,10 @@ class Judged:
 
 
 def judge(
-    name: str,
+    name: str | PathLike[str],
     *,
-    calls: str = "",
-    models: Sequence[str] = (),
+    calls: str | PathLike[str] = "",
+    models: Sequence[str | Machine] = (),
     profile: str | None = None,
     fresh: bool = False,
     advanced: Callable[[int], None] = lambda _: None,
@@ -56,15 +58,16 @@ def judge(
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
 
     If it is of NRI events, the file ``calls`` may hold what was called in the
-    same run.  ``models`` are names of shipped machines or paths of model
-    files, or of systems, which stand for the machines of their parts; without
-    them the kind of recording decides.  ``profile`` applies to every machine
+    same run.  ``models`` are machines, names of shipped ones, or paths of
+    model files; or names of systems, which stand for the machines of their
+    parts.  Without them the kind of recording decides.  ``profile`` applies to every machine
     that has one of that name.  With ``fresh`` no entity existed before the
     recording began.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile that no machine has.
     """
+    name, calls = fspath(name), fspath(calls)
     recording = open_together(name, calls, advanced) if calls else open_recording(name, advanced)
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
@@ -95,8 +98,10 @@ def judge(
     )
 
 
-def _machines(name: str) -> list[Machine]:
-    """The machine called *name*, or those of the parts of the system."""
+def _machines(name: str | Machine) -> list[Machine]:
+    """The machine called *name*, or those of the parts of the system; a machine is itself."""
+    if not isinstance(name, str):
+        return [name]
     if not is_system(name):
         return [load(name)]
     parts = (part.machine for part in load_system(name).parts.values())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
@@ -20,8 +20,9 @@ from fsm.machine import Event
 from fsm.machine.conditions import All, At, Not, Some
 from fsm.machine.table import Done, Row, Table, Way
 from fsm.product.influence import cone, offered, read, tables_of
+from fsm.product.system import BEGINNING
 
-__all__ = ["BEGINNING", "SystemTable", "cone", "read"]
+__all__ = ["SystemTable", "cone", "read"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of copies outside the cone, the initial state."""
-
-BEGINNING: Final = "the beginning"
-"""Name of the state in which every copy is in its initial state."""
 
 
 class _Outcome(NamedTuple):

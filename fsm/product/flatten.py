@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.errors import InputError, Problem
 from fsm.machine import Cannot, Machine, Moves, Outcome, State
-from fsm.product import BEGINNING, SystemTable
+from fsm.product import SystemTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from fsm.machine import Cell
     from fsm.machine.table import Done, Way
@@ -31,7 +31,7 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
 
     >>> from fsm.library import load_system
     >>> flat = flatten(load_system("plugin-sync"))
-    >>> flat.initial, flat.states[flat.initial].shows == shown(load_system("plugin-sync"), {})
+    >>> flat.initial, flat.states[flat.initial].shows == load_system("plugin-sync").shows({})
     ('the beginning', True)
     """
     table = SystemTable(system)
@@ -59,16 +59,6 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
         clauses=system.clauses,
         path=system.path,
     )
-
-
-def shown(system: System, states: Mapping[str, str]) -> str:
-    """What a flattened *system* shows where its copies, by name, are in *states*, and all others are initial."""
-    named = [
-        f"{copy.name} {states[copy.name]}"
-        for copy in system.copies
-        if states.get(copy.name, system.parts[copy.part].initial) != system.parts[copy.part].initial
-    ]
-    return ", ".join(named) or BEGINNING
 
 
 def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:

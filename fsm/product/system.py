@@ -9,13 +9,16 @@ these classes take for granted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fsm.machine import Clause, Kind, Machine
     from fsm.machine.conditions import Condition
+
+BEGINNING: Final = "the beginning"
+"""Name of the state in which every copy is in its initial state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +156,22 @@ class System:
     def copies(self) -> tuple[Copy, ...]:
         """All copies of all parts, by their digits."""
         return tuple(copy for part in self.parts.values() for copy in part.copies)
+
+    def shows(self, states: Mapping[str, str]) -> str:
+        """What the system as one machine shows where each copy, by its name, is in one of *states*.
+
+        Copies that are not named there are in their initial states.
+
+        >>> from fsm.library import load_system
+        >>> load_system("cri-service").shows({"service": "recovering"})
+        'service recovering'
+        """
+        named = [
+            f"{copy.name} {states[copy.name]}"
+            for copy in self.copies
+            if states.get(copy.name, self.parts[copy.part].initial) != self.parts[copy.part].initial
+        ]
+        return ", ".join(named) or BEGINNING
 
     def related(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
         """The copies of each part that *copy* belongs to, or that belong to it.

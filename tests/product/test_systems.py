@@ -25,7 +25,7 @@ from fsm.machine import Moves, outcomes
 from fsm.machine.conditions import At, Not, Some
 from fsm.machine.graph import explore
 from fsm.product import SystemTable, cone
-from fsm.product.flatten import flatten, shown
+from fsm.product.flatten import flatten
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 
 if TYPE_CHECKING:
@@ -464,8 +464,8 @@ def test_one_machine_shows_where_the_parts_are() -> None:
     """In the form in which an implementation reports it."""
     system = load_system("cri-service")
 
-    assert shown(system, {"service": "idle"}) == flatten(system).initial
-    assert shown(system, {"service": "recovering", "flag": "no"}) in flatten(system).states
+    assert system.shows({"service": "idle"}) == flatten(system).initial
+    assert system.shows({"service": "recovering", "flag": "no"}) in flatten(system).states
 
 
 def test_too_large_a_system_is_no_machine() -> None:

@@ -14,7 +14,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.library import load_system
-from fsm.product.flatten import shown
 from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
@@ -334,7 +333,7 @@ class CRIServiceSUT:
 
 @cache
 def _shown(**states: str) -> str:
-    return shown(SYSTEM, states)
+    return SYSTEM.shows(states)
 
 
 async def _watches() -> Watches:

@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from fsm.library import load_system
-from fsm.product.flatten import shown
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
 from fsm.reference.nri.sync_lock import SyncLock
@@ -110,7 +109,7 @@ class PluginSyncSUT:
 
     def shows(self) -> str:
         """The state of each process."""
-        return shown(self._system, {name: position.state for name, position in self._positions.items()})
+        return self._system.shows({name: position.state for name, position in self._positions.items()})
 
     def do(self, event: str) -> str:
         """Let the process of *event* follow its order, until it has done so or waits."""

@@ -1,0 +1,63 @@
+"""What the functions of the library found, in words: the reports of the command, for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from fsm.conformance.suite import Tested
+from fsm.judgement import Judged
+from fsm.linearizability import Linearizable, NotLinearizable
+from fsm.property.evidence import Examined
+from fsm.recordings import Kind
+from fsm.report import Report, check_report, conformance_report, words
+from fsm.report.lanes import explained
+from fsm.report.layout import Layout, plain
+from fsm.report.text import text
+from fsm.verdict import Judgement, Unknown, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.linearizability import Linearizability
+
+Found: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | Linearizability"
+
+
+def describe(found: Found, *, width: int = 100) -> str:
+    """What was *found*, in words, in lines of *width* columns.
+
+    It takes what :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
+    :func:`fsm.linearize` and the methods of :class:`fsm.Monitor` give.
+
+    >>> from fsm.library import load
+    >>> from fsm.monitor import Monitor
+    >>> from fsm.trace import Observation
+    >>> stopped = Observation(entity="c1", event="stop", reply="NOT_FOUND")
+    >>> (violation,) = Monitor(load("cri-container"), fresh=True).observe(stopped)
+    >>> describe(violation).splitlines()[0]
+    'stop replied NOT_FOUND'
+    """
+    match found:
+        case Judged():
+            lines = text(Report(judged=(found,)), width=width)
+        case Judgement(machine=machine, observations=number):
+            judged = Judged(
+                name=machine.name, kind=Kind.TRACE, judgements=(found,), notes={"lines": number}, version=""
+            )
+            lines = text(Report(judged=(judged,)), width=width)
+        case Violation():
+            lines = "\n".join(_violation(found, Layout(width=width)))
+        case Examined():
+            lines = check_report.text([found], width=width, style=plain, runs=True)
+        case Tested():
+            lines = conformance_report.text(found, width=width)
+        case Linearizable() | NotLinearizable() | Unknown():
+            lines = "\n".join(explained(found))
+        case _:
+            assert_never(found)
+    return lines.rstrip("\n")
+
+
+def _violation(violation: Violation, layout: Layout) -> Iterator[str]:
+    yield from layout.wrapped(words.what(violation), indent="")
+    yield from layout.reasons(violation, edits=False)
