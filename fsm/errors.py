@@ -9,7 +9,10 @@ one run.  Findings about a behaviour are not errors; they are verdicts
 from __future__ import annotations
 
 import difflib
+import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -68,3 +71,19 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     listed = f"{of}: {', '.join(names)}" if names else f"there are no {of}"
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'? {listed}" if close else listed
+
+
+def contents(path: Path | str, *, most: int, code: str, hint: str, stdin: bool = False) -> bytes:
+    """The bytes of the file at *path*; of a file of more than *most* bytes, one more than that.
+
+    With *stdin*, ``-`` is standard input.
+
+    Raises :class:`InputError` with *code* and *hint* if it cannot be read.
+    """
+    try:
+        with nullcontext(sys.stdin.buffer) if stdin and path == "-" else Path(path).open("rb") as file:
+            return file.read(most + 1)
+    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        what = f"cannot be opened: {reason}"
+        raise InputError([Problem(path=str(path), line=0, code=code, what=what, hint=hint)]) from error

@@ -58,13 +58,13 @@ def check(
 ) -> Examined:
     """The verdicts on the properties of *machine* that are called *names*, or on all of them.
 
-    They are those of the property file of the machine's name, in the folder
-    ``properties`` beside the folder of its model file: of a shipped machine
-    the shipped ones.  *limit* bounds the states of each search; beyond it the
-    verdict is unknown.
+    They are those in the property file of the machine's name, in the folder
+    ``properties`` beside the folder of its model file; for a shipped machine, the
+    shipped ones.  *limit* bounds the states of each search; beyond it the verdict is
+    unknown.
 
-    Raises :class:`InputError` where no properties are stated, or they are not
-    well formed, and ``ValueError`` for a name that no property has.
+    Raises :class:`InputError` if there is no property file, or it is not well formed,
+    and ``ValueError`` for a name that no property has.
 
     >>> from fsm.library import load
     >>> (told_once,) = check(load("plugin-pod"), "told-once").checked

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from fsm.errors import contents
 from fsm.interop.draft import machine_of
 from fsm.interop.python_statemachine import read as python_statemachine
 from fsm.interop.scxml import read as scxml
-from fsm.interop.source_text import Problems, contents, text_of
+from fsm.interop.source_text import LARGEST, Problems, text_of
 from fsm.interop.transitions import read as transitions
 from fsm.interop.xml_elements import element_of
 from fsm.interop.yaml_nodes import node_of
@@ -42,7 +43,8 @@ class Imported:
 
 def read(path: str | Path, *, form: Form | None = None, outcomes: bool = False) -> Imported:
     """The machine in the file at *path*; see :func:`imported`."""
-    return imported(contents(path), path=str(path), form=form, outcomes=outcomes)
+    data = contents(path, most=LARGEST, code="FSM501", hint="give the path of a file")
+    return imported(data, path=str(path), form=form, outcomes=outcomes)
 
 
 def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool = False) -> Imported:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from fsm.errors import InputError, Problem, nearest
@@ -57,19 +56,6 @@ class Problems:
         """Raise the problems found, by line, if there are any."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
-
-
-def contents(path: Path | str) -> bytes:
-    """The bytes of the file at *path*, one more than :data:`LARGEST` at most.
-
-    Raises :class:`InputError` if it cannot be opened.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        Problems(path=str(path)).abort("FSM501", 0, f"cannot be opened: {reason}", "give the path of a file")
 
 
 def text_of(data: bytes, problems: Problems) -> str:

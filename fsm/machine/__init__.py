@@ -81,7 +81,7 @@ class Outcome:
         return fits(reply, self.reply)
 
     def covers(self, other: Outcome) -> bool:
-        """Whether this one allows everything that *other* does.
+        """Whether this outcome allows everything that *other* allows.
 
         >>> failed = Outcome(name="failed", to="open", reply=("error",))
         >>> failed.covers(Outcome(name="jammed", to="open", reply=("JAMMED",)))
@@ -128,7 +128,7 @@ class Cannot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silent:
-    """The specification says nothing about the event in this state."""
+    """The specification does not define the event in this state."""
 
     clause: Clause
     line: int = 0
@@ -171,7 +171,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """The cells of one event that a profile replaces or, deviating, extends."""
+    """The cells of one event that a profile replaces or, if it deviates, extends."""
 
     name: str
     event: str
@@ -182,7 +182,7 @@ class Override:
     line: int = 0
 
     def applied(self, event: Event) -> Event:
-        """*event* with these cells: in place of its own, or, deviating, beside them."""
+        """*event* with these cells instead of its own, or, if they deviate, in addition to them."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
         cells, ends = dict(event.cells), dict(event.ends)
@@ -198,8 +198,8 @@ class Override:
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
         """The *own* outcomes, and those of *more* that the machine does not have, as deviations.
 
-        Several deviations may add to one cell.  Each is named after the
-        override; one of several has its own name behind that.
+        Several deviations may extend one cell.  Each is named after the override; if an
+        override has several, its own name is added.
         """
         undeviating = [each for each in own if each.deviation is None]
         extra = [each for each in more if not any(allowed.covers(each) for allowed in undeviating)]
@@ -231,9 +231,9 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
-    ``profile`` names the profile that it is as; it is empty without one.
-    ``omits`` maps an event to what drawings leave out of it; it is ``None`` if the
-    model does not mention drawings.
+    ``profile`` is the name of the profile applied to it, empty without one.  ``omits``
+    maps an event to what drawings leave out of it; it is ``None`` if the model does not
+    mention drawings.
 
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
@@ -261,9 +261,9 @@ class Machine:
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Every outcome that *event* may have in *state*, in the order of the model.
 
-        Empty where the event cannot happen; ``None`` where the specification
-        is silent, so that anything may come of it.  With ``ends``, the
-        outcomes of a call of *event* that is in progress in *state*.
+        Empty where the event cannot happen; ``None`` where the specification is silent,
+        so that anything may happen.  With ``ends``, the outcomes of a call of *event*
+        that is in progress in *state*.
 
         Raises ``ValueError`` for a state or an event that the machine does not have.
         """
@@ -276,10 +276,10 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def under(self, profile: str | None) -> Machine:
-        """The machine as *profile* has it; as it is without a profile.
+        """The machine with *profile* applied; the machine itself for ``None``.
 
-        Where the profile deviates, its outcomes are allowed beside the machine's
-        own and carry the deviation; elsewhere its cells replace the machine's.
+        Where the profile deviates, its outcomes are allowed in addition to the
+        machine's and carry the deviation; elsewhere its cells replace the machine's.
 
         Raises ``ValueError`` if the machine has no such profile.
 

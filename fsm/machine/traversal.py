@@ -1,6 +1,6 @@
-"""Breadth-first traversal of any graph: its edges, what can be reached, and shortest paths.
+"""Breadth-first traversal of any graph: its edges, its reachable nodes, and shortest paths.
 
-What is looked for is up to the caller, who stops when it is found.
+A caller that searches for something stops the iteration when it is found.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ N_co = TypeVar("N_co", covariant=True)
 
 
 class Leading(Protocol[N_co]):
-    """An edge: it leads to a node; where it comes from and what it means is the caller's."""
+    """An edge, of which only the target is known here."""
 
     @property
     def to(self) -> N_co:
@@ -26,7 +26,7 @@ E = TypeVar("E", bound=Leading[object])
 
 
 class LimitError(Exception):
-    """The search would go beyond its limit."""
+    """The search would exceed its limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -34,15 +34,15 @@ class LimitError(Exception):
 
 
 class BreadthFirst(Generic[N, E]):
-    """An iterator over all edges that can be reached from *starts*, nearest first, in the order of *following*.
+    """An iterator over all edges reachable from *starts*, nearest first, in the order of *following*.
 
-    ``depth`` maps every node met so far to its distance, ``last`` those other
-    than the starts to the last edge of a shortest path, ``before`` to the
-    node that it comes from.  While an edge is looked at its source is
-    ``node``, and where it leads is not in them yet.
+    ``depth`` maps every node met so far to its distance.  For the nodes other than the
+    starts, ``last`` is the last edge of a shortest path, and ``before`` the node before
+    it.  While an edge is yielded, ``node`` is its source, and its target is not yet in
+    these maps.
 
-    Raises :class:`LimitError` as soon as there are more nodes than *limit*;
-    0 is no limit.
+    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no
+    limit.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")
@@ -64,7 +64,7 @@ class BreadthFirst(Generic[N, E]):
         depth, last, before, following = self.depth, self.last, self.before, self._following
         limit = self._limit or float("inf")
         queue = list(depth)
-        for node in queue:  # which grows meanwhile
+        for node in queue:  # the list grows during the iteration
             self.node = node
             further = depth[node] + 1
             for edge in following(node):
@@ -79,7 +79,7 @@ class BreadthFirst(Generic[N, E]):
                     queue.append(to)
 
     def path(self, last: E) -> tuple[E, ...]:
-        """A shortest path that ends with *last*, the edge that is looked at."""
+        """A shortest path that ends with *last*, the edge yielded last."""
         return (*self.path_to(self.node), last)
 
     def path_to(self, node: N) -> tuple[E, ...]:
@@ -92,7 +92,7 @@ class BreadthFirst(Generic[N, E]):
 
 
 def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple[N, ...]:
-    """*starts*, and all that can be reached from them, breadth first.
+    """*starts* and all nodes reachable from them, breadth first.
 
     >>> closure([3], lambda number: [number // 2])
     (3, 1, 0)

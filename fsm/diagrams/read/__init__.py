@@ -8,9 +8,7 @@ problem with its place.
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
@@ -18,7 +16,7 @@ from fsm.diagrams.read import dot, mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, Problem, contents
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Notation", "Position", "find", "parse"]
 
@@ -47,15 +45,7 @@ def find(path: str) -> tuple[Found, ...]:
 
     Raises :class:`InputError` if the file cannot be read or has none.
     """
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with Path(path).open("rb") as file:
-                data = file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise _refused(path, "FSM401", f"cannot be opened: {reason}", "give a text file, or a model's name") from error
+    data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", stdin=True)
     if len(data) > LARGEST:
         raise _refused(path, "FSM401", "is too large to look for drawings in", "cut out the drawing")
     try:

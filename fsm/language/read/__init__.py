@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, contents
 from fsm.language.machine_file import Form, Written
 from fsm.language.property_file import Stated
 from fsm.language.read.forms import misfits
@@ -23,6 +22,9 @@ from fsm.language.read.positions import Lines, locate
 from fsm.language.read.toml import LARGEST, document
 from fsm.language.schema import Vocabulary, schema
 from fsm.language.system_file import WrittenSystem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 F = TypeVar("F", bound=Form)
 
@@ -71,14 +73,7 @@ def content(path: str | Path) -> bytes:
 
     Raises :class:`InputError` if it cannot be opened.
     """
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(LARGEST + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        hint = "give the path of a model file, or a name from 'fsm list'"
-        problem = Problem(path=str(path), line=0, code="FSM001", what=f"cannot be opened: {reason}", hint=hint)
-        raise InputError([problem]) from error
+    return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
 def parse(data: bytes, *, path: str) -> Model:
