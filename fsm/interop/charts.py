@@ -68,7 +68,7 @@ def draft_of(chart: StateChart, problems: Problems) -> Draft:
     states: dict[str, ChartState] = {}
     for state in chart.states:
         if state.name in states:
-            problems.add("FSM513", state.line, f"state '{state.name}' stands twice", "keep one of them")
+            problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
         states.setdefault(state.name, state)
     if chart.initial and chart.initial not in states:
         problems.unknown(chart.initial_line, "initial is", chart.initial, states)

@@ -152,7 +152,7 @@ def _add(opened: _Open, node: YamlNode, problems: Problems) -> None:
             if isinstance(node.value, list | dict):
                 problems.abort("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
             if node.text in opened.node.entries:
-                problems.add("FSM513", node.line, f"key {node.text!r} stands twice in one mapping", "keep one of them")
+                problems.add("FSM513", node.line, f"key {node.text!r} occurs twice in one mapping", "keep one of them")
             opened.key = node
         case dict() as entries if key is not None:
             entries[key.text] = node

@@ -16,7 +16,7 @@ from fsm.machine.traversal import BreadthFirst
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fsm.machine.table import Table, TransitionSystem, Way
+    from fsm.machine.table import TransitionSystem, Way
 
 
 class Transition(Struct, frozen=True, kw_only=True):
@@ -65,22 +65,6 @@ class Graph(Generic[T]):
             steps.append(f"{self.table.rows[step.row].name}/{step.way.name}")
             number = step.source
         return tuple(reversed(steps))
-
-    def components(self) -> tuple[tuple[str, ...], ...]:
-        """Strongly connected components in topological order; states in the model's order."""
-        following: dict[int, list[int]] = {state: [] for state in self.depth}
-        for step in self.transitions:
-            following[step.source].append(step.to)
-        found = components(following)
-        return tuple(tuple(self.table.states[state] for state in sorted(each)) for each in reversed(found))
-
-
-def dead_cells(graph: Graph[Table]) -> tuple[tuple[str, str], ...]:
-    """(event, state) of the cells whose state is unreachable."""
-    table = graph.table
-    return tuple(
-        (table.rows[row].name, table.states[state]) for row, state in table.defined() if state not in graph.depth
-    )
 
 
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison
-    from fsm.diagrams.read import Position
+    from fsm.diagrams.read import Location
     from fsm.report.json_report import Json
 
 _NARROWEST: Final = 40
@@ -66,7 +66,7 @@ def _move_data(move: ComparedMove) -> Json:
     }
 
 
-def _place_data(place: Position | None) -> Json:
+def _place_data(place: Location | None) -> Json:
     return {"line": place.line, "column": place.column} if place else None
 
 
@@ -150,7 +150,7 @@ def _move(move: ComparedMove) -> str:
     return words
 
 
-def _at(place: Position | None) -> str:
+def _at(place: Location | None) -> str:
     return f":{place.line}:{place.column}: " if place else ""
 
 

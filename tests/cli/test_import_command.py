@@ -154,9 +154,9 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
         6,
         "<if> causes other steps",
     ),
-    (edited(LAMP, "- on", "- on\n  - off"), "FSM513", 4, "state 'off' stands twice"),
-    (f"{LAMP}initial: on", "FSM513", 8, "key 'initial' stands twice"),
-    (edited(CHART, 'id="on"', 'id="off"'), "FSM513", 5, "state 'off' stands twice"),
+    (edited(LAMP, "- on", "- on\n  - off"), "FSM513", 4, "state 'off' occurs twice"),
+    (f"{LAMP}initial: on", "FSM513", 8, "key 'initial' occurs twice"),
+    (edited(CHART, 'id="on"', 'id="off"'), "FSM513", 5, "state 'off' occurs twice"),
     (
         edited(DEFINITION, "  off:", "  a: {initial: true}\n  b: {initial: true}\n  off:"),
         "FSM513",

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fsm.diagrams.read.drawing import Position
+    from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):
@@ -37,7 +37,7 @@ class ComparedState:
     name: str
     where: Where
     stands_for: tuple[str, ...] = ()
-    place: Position | None = None
+    place: Location | None = None
     why: Why | None = None
 
 
@@ -61,7 +61,7 @@ class ComparedMove:
     silent: bool = False
     label: str = ""
     outcomes: tuple[str, ...] = ()
-    places: tuple[Position | None, Position | None] = (None, None)
+    places: tuple[Location | None, Location | None] = (None, None)
     why: Why | None = None
 
 

@@ -9,7 +9,7 @@ from fsm.diagrams.abstraction.drawn_names import parts
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
 
 if TYPE_CHECKING:
-    from fsm.diagrams.read.drawing import Drawing, Position
+    from fsm.diagrams.read.drawing import Drawing, Location
 
 
 def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
@@ -38,16 +38,16 @@ def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
 
 
 def _where(
-    key: object, mine: dict[Move, Position] | dict[str, Position], theirs: dict[Move, Position] | dict[str, Position]
+    key: object, mine: dict[Move, Location] | dict[str, Location], theirs: dict[Move, Location] | dict[str, Location]
 ) -> Where:
     if key in mine:
         return Where.BOTH if key in theirs else Where.FIRST
     return Where.SECOND
 
 
-def _moves(drawing: Drawing) -> dict[Move, Position]:
+def _moves(drawing: Drawing) -> dict[Move, Location]:
     """The drawn moves, one for each event of a label, with the first place of each."""
-    found: dict[Move, Position] = {}
+    found: dict[Move, Location] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:
             for part in parts(label):

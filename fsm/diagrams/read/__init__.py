@@ -15,10 +15,10 @@ from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read import dot, mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import canvas
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.errors import InputError, Problem, contents
 
-__all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Notation", "Position", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Location", "Notation", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.boxes import Box
     from fsm.diagrams.read.canvas import Canvas, Paragraph
     from fsm.diagrams.read.labels import PlacedLabel
-    from fsm.diagrams.read.nets import End, Net
+    from fsm.diagrams.read.nets import Net, NetEnd
     from fsm.diagrams.read.strokes import Cell
     from fsm.diagrams.read.wires import Stroke, Wires
 
@@ -111,7 +111,7 @@ class Reading:
             )
             yield arrow, way
 
-    def _pairs(self, net: Net, lines: Wires) -> list[tuple[End, End]]:
+    def _pairs(self, net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
         """The pairs of ends of *net* between which arrows lead."""
         heads = [end for end in net.ends if end.head]
         tails = [end for end in net.ends if not end.head]
@@ -145,7 +145,7 @@ class Reading:
             return []
         return [(tail, head) for tail in tails for head in heads]
 
-    def _between(self, ends: list[End]) -> str:
+    def _between(self, ends: list[NetEnd]) -> str:
         """The ends of a line, with their places."""
         places = [self.sheet.place(end.cell) for end in ends]
         named = [f"{end.state or 'nothing'} ({at.line}:{at.column})" for end, at in zip(ends, places, strict=True)]

@@ -12,7 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fsm.diagrams.read.drawing import Position
+from fsm.diagrams.read.drawing import Location
 from fsm.diagrams.read.strokes import beyond
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class Canvas:
             return " " if _letter(before) and _letter(after) else char
         return char
 
-    def place(self, cell: Cell) -> Position:
+    def place(self, cell: Cell) -> Location:
         """The place of *cell* in the file."""
         row, column = cell
         columns = self.columns[row] if 0 <= row < len(self.columns) else ()
-        return Position(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
+        return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
         """The text in *row* from one column to another, both included."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyparsing import ParseBaseException
 
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
@@ -75,7 +75,7 @@ class DotGraph:
         lines |= {_bare(node.get_name()): _text(node) for node in nodes}
         targets = {name for _, targets in ends for name in targets}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
-        first: dict[str, Position] = {}
+        first: dict[str, Location] = {}
         for both, place in zip(ends, places, strict=True):
             for name in itertools.chain(*both):
                 first.setdefault(name, place)
@@ -99,9 +99,9 @@ class DotGraph:
             below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
 
-    def _place(self, at: int) -> Position:
+    def _place(self, at: int) -> Location:
         line = self.text.count("\n", 0, at)
-        return Position(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
+        return Location(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
 
 
 def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
@@ -138,7 +138,7 @@ def _text(node: pydot.Node) -> list[str]:
     return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
 
 
-def _steps(edge: pydot.Edge, place: Position) -> tuple[ArrowLabel, ...]:
+def _steps(edge: pydot.Edge, place: Location) -> tuple[ArrowLabel, ...]:
     names = tuple(_lines(str(edge.get("label") or "")))
     return (ArrowLabel(names=names, place=place),) if names else ()
 

@@ -22,7 +22,7 @@ class Notation(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Position:
+class Location:
     """A place in a file; line and column count from 1."""
 
     line: int
@@ -34,7 +34,7 @@ class ArrowLabel:
     """One label along an arrow; stacked labels are alternatives."""
 
     names: tuple[str, ...]
-    place: Position
+    place: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Arrow:
     source: str | None
     target: str
     steps: tuple[ArrowLabel, ...]
-    place: Position
+    place: Location
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Drawing:
     kind: Notation
     line: int
     last: int
-    states: dict[str, Position]
+    states: dict[str, Location]
     arrows: tuple[Arrow, ...]
     below: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Notation, Position
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.errors import Problem
 
 if TYPE_CHECKING:
@@ -46,16 +46,16 @@ class Block:
     line: int
     lines: list[tuple[int, str]]
     problems: list[Problem] = field(default_factory=list)
-    states: dict[str, Position] = field(default_factory=dict)
+    states: dict[str, Location] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    arrows: list[tuple[str, str, str, Position]] = field(default_factory=list)
+    arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self) -> Drawing:
         """The drawing; ``problems`` are what is wrong with it."""
         note = False
         for line, text in self.lines:
             statement = text.strip().rstrip(";").strip()
-            place = Position(line=line, column=len(text) - len(text.lstrip()) + 1)
+            place = Location(line=line, column=len(text) - len(text.lstrip()) + 1)
             if note or _NOTE.match(statement):
                 note = statement != "end note"
             elif statement and not _PASSED.match(statement):
@@ -70,7 +70,7 @@ class Block:
             below={self._text(name): self._lines(name)[1:] for name in self.states},
         )
 
-    def _statement(self, statement: str, place: Position) -> None:
+    def _statement(self, statement: str, place: Location) -> None:
         if arrow := _ARROW.match(statement):
             for name in (arrow["source"], arrow["target"]):
                 if name != NOWHERE or name == arrow["target"]:
@@ -92,7 +92,7 @@ class Block:
     def _lines(self, name: str) -> tuple[str, ...]:
         return tuple(map(_plain, _BREAK.split(self.texts.get(name, name))))
 
-    def _arrow(self, source: str, target: str, label: str, place: Position) -> Arrow:
+    def _arrow(self, source: str, target: str, label: str, place: Location) -> Arrow:
         names = tuple(_plain(name) for name in _BREAK.split(label) if name.strip())
         return Arrow(
             source=None if source == NOWHERE else self._text(source),

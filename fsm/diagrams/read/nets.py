@@ -25,7 +25,7 @@ NEAR: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class NetEnd:
     """An end of a net; ``state`` is ``None`` if it is not at a state."""
 
     state: str | None
@@ -39,7 +39,7 @@ class Net:
     """Connected lines; ``broken`` if there is a problem with one of their ends."""
 
     nodes: tuple[Stroke, ...]
-    ends: tuple[End, ...]
+    ends: tuple[NetEnd, ...]
     broken: bool
 
 
@@ -172,29 +172,29 @@ class Nets:
             found.append(tuple(nodes))
         return found
 
-    def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[End]:
+    def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[NetEnd]:
         for node in sorted(nodes):
             touches = self.wires.touches.get(node, ())
             for touch in touches:
                 cell = touch.border if self.wires.sheet.at(touch.border) in HEADS else node.cell
-                yield End(state=touch.box.name, node=node, cell=cell, head=touch.head)
+                yield NetEnd(state=touch.box.name, node=node, cell=cell, head=touch.head)
             if node in self.between:
                 continue
             if self.wires.sheet.at(node.cell) in HEADS:
                 if node in self.words:
-                    yield End(state=self.words[node].text, node=node, cell=node.cell, head=True)
+                    yield NetEnd(state=self.words[node].text, node=node, cell=node.cell, head=True)
                 elif not any(touch.head for touch in touches):
                     what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
                     self._add_problem(node.cell, what, "let it touch the box, or the word, that it leads to")
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node)
 
-    def _beginning(self, node: Stroke) -> Iterable[End]:
+    def _beginning(self, node: Stroke) -> Iterable[NetEnd]:
         """The end of a line that has no arrowhead and touches no box."""
         to = self._free(node)
         for word in dict.fromkeys(self.words.values()):
             if any(cell == beyond(node.cell, to, far) for cell in word.cells() for far in range(1, NEAR + 1)):
-                yield End(state=word.text, node=node, cell=node.cell, head=False)
+                yield NetEnd(state=word.text, node=node, cell=node.cell, head=False)
                 return
         for far in range(1, NEAR + 1):
             there = beyond(node.cell, to, far)
@@ -211,7 +211,7 @@ class Nets:
             ):
                 self._add_problem(node.cell, "the line is broken off", "close the gap, or draw it longer")
                 return
-        yield End(state=None, node=node, cell=node.cell, head=False)
+        yield NetEnd(state=None, node=node, cell=node.cell, head=False)
 
     def _free(self, node: Stroke) -> Direction:
         """The direction in which the line points at its end *node*."""

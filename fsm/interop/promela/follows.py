@@ -42,7 +42,7 @@ def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
         if event.kind == "signal" and name in words.events and words.machine.events[name].kind == "signal"
     ]
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
-    closed = {state: _mask(bits, _reached(other, hidden, state)) for state in other.states}
+    closed = {state: sum(bits[to] for to in _reached(other, hidden, state)) for state in other.states}
 
     def lead(event: Event, state: str) -> int:
         found = 0
@@ -74,7 +74,3 @@ def _reached(other: Machine, hidden: Iterable[Event], state: str) -> set[str]:
         todo += fresh - found
         found |= fresh
     return found
-
-
-def _mask(bits: dict[str, int], states: Iterable[str]) -> int:
-    return sum(bits[state] for state in states)

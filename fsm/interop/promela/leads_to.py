@@ -50,10 +50,11 @@ class LeadsToProduct:
         yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
         yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"
         yield f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))"
+        spoilt = []
         for number, fair in enumerate(self.claim.fair):
             where = [step.source for step in self.taken if _is(fair, step)]
             yield f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */"
-        spoilt = [f"((spared & {1 << number}) && POSSIBLE_{number}(is))" for number in self._strong()]
+            spoilt += [f"((spared & {1 << number}) && POSSIBLE_{number}(is))"] if fair.strongly else []
         yield f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})"
         yield f"bool due = DUE(0, {words.first()});"
         yield "#ifdef SAFETY"
@@ -63,9 +64,6 @@ class LeadsToProduct:
         yield "#endif"
         yield f"{size(len(self.claim.fair))} turn = 0;"
         yield "int spared = 0;"
-
-    def _strong(self) -> list[int]:
-        return [number for number, fair in enumerate(self.claim.fair) if fair.strongly]
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step; once committed, only if the target stays due."""

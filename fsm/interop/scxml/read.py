@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fsm.interop.draft import Draft
     from fsm.interop.source_text import Problems
     from fsm.interop.xml_elements import Element
@@ -79,10 +77,5 @@ def _sent(element: Element, problems: Problems) -> list[str]:
         if child.space == element.space and child.name in CHOOSING:
             what = f"<{child.name}> causes other steps, or chooses among them"
             problems.add("FSM512", child.line, what, "give each choice a transition of its own")
-    return list(_events(element))
-
-
-def _events(element: Element) -> Iterator[str]:
-    for child in element.named("send"):
-        if "target" in child.attributes and (event := child.attributes.get("event")):
-            yield event
+    sent = [child.attributes for child in element.named("send") if "target" in child.attributes]
+    return [each["event"] for each in sent if each.get("event")]

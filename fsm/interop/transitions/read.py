@@ -105,7 +105,7 @@ class _Reader:
                 continue
             name = text(name_of, self.problems, of="the name of a state")
             if name in seen:
-                self.problems.add("FSM513", node.line, f"state '{name}' stands twice", "keep one of them")
+                self.problems.add("FSM513", node.line, f"state '{name}' occurs twice", "keep one of them")
             elif name:
                 seen.add(name)
                 yield self._place(name, node, ignores=ignores)
