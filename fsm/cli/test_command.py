@@ -14,6 +14,7 @@ from fsm.cli.options import (
     complete_claims,
     complete_profiles,
     machine_under,
+    progress,
     style,
     system_under,
     watched,
@@ -21,17 +22,19 @@ from fsm.cli.options import (
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
+from fsm.conformance.property_tests import keep
 from fsm.conformance.suite import conform, replay
-from fsm.library import is_system, load
+from fsm.library import is_system, load, specification
 from fsm.machine import LEVELS
 from fsm.product.flatten import flatten
-from fsm.report import conformance_report
+from fsm.report import conformance_report, property_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fsm.conformance.property_tests import Kept
     from fsm.machine import Level, Machine
-    from fsm.sut import Stimulus
+    from fsm.sut import SUT, Stimulus
 
 
 @click.command("test")
@@ -63,6 +66,10 @@ if TYPE_CHECKING:
     "--timeout", type=click.FloatRange(min=0.001), metavar="SECONDS", help="What a process may take for each answer."
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
+@click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
+@click.option(
+    "--property", "-P", "only", multiple=True, metavar="NAME", help="Test for this property; may be repeated."
+)
 @click.option(
     "--fail-on",
     "least",
@@ -88,6 +95,9 @@ def command(
     again: str | None,
     least: Level,
     form: str,
+    only: tuple[str, ...],
+    *,
+    properties: bool,
 ) -> int:
     """Test SUT, a system under test, against a machine.
 
@@ -108,9 +118,21 @@ def command(
     fsm test container-status --against reference
     fsm test models/door.toml --against exec:./door.sh
     fsm test cri-container --against model:container-status
+    fsm test cri-pod --against model:pod-sandbox --properties
     """
     machine, tolerated = _tested(model, profile)
     factory = find(sut, machine, profile=profile, timeout=timeout)
+    if properties or only:
+        if again is not None or threads > 1:
+            raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
+        kept = _kept(model, factory, only, profile=profile, examples=examples, steps=steps, seed=seed)
+        names = {"machine": machine.name, "sut": sut}
+        if form == "json":
+            click.echo(property_report.json(kept, **names, profile=profile, least=least), nl=False)
+        else:
+            report = property_report.text(kept, **names, profile=profile, least=least, width=width(), style=style)
+            click.echo(report, nl=False, color=ctx.color)
+        return property_report.answer(kept, profile, least).value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:
@@ -137,6 +159,33 @@ def command(
             color=ctx.color,
         )
     return conformance_report.answer(tested, least).value
+
+
+def _kept(
+    model: str,
+    factory: Callable[[], SUT],
+    only: tuple[str, ...],
+    *,
+    profile: str | None,
+    examples: int,
+    steps: int,
+    seed: int,
+) -> list[Kept]:
+    """What tests show of each property of the *model*, or of those called *only*."""
+    stated = specification(model)
+    known = [each.name for each in stated.properties]
+    for name in only:
+        if name not in known:
+            raise click.BadParameter(choices(name, known, of="properties"), param_hint="--property")
+    chosen = [each for each in stated.properties if not only or each.name in only]
+    with progress("testing", len(chosen)) as advanced:
+        kept = []
+        for each in chosen:
+            kept.append(
+                keep(stated.machine, each, factory, profile=profile, examples=examples, steps=steps, chance=seed)
+            )
+            advanced()
+    return kept
 
 
 def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:

@@ -38,6 +38,7 @@ class Kept:
     failure: Failure | None = None
     untested: str = ""
     unmet: tuple[str, ...] = ()
+    unwatchable: bool = False
 
 
 def keep(
@@ -60,7 +61,7 @@ def keep(
     (None, '')
     """
     if why := untestable(stated):
-        return Kept(of=stated, untested=why)
+        return Kept(of=stated, untested=why, unwatchable=True)
     sut = factory()
     try:
         overlaps = isinstance(sut, Overlapping)
@@ -73,7 +74,8 @@ def keep(
         try:
             for aim in watch.aims():
                 walk().replay(_steps(machine, aim, overlaps=overlaps))
-            chanced(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
+            if examples:
+                chanced(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
             return Kept(of=stated, failure=shorten(walk, failed.failure))
         untested = "" if watch.tried else "no test has put it to the test"

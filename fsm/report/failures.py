@@ -26,6 +26,12 @@ def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str
     if breaks:
         what = f"it breaks {breaks.of.name} ({breaks.of.level}): {breaks.of.says}"
     yield from layout.wrapped(f"{word}: {what}", marked=word, how=how)
+    yield from evidence(failure, layout, again)
+
+
+def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]:
+    """The test that fails, and why."""
+    violation, breaks = failure.violation, failure.breaks
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""

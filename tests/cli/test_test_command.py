@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Terminal, fsm
@@ -16,9 +18,6 @@ from machines import DOOR
 from fsm.conformance.lookup import REFERENCES
 from fsm.language.codes import RULES
 from fsm.library import is_system, load, load_system
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -55,6 +54,66 @@ def test_a_system_that_does_not(workshop: Path) -> None:
     )
     assert repeated.returncode == 1
     assert again in repeated.stdout
+
+
+SUTS = Path(__file__).resolve().parent.parent / "suts"
+POD = ("test", "nri-pod", "--against", f"exec:sh {SUTS / 'nri_pod.sh'} {{}}", "--examples", "0", "--properties")
+
+
+def pod(variant: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """The pods of a shell script, tested for the properties of ``nri-pod``."""
+    return fsm(*(each.format(variant) for each in POD), *options)
+
+
+def test_a_sut_that_has_the_properties() -> None:
+    """Each has a line; what no test has shown is not counted as held."""
+    ran = pod("", "--format", "json")
+
+    found = json.loads(ran.stdout)
+    assert (0, "", "holds") == (ran.returncode, ran.stderr, found["verdict"])
+    statuses = {each["status"] for each in found["properties"]}
+    assert {"holds"} <= statuses <= {"holds", "known", "not exercised", "not watched"}
+    assert all(each["why"] for each in found["properties"] if each["status"].startswith("not"))
+
+
+def test_a_sut_that_has_not() -> None:
+    """The shortest test that breaks the property, and which of its steps do."""
+    ran = pod("forgets-stops")
+
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert re.search(r"FAILS +one-stop-per-run \((MUST|SHOULD)\)", ran.stdout)
+    assert "broken by" in ran.stdout
+    assert ran.stdout.endswith("verdict: fails\n")
+
+
+def test_one_property_alone() -> None:
+    ran = pod("forgets-stops", "--property", "one-stop-per-run", "--format", "json")
+
+    assert ["one-stop-per-run"] == [each["name"] for each in json.loads(ran.stdout)["properties"]]
+    assert 1 == ran.returncode
+
+
+def test_a_weak_property_is_a_surprise_where_more_is_asked() -> None:
+    """As clauses are."""
+    ran = pod("forgets-stops", "--property", "one-stop-per-run", "--fail-on", "MUST")
+
+    assert 0 == ran.returncode
+    assert "surprise" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--property", "one-stop-per-rum"), "did you mean 'one-stop-per-run'?"),
+        (("--replay", "run-pod-sandbox"), "--replay and --threads are for the test of the machine"),
+        (("--threads", "2"), "--replay and --threads are for the test of the machine"),
+    ],
+)
+def test_what_does_not_go_with_properties(options: tuple[str, ...], what: str) -> None:
+    ran = pod("", *options)
+
+    assert 2 == ran.returncode
+    assert what in ran.stderr
 
 
 def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:

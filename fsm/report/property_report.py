@@ -1,0 +1,197 @@
+"""What tests, or a recording, show of the properties of a machine: a word for each, and why."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fsm.machine import LEVELS
+from fsm.report import Answer, words, worst
+from fsm.report.failures import evidence
+from fsm.report.json_report import Json, dumped
+from fsm.report.layout import Layout, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.conformance.property_tests import Kept
+    from fsm.machine import Level
+    from fsm.property.claims import KnownFailure, Property
+
+
+class Status(Enum):
+    """What is to be said of one property in a word."""
+
+    HOLDS = "holds"
+    KNOWN = "known"
+    FAILS = "FAILS"
+    SURPRISE = "surprise"
+    UNEXERCISED = "not exercised"
+    UNWATCHABLE = "not watched"
+
+
+ANSWERS: Final = {
+    Status.HOLDS: Answer.HOLDS,
+    Status.KNOWN: Answer.HOLDS,
+    Status.FAILS: Answer.FAILS,
+    Status.SURPRISE: Answer.HOLDS,
+}
+"""What each status comes to; the others come to nothing."""
+
+COLOURS: Final = {
+    Status.HOLDS: "green",
+    Status.KNOWN: "blue",
+    Status.FAILS: "red",
+    Status.SURPRISE: "yellow",
+    Status.UNEXERCISED: "yellow",
+    Status.UNWATCHABLE: "yellow",
+}
+
+
+_LABEL: Final = 15
+
+
+class Shown(NamedTuple):
+    """What is shown of a property; ``why`` it is neither held nor violated, if so."""
+
+    of: Property
+    known: KnownFailure | None
+    violated: bool
+    why: str = ""
+    unwatchable: bool = False
+
+    def status(self, least: Level) -> Status:
+        """The word for it, where a breach of a level below *least* is a surprise."""
+        if self.violated:
+            if self.known is not None:
+                return Status.KNOWN
+            fails = LEVELS.index(self.of.level) >= LEVELS.index(least)
+            return Status.FAILS if fails else Status.SURPRISE
+        if self.unwatchable:
+            return Status.UNWATCHABLE
+        return Status.UNEXERCISED if self.why else Status.HOLDS
+
+
+def total(shown: Sequence[Shown], least: Level) -> Answer:
+    """What all of it comes to; unknown if no property was put to the test."""
+    return worst([ANSWERS[status] for each in shown if (status := each.status(least)) in ANSWERS])
+
+
+def counts(shown: Sequence[Shown], least: Level) -> str:
+    """How many of each there are.
+
+    >>> counts([], "MUST")
+    '0 hold'
+    """
+    found = [each.status(least) for each in shown]
+    parts = [f"{found.count(Status.HOLDS)} hold"]
+    for status, phrase in (
+        (Status.KNOWN, "{} as is known"),
+        (Status.FAILS, "{}"),
+        (Status.SURPRISE, "{} below the level asked for"),
+        (Status.UNEXERCISED, "{} not exercised"),
+        (Status.UNWATCHABLE, "{} not watched"),
+    ):
+        if count := found.count(status):
+            fails = f"{count} {'fails' if count == 1 else 'fail'}"
+            broken = status in {Status.KNOWN, Status.FAILS, Status.SURPRISE}
+            parts.append(phrase.format(fails if broken else count))
+    return ", ".join(parts)
+
+
+def item(shown: Shown, least: Level, layout: Layout) -> Iterator[str]:
+    """*shown* in lines, without evidence."""
+    status, of = shown.status(least), shown.of
+    lead = f"  {status.value:<{_LABEL}}"
+    says = f": {of.says}" if shown.violated else f": {shown.why}" if shown.why else ""
+    first, *rest = layout.filled(f"{of.name} ({of.level}){says}", lead, " " * len(lead))
+    yield first.replace(status.value, layout.style(status.value, COLOURS[status]), 1)
+    yield from rest
+    if status is Status.KNOWN and shown.known is not None:
+        yield from layout.row("known", shown.known.about)
+        yield from layout.row("", shown.known.link)
+
+
+def item_data(shown: Shown, least: Level) -> dict[str, Json]:
+    """*shown* as data, without evidence."""
+    of, known = shown.of, shown.known
+    return {
+        "name": of.name,
+        "says": of.says,
+        "level": of.level,
+        "source": of.source,
+        "link": of.link or None,
+        "status": shown.status(least).value.lower(),
+        "why": shown.why or None,
+        "known": None if known is None else {"about": known.about, "link": known.link or None},
+    }
+
+
+# -- tests of a SUT ------------------------------------------------------------
+
+
+def _shown(kept: Kept, profile: str | None) -> Shown:
+    """What tests show of a property, under *profile*."""
+    unmet = f"no test has certainly gone through {words.either(kept.unmet)}" if kept.unmet else ""
+    return Shown(
+        of=kept.of,
+        known=kept.of.expected(profile),
+        violated=kept.failure is not None,
+        why=kept.untested or unmet,
+        unwatchable=kept.unwatchable,
+    )
+
+
+def answer(found: Sequence[Kept], profile: str | None, least: Level) -> Answer:
+    """What tests of all properties come to."""
+    return total([_shown(each, profile) for each in found], least)
+
+
+def text(
+    found: Sequence[Kept],
+    *,
+    machine: str,
+    sut: str,
+    profile: str | None = None,
+    least: Level = "observed",
+    width: int = 100,
+    style: Callable[[str, str], str] = plain,
+) -> str:
+    """The report of tests, ending in a newline."""
+    layout = Layout(width=width, style=style)
+    shown = [_shown(each, profile) for each in found]
+    lines = [f"{style(words.visible(sut), 'bold')}, tested for the properties of {machine}", ""]
+    for each, kept in zip(shown, found, strict=True):
+        lines += item(each, least, layout)
+        if kept.failure is not None:
+            lines += evidence(kept.failure, layout)
+    come = total(shown, least)
+    how = {Answer.FAILS: "red", Answer.HOLDS: "green", Answer.UNKNOWN: "yellow"}[come]
+    why = ", since nothing was put to the test" if come is Answer.UNKNOWN else ""
+    lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {style(come.name.lower(), how)}{why}"]
+    return "\n".join(lines) + "\n"
+
+
+def json(
+    found: Sequence[Kept], *, machine: str, sut: str, profile: str | None = None, least: Level = "observed"
+) -> str:
+    """The same as one JSON document, ending in a newline."""
+    properties: list[Json] = [
+        {
+            **item_data(_shown(each, profile), least),
+            "test": None
+            if each.failure is None
+            else [
+                {
+                    "step": str(taken.step),
+                    "reply": taken.seen.reply if taken.seen else None,
+                    "shows": taken.seen.shows if taken.seen else None,
+                    "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
+                }
+                for taken in each.failure.trace
+            ],
+        }
+        for each in found
+    ]
+    verdict = answer(found, profile, least).name.lower()
+    return dumped({"verdict": verdict, "sut": sut, "machine": machine, "profile": profile, "properties": properties})
