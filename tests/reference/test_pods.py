@@ -1,10 +1,9 @@
-"""The reference pods: what they hold and give back, what a restart finds, what containerd does otherwise, and what the kit notices."""
+"""The reference pods: their resources, recovery after a restart, deviations of containerd, and planted bugs."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fsm.reference.container.container import Container
 from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import CallError, first_offered, is_noop
+from fsm.reference.harness import turns
 from fsm.reference.pods.containers import ReferenceContainers
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod, Status
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 class Shim(UpstreamPods):
-    """As containerd has it with sandboxers that are shims."""
+    """containerd's pods whose sandboxers are shims."""
 
     shim = True
 
 
 @pytest.fixture
 def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
-    """Makes SUTs of a kind, of which nothing is left."""
+    """A function that makes SUTs of a kind, which are closed."""
     suts: list[PodsSUT] = []
 
     def make(kind: type[Pods]) -> PodsSUT:
@@ -60,53 +60,49 @@ def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
 
 
 def refuses(*_: object) -> None:
-    """A disk that does nothing."""
+    """Fail as a disk that cannot be written."""
     message = "read-only file system"
     raise OSError(message)
 
 
 async def unknown(name: str) -> Exit:
-    """A controller that knows nobody."""
+    """Fail as a controller without the sandbox."""
     event = "wait"
     raise CallError(event, "NOT_FOUND", name)
 
 
-def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
-    """Which its removal gives back, and its stop all but the file."""
+async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
+    """Its stop releases the process and the address, its removal the file, too."""
+    async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
+        pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
+        pod = await pods.run("web", {"cpu_shares": 512})
+        status = pods.status(pod)
+        os.kill(status.pid, 0)
+        assert ("SANDBOX_READY", ("10.88.0.1",), {"cpu_shares": 512}) == (
+            status.state,
+            status.addresses,
+            status.limits,
+        )
+        assert ["10.88.0.1"] == [each.name for each in (tmp_path / "network").iterdir()]
+        assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
 
-    async def life() -> None:
-        async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
-            pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
-            pod = await pods.run("web", {"cpu_shares": 512})
-            status = pods.status(pod)
+        await pods.stop(pod)
+        with pytest.raises(ProcessLookupError):
             os.kill(status.pid, 0)
-            assert ("SANDBOX_READY", ("10.88.0.1",), {"cpu_shares": 512}) == (
-                status.state,
-                status.addresses,
-                status.limits,
-            )
-            assert ["10.88.0.1"] == [each.name for each in (tmp_path / "network").iterdir()]
-            assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
+        stopped = pods.status(pod)
+        assert ("SANDBOX_NOTREADY", 0, ()) == (stopped.state, stopped.pid, stopped.addresses)
+        assert 137 == (stopped.exit and stopped.exit.code)
+        assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
 
-            await pods.stop(pod)
-            with pytest.raises(ProcessLookupError):
-                os.kill(status.pid, 0)
-            stopped = pods.status(pod)
-            assert ("SANDBOX_NOTREADY", 0, ()) == (stopped.state, stopped.pid, stopped.addresses)
-            assert 137 == (stopped.exit and stopped.exit.code)
-            assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
-
-            await pods.remove(pod)
-            assert [] == [each for folder in ("network", "pods") for each in (tmp_path / folder).iterdir()]
-            with pytest.raises(CallError, match="NOT_FOUND"):
-                pods.status(pod)
-            await pods.close()
-
-    asyncio.run(life())
+        await pods.remove(pod)
+        assert [] == [each for folder in ("network", "pods") for each in (tmp_path / folder).iterdir()]
+        with pytest.raises(CallError, match="NOT_FOUND"):
+            pods.status(pod)
+        await pods.close()
 
 
 def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """Whoever says so first is believed."""
+    """The first report counts."""
     sut = made(Pods)
     sut.do("run")
     pod = sut._pod
@@ -116,10 +112,8 @@ def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None
     assert (143, first) == (first and first.code, sut.pods.status(pod.id).exit)
 
 
-def test_an_exit_that_cannot_be_written_down(
-    made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Has not happened yet, and is told again after a second."""
+def test_an_exit_that_cannot_be_written(made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes nothing, and is retried after a second."""
     sut = made(Pods)
     sut.do("run")
     with monkeypatch.context() as broken:
@@ -136,7 +130,7 @@ def test_an_exit_that_cannot_be_written_down(
     assert ("SANDBOX_NOTREADY", 143) == (sut.shows(), exit_ and exit_.code)
 
 
-def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSUT]) -> None:
+def test_a_name_belongs_to_one_pod(made: Callable[[type[Pods]], PodsSUT]) -> None:
     sut = made(Pods)
     sut.do("run")
     with pytest.raises(CallError, match="there is a pod of the name"):
@@ -145,30 +139,28 @@ def test_a_name_is_one_pods(made: Callable[[type[Pods]], PodsSUT]) -> None:
     assert ["SANDBOX_READY"] * 2 == list(sut.pods.list().values())
 
 
-def test_there_are_no_more_addresses(tmp_path: Path) -> None:
-    """And a pod that gets none holds nothing."""
-
-    async def life() -> None:
-        async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
-            network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
-            pods = Pods(tmp_path / "pods", controller, network)
-            first = [await pods.run("a"), await pods.run("b")]
-            with pytest.raises(CallError, match="no address is free"):
-                await pods.run("c")
-            assert sorted(first) == sorted(each.name for each in (tmp_path / "pods").iterdir())
-            await pods.remove(first[0])
-            third = await pods.run("c")
-            assert ("10.0.0.1",) == pods.status(third).addresses
-            for each in pods.list():
-                await pods.remove(each)
-            await pods.close()
-
-    asyncio.run(life())
+async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
+    """And nothing of the pod is left."""
+    async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
+        network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
+        pods = Pods(tmp_path / "pods", controller, network)
+        first = [await pods.run("a"), await pods.run("b")]
+        with pytest.raises(CallError, match="no address is free"):
+            await pods.run("c")
+        assert sorted(first) == sorted(each.name for each in (tmp_path / "pods").iterdir())
+        await pods.remove(first[0])
+        third = await pods.run("c")
+        assert ("10.0.0.1",) == pods.status(third).addresses
+        for each in pods.list():
+            await pods.remove(each)
+        await pods.close()
 
 
 @pytest.mark.parametrize("cannot", ["", "kill"])
-def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str) -> None:
-    """They are stopped before its process, and removed before it; one that cannot be stopped keeps it as it is."""
+def test_containers_are_stopped_and_removed_with_their_pod(
+    made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
+) -> None:
+    """They are stopped before its process; one that cannot be stopped leaves the pod as it is."""
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -186,8 +178,8 @@ def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp
     running.start()
     worlds[1].faults |= {cannot}
 
-    told = sut.do("stop")
-    assert (("UNKNOWN", "SANDBOX_READY") if cannot else ("ok", "SANDBOX_NOTREADY")) == (told, sut.shows())
+    reply = sut.do("stop")
+    assert (("UNKNOWN", "SANDBOX_READY") if cannot else ("ok", "SANDBOX_NOTREADY")) == (reply, sut.shows())
     assert ["created", "running" if cannot else "exited"] == [created.state, running.state]
     worlds[1].faults.clear()
     assert "ok" == sut.do("remove")
@@ -195,7 +187,7 @@ def test_containers_go_with_their_pod(made: Callable[[type[Pods]], PodsSUT], tmp
 
 
 def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """It runs on, is seen to end, and its name is not given to another."""
+    """The process goes on, its exit is seen, and the name stays reserved."""
     sut = made(Pods)
     sut.do("run")
     before = sut.pods.status(sut._last)
@@ -206,8 +198,8 @@ def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT])
     assert "SANDBOX_NOTREADY" == sut.shows()
 
 
-def test_an_exit_outlives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """Code and time are written down, and what was removed stays so."""
+def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
+    """Code and time are written, and a removed pod stays removed."""
     sut = made(Pods)
     for event in ("run", "exit"):
         sut.do(event)
@@ -220,8 +212,8 @@ def test_an_exit_outlives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
-def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """Is undone by a restart; what cannot be is there to be removed."""
+def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
+    """The restart undoes it; what cannot be undone can be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._wrong()), sut.shows())
@@ -245,7 +237,7 @@ def test_a_run_that_was_not_over(made: Callable[[type[Pods]], PodsSUT], cannot: 
 def test_a_pod_that_cannot_be_started(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
 ) -> None:
-    """Nothing is left of it; as containerd has it, its controller's entry is, and says ready of what failed late."""
+    """Nothing is left of it; in containerd its entry at the controller is, ready if the last step failed."""
     sut = made(kind)
     sut.faults |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
@@ -256,10 +248,10 @@ def test_a_pod_that_cannot_be_started(
 
 
 @pytest.mark.parametrize("kind", [Pods, UpstreamPods])
-def test_metadata_that_cannot_be_deleted_after_a_run(
+def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The pod is there to be removed; as containerd has it there is nothing to be removed, and the name is gone for good."""
+    """The pod can be removed; in containerd there is no pod, and the name stays reserved."""
     sut = made(kind)
     sut.faults |= {"setup"}
     with monkeypatch.context() as broken:
@@ -278,10 +270,10 @@ def test_metadata_that_cannot_be_deleted_after_a_run(
 
 
 @pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (UpstreamPods, "SANDBOX_READY")])
-def test_an_end_that_cannot_be_waited_for(
+def test_a_pod_that_cannot_be_watched(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
-    """There is no pod; as containerd has it there is one that is ready, without network, name or anybody who waits."""
+    """There is no pod; in containerd there is a ready one without network, name and watch."""
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
@@ -293,8 +285,8 @@ def test_an_end_that_cannot_be_waited_for(
 
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
-def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """What the status says; as containerd has it a list says so later."""
+def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
+    """It agrees with the status; in containerd only later."""
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -305,19 +297,15 @@ def test_what_a_list_says_after_a_stop(made: Callable[[type[Pods]], PodsSUT], ki
 
     assert (listed, "SANDBOX_NOTREADY") == sut.wait_for(stopped())
 
-    async def turns() -> None:
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    sut.wait_for(turns())
+    sut.wait_for(turns(3))
     assert "SANDBOX_NOTREADY" == sut.shows()
 
 
 @pytest.mark.parametrize("kind", [Pods, UpstreamPods])
-def test_metadata_that_cannot_be_deleted_with_the_pod(
+def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The removal can be repeated; as containerd has it the pod is gone, and its name with it, and a restart finds it."""
+    """The removal can be repeated; in containerd the pod is gone without its name, and a restart recovers it."""
     sut = made(kind)
     sut.wait_for(sut.pods.run(NAME))
     pod = sut.pods.names.holder(NAME)
@@ -334,7 +322,7 @@ def test_metadata_that_cannot_be_deleted_with_the_pod(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """They are reserved as before; as containerd has it, not those of pods that have no pause container."""
+    """They stay reserved; in containerd only those of pods with a pause container."""
     sut = made(kind)
     sut.wait_for(sut.pods.run(NAME))
     sut.wait_for(sut._restart())
@@ -348,10 +336,10 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 
 
 @pytest.mark.parametrize(("kind", "ready"), [(Pods, False), (UpstreamPods, True)])
-def test_a_pod_that_could_not_be_asked_about(
+def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """What was shown as not ready stays so; as containerd has it, the next restart may find it ready."""
+    """It stays not ready after the next restart; in containerd it becomes ready."""
     sut = made(kind)
     sut.wait_for(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -362,15 +350,15 @@ def test_a_pod_that_could_not_be_asked_about(
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 
-class Deathless(PodsSUT):
-    """One that does not die."""
+class NoCrashes(PodsSUT):
+    """A SUT that cannot crash."""
 
     crash = None  # type: ignore[assignment]
 
 
-def test_it_takes_the_test_of_its_machine() -> None:
-    """All that can be reached is covered."""
-    tested = conform(load("pod-sandbox"), Deathless, examples=3, steps=15)
+def test_passes_the_test_of_its_machine() -> None:
+    """Every reachable cell is covered."""
+    tested = conform(load("pod-sandbox"), NoCrashes, examples=3, steps=15)
 
     assert () == tested.failures
     assert () == tested.missed
@@ -391,23 +379,22 @@ def test_it_takes_the_test_of_its_machine() -> None:
         ("run=left-over; ", "crash@{} remove=removed,unknown", 6),
     ],
 )
-def test_it_may_die_at_any_effect(before: str, event: str, effects: int) -> None:
-    """Whatever it was about has then happened or not, and holds what it should hold, and no more."""
+def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
+    """The event has happened or not, and the pod holds exactly what it should."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
 
 
-def test_it_is_what_every_version_may_be() -> None:
-    """What is right is no deviation."""
-    tested = conform(load("pod-sandbox"), Deathless, profile="containerd-1.7", examples=0)
+def test_conforms_without_the_deviations_of_a_profile() -> None:
+    tested = conform(load("pod-sandbox"), NoCrashes, profile="containerd-1.7", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert not tested.cover.deviations
 
 
-class StopsWhatIsThere(Pods):
-    """Stopping what is gone is an error."""
+class StopOfAbsentFails(Pods):
+    """Stopping an absent pod is an error."""
 
     async def stop(self, id: str) -> None:  # noqa: A002
         if id not in self._store:
@@ -416,15 +403,15 @@ class StopsWhatIsThere(Pods):
         await super().stop(id)
 
 
-class StatusOfNothing(Pods):
-    """What is gone is not ready."""
+class StatusOfAbsent(Pods):
+    """An absent pod has a status."""
 
     def status(self, id: str) -> Status:  # noqa: A002
         return super().status(id) if id in self._store else Status(id=id, name="", state="SANDBOX_NOTREADY")
 
 
 class ForgetsTheName(Pods):
-    """A run that failed keeps the name."""
+    """A failed run keeps the name reserved."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, *others = super()._stages(pod)
@@ -432,15 +419,15 @@ class ForgetsTheName(Pods):
 
 
 class ForgetsTheNetwork(Pods):
-    """A run that failed keeps the network."""
+    """A failed run keeps the network."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
         return (name, metadata, Stage(network.make), *others)
 
 
-class TakesBackForwards(Pods):
-    """What cannot be taken back is what was made last: all before it is gone already."""
+class UnmakesForwards(Pods):
+    """If a stage cannot be unmade, the earlier ones are unmade all the same."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
@@ -460,7 +447,7 @@ class TakesBackForwards(Pods):
 
 
 class ListsTheRemoved(Pods):
-    """What was removed is in the store."""
+    """A removed pod stays in the store."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self._get(id)
@@ -470,14 +457,14 @@ class ListsTheRemoved(Pods):
 
 
 class MissesTheExit(Pods):
-    """Nobody records it."""
+    """Exits are not recorded."""
 
     def exited(self, pod: Pod, ended: Exit) -> None:
         del pod, ended
 
 
-class RemovesWhatRuns(Pods):
-    """What is removed is not stopped before."""
+class RemovesWithoutStop(Pods):
+    """A pod is removed without being stopped."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self._get(id)
@@ -487,7 +474,7 @@ class RemovesWhatRuns(Pods):
 
 
 class ReadyAfterAFailedStop(Pods):
-    """A stop that ends the process and fails then leaves the record as it is."""
+    """A stop that fails after the exit leaves the pod ready."""
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         state = pod.position.state
@@ -496,7 +483,7 @@ class ReadyAfterAFailedStop(Pods):
 
 
 class KeepsTheNetwork(Pods):
-    """What has stopped can be reached."""
+    """A stopped pod keeps its network."""
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         setup, self.network = self.network, Leases(self.metadata.root / "nowhere")
@@ -507,7 +494,7 @@ class KeepsTheNetwork(Pods):
 
 
 class ResurrectsTheStopped(Pods):
-    """A restart finds ready whatever was stopped."""
+    """A restart recovers a stopped pod as ready."""
 
     async def _recover(self, found: Metadata) -> None:
         await super()._recover(found)
@@ -516,7 +503,7 @@ class ResurrectsTheStopped(Pods):
 
 
 class ForgetsNamesAtARestart(Pods):
-    """The names of what is found are free."""
+    """Names of recovered pods are not reserved."""
 
     async def _recover(self, found: Metadata) -> None:
         await super()._recover(found)
@@ -524,7 +511,7 @@ class ForgetsNamesAtARestart(Pods):
 
 
 class MissesExitsAfterARestart(Pods):
-    """Who is found to run is not watched."""
+    """Recovered pods are not watched."""
 
     async def recover(self) -> Self:
         found = await super().recover()
@@ -535,14 +522,14 @@ class MissesExitsAfterARestart(Pods):
 
 
 class ForgetsLimits(Pods):
-    """Limits are not written down."""
+    """Limits are not written."""
 
     def _write(self, pod: Pod, state: str = "") -> None:
         self.metadata.save(replace(pod.metadata(state or pod.position.state), limits={}))
 
 
-class KeepsWhatWasRefused(Pods):
-    """Limits that could not be set are told as set."""
+class KeepsFailedLimits(Pods):
+    """Limits that could not be written are kept."""
 
     def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002
         try:
@@ -553,7 +540,7 @@ class KeepsWhatWasRefused(Pods):
 
 
 class ForwardsToTheUnready(Pods):
-    """Ports of a pod that may run can be reached."""
+    """Ports of a pod in an unknown state can be forwarded."""
 
     def port_forward(self, id: str) -> None:  # noqa: A002
         if self._get(id).position.state != "unknown":
@@ -561,7 +548,7 @@ class ForwardsToTheUnready(Pods):
 
 
 class WritesReadyFirst(Pods):
-    """A pod is written down as ready before it is."""
+    """A pod is written as ready before it is."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, *others = super()._stages(pod)
@@ -569,27 +556,27 @@ class WritesReadyFirst(Pods):
 
 
 BUGS: dict[type[Pods], str] = {
-    StopsWhatIsThere: "stop",
-    StatusOfNothing: "status",
+    StopOfAbsentFails: "stop",
+    StatusOfAbsent: "status",
     ForgetsTheName: "run=undone",
     ForgetsTheNetwork: "run=undone",
-    TakesBackForwards: "run=left-over",
+    UnmakesForwards: "run=left-over",
     ListsTheRemoved: "run=ready; remove=removed",
     MissesTheExit: "run=ready; exit",
-    RemovesWhatRuns: "run=ready; remove=removed",
+    RemovesWithoutStop: "run=ready; remove=removed",
     ReadyAfterAFailedStop: "run=ready; stop=half-stopped",
     KeepsTheNetwork: "run=ready; stop=stopped",
     ResurrectsTheStopped: "run=ready; stop=stopped; restart=notready",
     ForgetsNamesAtARestart: "run=ready; restart=ready",
     ForgetsLimits: "run=ready; restart=ready",
     MissesExitsAfterARestart: "run=ready; restart=ready",
-    KeepsWhatWasRefused: "run=ready; update-resources=failed",
+    KeepsFailedLimits: "run=ready; update-resources=failed",
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
-DEADLY: dict[type[Pods], str] = {
+CRASH_BUGS: dict[type[Pods], str] = {
     WritesReadyFirst: "crash@5 run=undone,ignored",
 }
-"""Bugs that are noticed by who dies."""
+"""Bugs that only crashes find."""
 
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
@@ -599,8 +586,8 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
     assert [BUGS[kind]] == ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
-@pytest.mark.parametrize("kind", DEADLY, ids=lambda kind: kind.__name__)
-def test_a_bug_is_found_by_dying(kind: type[Pods]) -> None:
+@pytest.mark.parametrize("kind", CRASH_BUGS, ids=lambda kind: kind.__name__)
+def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     found = conform(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
-    assert DEADLY[kind] == "; ".join(map(str, found.failures[0].steps))
+    assert CRASH_BUGS[kind] == "; ".join(map(str, found.failures[0].steps))
