@@ -1,6 +1,6 @@
-"""The reference NRI layer does what its machines say, in every cell and every way, and the kit notices where it does not."""
+"""The reference NRI layer does what its machines say, in every cell and outcome, and planted bugs are found."""
 
-# ruff: noqa: D102  (a bug is told of by its class)
+# ruff: noqa: D102  (a method is the bug that its class describes)
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
 
 @cache
 def plan_of(name: str, release: str) -> Plan:
-    """All that there is in the machine of a release."""
+    """The plan of the machine of a release."""
     machine = load(name)
     return Plan(table=tabulate(machine.under(release)))
 
 
 @cache
 def monitor_of(name: str, release: str) -> partial[Monitor]:
-    """What makes a monitor of the machine of a release."""
+    """A function that makes monitors of the machine of a release."""
     return partial(Monitor, load(name), profile=release or None, fresh=True)
 
 
 def edges() -> list[tuple[str, str, Edge]]:
-    """Every way of every cell of every machine and release, but for those of releases that are not played."""
+    """Every outcome of every cell of every machine and release, except those of unknown releases."""
     return [
         (name, release, edge)
         for name, release in SUTS
@@ -73,7 +73,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """What the monitor makes of the way to an edge, and of the edge itself, as *observer* saw it."""
+    """The verdict of a monitor on the path to an edge and the edge itself, as *observer* saw them."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -86,22 +86,22 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
             assert sut.arrange(each.step.event, way.name)
         reply = sut.do(each.step.event)
         sut.outputs()
-        deaf = observer == SECOND and way.name == "error"  # the machine does not say what comes after an error
-        if deaf:
+        unknown = observer == SECOND and way.name == "error"  # the machine has only the first plugin's requests
+        if unknown:
             assert sut.sent[SECOND] == way.emits[:-1]
         seen = Observation(
             entity="one",
             event=each.step.event,
             reply=reply,
             shows=sut.shows(),
-            emits=None if deaf else sut.sent[observer],
+            emits=None if unknown else sut.sent[observer],
         )
         monitor.feed([seen], range(number, number + 1))
     return monitor.judgement().verdict
 
 
-def test_the_cells_are_all_there() -> None:
-    """14 calls and signals with their outcomes, in each state: as many as the machines have."""
+def test_the_number_of_cells() -> None:
+    """All calls and signals with their outcomes, in each state."""
     own = [edge for name, release, edge in EDGES if (name, release) == ("nri-container", "")]
 
     assert len({cell for edge in own for cell in edge.cells}) == 13 * 4
@@ -111,7 +111,7 @@ def test_the_cells_are_all_there() -> None:
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:
-    """The first plugin sees what the machine says, and the second sees it, too, if the first gave no error."""
+    """The first plugin receives the outputs of the machine, and so does the second unless the first fails."""
     sut = SUTS[name, release](release)
 
     verdicts = [judged(case, sut, observer) for case in EDGES if case[:2] == (name, release)]
@@ -121,16 +121,16 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
     assert not [verdict for verdict in verdicts if not isinstance(verdict, Holds)]
 
 
-class Deaf(NRI):
+class RelaysNothing(NRI):
     """Relays nothing."""
 
     def _relay(self, request: Request) -> Relayed:
         return super()._relay(replace(request, event="none such"))
 
 
-def test_every_cell_of_what_relays_nothing() -> None:
-    """It is noticed wherever something is to be relayed."""
-    sut = NriContainerSUT(kind=Deaf)
+def test_every_cell_of_a_layer_that_relays_nothing() -> None:
+    """It fails wherever something has to be relayed."""
+    sut = NriContainerSUT(kind=RelaysNothing)
 
     verdicts = [judged(case, sut, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
     sut.close()
@@ -140,22 +140,22 @@ def test_every_cell_of_what_relays_nothing() -> None:
 
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
-    """What the kit finds."""
+    """What the conformance test finds."""
     factory = SUTS[name, release]
     return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
 
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
-    """All cells are covered, and all ways but one, that of a release that is not played."""
+    """All cells and outcomes are covered, except those of an unknown release."""
     found = found_in(name, release, examples=15)
 
     assert ((), ()) == (found.failures, found.missed)
     assert {"unknown"} >= {outcome for _, outcome in found.unarranged}
 
 
-def test_the_newest_is_not_an_old_release() -> None:
-    """An update of a pod is refused by the one, and relayed by the other."""
+def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
+    """The old one refuses an update of a pod, the newest relays it."""
     factory = SUTS["nri-pod", ""]
 
     found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
@@ -163,7 +163,7 @@ def test_the_newest_is_not_an_old_release() -> None:
     assert {"update-pod-sandbox", "post-update-pod-sandbox"} == {each.steps[-1].event for each in found.failures}
 
 
-class Twice(NRI):
+class RelaysTwice(NRI):
     """Relays each request twice."""
 
     def _relay(self, request: Request) -> Relayed:
@@ -171,15 +171,15 @@ class Twice(NRI):
         return super()._relay(request)
 
 
-class Never(NRI):
+class NeverRelaysStops(NRI):
     """Relays no stop."""
 
     def _relay(self, request: Request) -> Relayed:
         return super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
 
 
-class Always(NRI):
-    """Relays every stop, whatever is remembered."""
+class AlwaysRelaysStops(NRI):
+    """Relays every stop, in any state."""
 
     def stop_container(self, pod: Pod, container: Container) -> None:
         super().stop_container(pod, container)
@@ -187,23 +187,23 @@ class Always(NRI):
         super().stop_container(pod, container)
 
 
-class Backwards(NRI):
-    """Relays the removal, and then the stop."""
+class RelaysBackwards(NRI):
+    """Relays the removal before the stop."""
 
     def _relay(self, request: Request) -> Relayed:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
         return super()._relay(replace(request, event=swapped.get(request.event, request.event)))
 
 
-class Swallows(NRI):
+class SwallowsErrors(NRI):
     """Drops the errors of plugins."""
 
     def _relay(self, request: Request) -> Relayed:
         return replace(super()._relay(request), result="ok", error=None)
 
 
-class Invents(NRI):
-    """Takes a lost plugin for one that answers an error."""
+class LossIsError(NRI):
+    """Treats a lost plugin as an error."""
 
     def _relay(self, request: Request) -> Relayed:
         told = super()._relay(request)
@@ -211,7 +211,7 @@ class Invents(NRI):
 
 
 class StaysAtErrors(NRI):
-    """Remembers nothing of what a plugin answered with an error."""
+    """Does not change the state if a plugin fails."""
 
     def _happen(self, entities: EntityStates, entity: str, event: str, request: Request) -> MergedAnswers | None:
         before = entities.state(entity)
@@ -224,8 +224,8 @@ class StaysAtErrors(NRI):
             raise
 
 
-class ForgetsLate(NRI):
-    """Does not forget what was removed."""
+class RemembersTheRemoved(NRI):
+    """Does not forget a removed container."""
 
     def remove_container(self, pod: Pod, container: Container) -> None:
         try:
@@ -234,8 +234,8 @@ class ForgetsLate(NRI):
             self._containers.take(container.id, "sync-stopped")
 
 
-class Raises(NRI):
-    """Has a removal of what is not there fail."""
+class RemovalOfAbsentFails(NRI):
+    """Removing an absent container is an error."""
 
     def remove_container(self, pod: Pod, container: Container) -> None:
         if self.container_state(container.id) == "absent":
@@ -244,40 +244,40 @@ class Raises(NRI):
 
 
 class IgnoresExits(NRI):
-    """Has no ear for exits."""
+    """Ignores exits."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         del pod, container
 
 
 class ExitsAsRemovals(NRI):
-    """Takes an exit for a removal."""
+    """Treats an exit as a removal."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self.remove_container(pod, container)
 
 
 class Listed(NRI):
-    """Sees of the domains what :meth:`seen` says."""
+    """Replaces the listed containers by what :meth:`seen` returns for them."""
 
     def __init__(self, config: Config, domains: Domains) -> None:
         super().__init__(config, domains)
         listed = domains.containers
-        domains.containers = lambda: self.seen(listed())  # type: ignore[method-assign]  # that is the bug
+        domains.containers = lambda: self.seen(listed())  # type: ignore[method-assign]  # the planted bug
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         raise NotImplementedError
 
 
-class DropsPaused(Listed):
-    """Takes all that is listed for created."""
+class AllCreated(Listed):
+    """All listed containers are created."""
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         return tuple(replace(each, state=ContainerState.CREATED) for each in containers)
 
 
 class NeverSynchronises(Listed):
-    """Takes nothing from the domains."""
+    """No containers are listed."""
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         del containers
@@ -285,7 +285,7 @@ class NeverSynchronises(Listed):
 
 
 class StartsWithCreation(NRI):
-    """Relays a creation that was missed before a start."""
+    """Relays a missing creation before a start."""
 
     def start_container(self, pod: Pod, container: Container) -> None:
         if self.container_state(container.id) == "absent":
@@ -293,50 +293,50 @@ class StartsWithCreation(NRI):
         super().start_container(pod, container)
 
 
-class TurnsRound(NRI):
-    """Asks the plugins in descending order."""
+class ReversesOrder(NRI):
+    """Calls plugins in descending order."""
 
-    def __init__(self, *args: Any) -> None:  # noqa: ANN401  # whatever the layer takes
+    def __init__(self, *args: Any) -> None:  # noqa: ANN401  # the arguments of the layer
         super().__init__(*args)
         join = self._plugins.join
 
         def joined(connection: Any) -> None:  # noqa: ANN401  # a connection
             join(connection)
-            self._plugins._connections = self._plugins._connections[::-1]  # noqa: SLF001  # that is the bug
+            self._plugins._connections = self._plugins._connections[::-1]  # noqa: SLF001  # the planted bug
 
-        self._plugins.join = joined  # type: ignore[method-assign]  # that is the bug
+        self._plugins.join = joined  # type: ignore[method-assign]  # the planted bug
 
 
-class GoesOn(NRI):
-    """Asks those after an error, too."""
+class RelaysAfterErrors(NRI):
+    """Calls plugins after an error, too."""
 
     def _relay(self, request: Request) -> Relayed:
         told = super()._relay(request)
         if told.error is not None:
-            _, *others = self._plugins._connections  # noqa: SLF001  # that is the bug
+            _, *others = self._plugins._connections  # noqa: SLF001  # the planted bug
             for each in others:
                 each.relay(request)
         return told
 
 
 BUGS = {
-    Twice: ("nri-pod", "run-pod-sandbox"),
-    Deaf: ("nri-pod", "run-pod-sandbox"),
-    Never: ("nri-container", "create-container; stop-container"),
-    Always: ("nri-container", "stop-container"),
-    Backwards: ("nri-container", "create-container; stop-container"),
-    Swallows: ("nri-container", "create-container"),
-    Invents: ("nri-pod", "run-pod-sandbox"),
+    RelaysTwice: ("nri-pod", "run-pod-sandbox"),
+    RelaysNothing: ("nri-pod", "run-pod-sandbox"),
+    NeverRelaysStops: ("nri-container", "create-container; stop-container"),
+    AlwaysRelaysStops: ("nri-container", "stop-container"),
+    RelaysBackwards: ("nri-container", "create-container; stop-container"),
+    SwallowsErrors: ("nri-container", "create-container"),
+    LossIsError: ("nri-pod", "run-pod-sandbox"),
     StaysAtErrors: ("nri-container", "create-container"),
-    ForgetsLate: ("nri-container", "remove-container"),
-    Raises: ("nri-container", "remove-container"),
+    RemembersTheRemoved: ("nri-container", "remove-container"),
+    RemovalOfAbsentFails: ("nri-container", "remove-container"),
     IgnoresExits: ("nri-container", "create-container; notify-exit"),
     ExitsAsRemovals: ("nri-container", "create-container; notify-exit"),
-    DropsPaused: ("nri-container", "sync-running"),
+    AllCreated: ("nri-container", "sync-running"),
     NeverSynchronises: ("nri-container", "sync-created"),
     StartsWithCreation: ("nri-container", "start-container"),
-    TurnsRound: ("nri-pod", "run-pod-sandbox"),
-    GoesOn: ("nri-pod", "run-pod-sandbox"),
+    ReversesOrder: ("nri-pod", "run-pod-sandbox"),
+    RelaysAfterErrors: ("nri-pod", "run-pod-sandbox"),
 }
 
 
@@ -350,14 +350,14 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
     assert expected == "; ".join(step.event for step in shortest.steps)
 
 
-def test_what_is_removed_is_forgotten() -> None:
-    """Neither the layer nor what drives it holds on to entities that there were."""
+def test_removed_entities_are_forgotten() -> None:
+    """Neither the layer nor its driver keeps a reference to them."""
     memory = EntityStates("nri-container")
     memory.take("c1", "create-container", "ok")
-    place = weakref.ref(memory._positions["c1"])  # noqa: SLF001  # nobody else holds it
+    place = weakref.ref(memory._positions["c1"])  # noqa: SLF001  # the only reference
 
     memory.take("c1", "remove-container", "ok")
     gc.collect()
 
     assert place() is None
-    assert not memory._driver._engine.models  # noqa: SLF001  # the library would hold it there
+    assert not memory._driver._engine.models  # noqa: SLF001  # where the library would keep it

@@ -1,6 +1,6 @@
-"""The reference of the NRI interface does what its machine says, and the kit notices where it does not."""
+"""The reference NRI interface does what its machine says, and planted bugs are found."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ UNARRANGED = {
     "containerd-2.1": set(),
     "containerd-main": set(),
 }
-"""By release, what only other releases do."""
+"""The outcomes that only other releases have, by release."""
 
 
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
-    """All cells are covered, in every way that this release may go."""
+    """All cells are covered, in each outcome of this release."""
     found = conform(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
     assert {"=".join(each) for each in found.unarranged} == UNARRANGED[release]
 
 
-def test_the_newest_is_not_an_old_release() -> None:
+def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
     found = conform(load("nri-api"), NriApiSUT, profile="containerd-1.7", examples=0)
 
     assert {"new-default", "start", "block", "relay-pod-update"} == {each.steps[-1].event for each in found.failures}
 
 
-class Forgets(NRI):
-    """Forgets at the stop whom it relays to, as containerd does, so that the next call crashes."""
+class CrashesAfterStop(NRI):
+    """Deletes its plugins at the stop, as containerd does, so that the next call crashes."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -58,8 +58,8 @@ class Forgets(NRI):
         super().stop()
 
 
-class GoesOn(NRI):
-    """Is still there after the stop."""
+class AcceptsAfterStop(NRI):
+    """Accepts calls after the stop."""
 
     def run_pod_sandbox(self, pod: Pod) -> None:
         with suppress(NRIStoppedError):
@@ -67,15 +67,15 @@ class GoesOn(NRI):
 
 
 class StopsNothing(NRI):
-    """Keeps those that have joined at the stop."""
+    """Keeps its plugins at the stop."""
 
     def stop(self) -> None:
-        self._plugins.close = MagicMock()  # type: ignore[method-assign]  # that is the bug
+        self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
         super().stop()
 
 
 class StartsAgain(NRI):
-    """Takes a second start for a success."""
+    """A second start succeeds."""
 
     def start(self) -> None:
         if self.state != "started":
@@ -83,23 +83,23 @@ class StartsAgain(NRI):
 
 
 class LeavesPlugins(NRI):
-    """Does not dismiss the plugins where there can be no socket, as containerd does not."""
+    """Keeps its plugins if the socket cannot be opened, as containerd does."""
 
     def _open_socket(self) -> None:
         before = self._plugins._connections
         try:
             super()._open_socket()
         except NRIError:
-            self._plugins.leave = MagicMock()  # type: ignore[method-assign]  # that is the bug
+            self._plugins.leave = MagicMock()  # type: ignore[method-assign]  # the planted bug
             self._plugins._connections = before
             raise
 
 
-class StartsUntold(NRI):
-    """Installed plugins are told nothing at the start."""
+class StartsUnsynchronised(NRI):
+    """Installed plugins are not synchronised at the start."""
 
     def start(self) -> None:
-        installed, self._installed = self._installed, ()  # type: ignore[misc]  # that is the bug
+        installed, self._installed = self._installed, ()  # type: ignore[misc]  # the planted bug
         super().start()
         for each in installed:
             connection = self._plugins.connection(FakePlugin(name=each.name))
@@ -108,8 +108,8 @@ class StartsUntold(NRI):
             self._plugins.join(connection)
 
 
-class StartsHeld(NRI):
-    """Starts though that is blocked, as containerd does."""
+class StartsWhileBlocked(NRI):
+    """Starts while synchronisation is blocked, as containerd does."""
 
     def start(self) -> None:
         if self.state == "held":
@@ -121,29 +121,29 @@ class StartsHeld(NRI):
 
 
 class BlocksNothing(NRI):
-    """A block is none."""
+    """Blocking has no effect."""
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock()
 
 
 class BlocksOnce(NRI):
-    """The first to unblock unblocks for all."""
+    """The first block that is released releases all."""
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock() if self.state == "blocked" else super().block_plugin_sync()
 
 
-class BlocksForGood(NRI):
-    """Nobody can unblock."""
+class BlocksForever(NRI):
+    """A block cannot be released."""
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         super().block_plugin_sync()
         return PluginSyncBlock()
 
 
-class LetsInWhileBlocked(NRI):
-    """A plugin joins whether that is blocked or not."""
+class JoinsWhileBlocked(NRI):
+    """Plugins join while synchronisation is blocked."""
 
     def register(self, plugin: Any) -> None:  # noqa: ANN401  # a plugin
         if self.state == "blocked":
@@ -152,16 +152,16 @@ class LetsInWhileBlocked(NRI):
             super().register(plugin)
 
 
-class LetsInTooEarly(NRI):
-    """A plugin may come before the start."""
+class JoinsBeforeStart(NRI):
+    """Plugins join before the start."""
 
     def register(self, plugin: Any) -> None:  # noqa: ANN401  # a plugin
         if self.state != "created":
             super().register(plugin)
 
 
-class UpdatesAfterTheStop(NRI):
-    """Those who are still connected are still heard, as containerd does."""
+class UpdatesAfterStop(NRI):
+    """Connected plugins can request updates after the stop, as in containerd."""
 
     def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
@@ -171,7 +171,7 @@ class UpdatesAfterTheStop(NRI):
 
 
 class DisabledFails(NRI):
-    """One that is disabled says so."""
+    """Starting a disabled interface is an error."""
 
     def start(self) -> None:
         if not self.is_enabled():
@@ -180,21 +180,21 @@ class DisabledFails(NRI):
 
 
 class EnabledAlways(NRI):
-    """Is enabled though it is disabled."""
+    """A disabled interface is enabled."""
 
     def is_enabled(self) -> bool:
         return True
 
 
 class EnabledWhileStarted(NRI):
-    """Is enabled only until it is stopped."""
+    """The interface is not enabled after the stop."""
 
     def is_enabled(self) -> bool:
         return self.state != "stopped" and super().is_enabled()
 
 
-class KeepsItsTimes(NRI):
-    """Other time-outs are not heeded."""
+class KeepsItsTimeouts(NRI):
+    """New timeouts have no effect."""
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
         before = self.config
@@ -202,23 +202,23 @@ class KeepsItsTimes(NRI):
         self.config = before
 
 
-class SharesItsTimes(NRI):
-    """The time-outs belong to all, as containerd's do."""
+class SharesTimeouts(NRI):
+    """All interfaces share their timeouts, as in containerd."""
 
     last: list[NRI]
 
-    def __init__(self, config: Config, *args: Any) -> None:  # noqa: ANN401  # whatever the interface takes
+    def __init__(self, config: Config, *args: Any) -> None:  # noqa: ANN401  # the arguments of the interface
         super().__init__(config, *args)
-        for each in SharesItsTimes.last:
+        for each in SharesTimeouts.last:
             each.config = config
-        SharesItsTimes.last[:] = [*SharesItsTimes.last, self][-2:]
+        SharesTimeouts.last[:] = [*SharesTimeouts.last, self][-2:]
 
 
-SharesItsTimes.last = []
+SharesTimeouts.last = []
 
 
 class DropsExits(NRI):
-    """Has no ear for exits."""
+    """Ignores exits."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self._life.accepts("notify-exit")
@@ -235,24 +235,24 @@ class RelaysTwice(NRI):
 
 
 BUGS: dict[type[NRI], str] = {
-    Forgets: "new; stop; stop",
-    GoesOn: "new; stop; relay",
+    CrashesAfterStop: "new; stop; stop",
+    AcceptsAfterStop: "new; stop; relay",
     StopsNothing: "new; start; stop",
     StartsAgain: "new; start; start",
     LeavesPlugins: "new; start",
-    StartsUntold: "new; start",
-    StartsHeld: "new; block; start",
+    StartsUnsynchronised: "new; start",
+    StartsWhileBlocked: "new; block; start",
     BlocksNothing: "new; block",
     BlocksOnce: "new; start; block; unblock",
-    BlocksForGood: "new; block; unblock",
-    LetsInWhileBlocked: "new; start; block; join",
-    LetsInTooEarly: "new; join",
-    UpdatesAfterTheStop: "new; stop; update-containers",
+    BlocksForever: "new; block; unblock",
+    JoinsWhileBlocked: "new; start; block; join",
+    JoinsBeforeStart: "new; join",
+    UpdatesAfterStop: "new; stop; update-containers",
     DisabledFails: "new; start",
     EnabledAlways: "new",
     EnabledWhileStarted: "new; stop; is-enabled",
-    KeepsItsTimes: "new; configure-timeouts",
-    SharesItsTimes: "new; new",
+    KeepsItsTimeouts: "new; configure-timeouts",
+    SharesTimeouts: "new; new",
     DropsExits: "new; start; notify-exit",
     RelaysTwice: "new; start; relay-end",
 }
@@ -266,8 +266,8 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps)
 
 
-class Fatal(NriApiSUT):
-    """A domain that is there already ends the process, as in containerd."""
+class ExitsAtDuplicates(NriApiSUT):
+    """A duplicate domain ends the process, as in containerd."""
 
     def _register_domain(self, hope: str) -> None:
         try:
@@ -277,8 +277,8 @@ class Fatal(NriApiSUT):
             raise
 
 
-def test_a_process_that_a_domain_ends_is_found() -> None:
-    found = conform(load("nri-api"), Fatal, examples=0)
+def test_a_process_that_a_duplicate_domain_ends_is_found() -> None:
+    found = conform(load("nri-api"), ExitsAtDuplicates, examples=0)
 
     assert "new; register-domain" in {"; ".join(step.event for step in each.steps) for each in found.failures}
 
@@ -301,7 +301,7 @@ def test_the_socket_is_opened_at_the_start_and_closed_at_the_stop() -> None:
     assert done == ["here", "closed"]
 
 
-def test_no_socket_is_opened_where_nobody_may_connect() -> None:
+def test_no_socket_is_opened_if_connections_are_disabled() -> None:
     def listen(path: str) -> Any:  # noqa: ANN401  # never
         raise AssertionError(path)
 
@@ -312,11 +312,11 @@ def test_no_socket_is_opened_where_nobody_may_connect() -> None:
     nri.stop()
 
 
-def test_a_start_without_a_socket_can_be_tried_again(tmp_path: Path) -> None:
-    """Nobody has joined, and nobody twice."""
+def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
+    """No plugin has joined after the first, and none twice after the second."""
     broken = [True]
 
-    def listen(path: str) -> Any:  # noqa: ANN401  # a file will do
+    def listen(path: str) -> Any:  # noqa: ANN401  # a file
         if broken.pop():
             raise PermissionError(13, "Permission denied")
         return Path(path).open("w", encoding="utf-8")
@@ -334,8 +334,8 @@ def test_a_start_without_a_socket_can_be_tried_again(tmp_path: Path) -> None:
     nri.stop()
 
 
-def test_times_can_be_changed() -> None:
-    """Zero is the default; what is below zero is refused, and changes nothing."""
+def test_timeouts_can_be_changed() -> None:
+    """Zero is the default; a negative one is refused, and changes nothing."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -346,7 +346,7 @@ def test_times_can_be_changed() -> None:
     nri.stop()
 
 
-def test_a_start_waits_while_that_is_blocked() -> None:
+def test_a_start_waits_while_synchronisation_is_blocked() -> None:
     nri = NRI(Config(plugin_registration_timeout=0.01), plugins=[FakePlugin()])
     block = nri.block_plugin_sync()
 
@@ -361,7 +361,7 @@ def test_a_start_waits_while_that_is_blocked() -> None:
 
 
 def test_a_block_that_the_stop_overtakes_is_an_error() -> None:
-    """And holds up nobody."""
+    """And does not stay."""
     nri = NRI()
     nri.start()
     blocks = nri._sync.block
@@ -371,7 +371,7 @@ def test_a_block_that_the_stop_overtakes_is_an_error() -> None:
         nri.stop()
         return block
 
-    nri._sync.block = overtaken  # type: ignore[method-assign]  # others come first
+    nri._sync.block = overtaken  # type: ignore[method-assign]  # the stop overtakes it
     with pytest.raises(NRIStoppedError):
         nri.block_plugin_sync()
 
@@ -379,7 +379,7 @@ def test_a_block_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_blocks_from_many_threads_are_counted() -> None:
-    """Whatever the order, it is blocked as long as anybody blocks, and no longer."""
+    """Synchronisation is blocked as long as one block is held."""
     nri = NRI()
     nri.start()
     states: set[str] = set()
@@ -399,8 +399,8 @@ def test_blocks_from_many_threads_are_counted() -> None:
     nri.stop()
 
 
-def test_who_is_asked_is_told_so_even_if_it_was_stopped() -> None:
-    """To wait for oneself is worse than to come too late."""
+def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
+    """That is the more serious mistake of the two."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()
@@ -410,7 +410,7 @@ def test_who_is_asked_is_told_so_even_if_it_was_stopped() -> None:
         nri.start_container(POD, ONE)
 
 
-def test_a_plugin_that_is_named_asks_only_while_it_is_connected() -> None:
+def test_a_plugin_can_request_updates_only_while_it_is_connected() -> None:
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()

@@ -1,4 +1,4 @@
-"""The reference NRI layer: plugins in order, what they want, domains, configuration, start and stop."""
+"""The reference NRI layer: the order of plugins, their answers, domains, configuration, start and stop."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ CALLS: dict[str, Callable[[NRI], object]] = {
 
 @pytest.fixture
 def layers() -> Iterator[Callable[..., NRI]]:
-    """What makes layers that are started, and stops them at the end."""
+    """A function that makes and starts layers, which are stopped at the end."""
     made: list[NRI] = []
 
-    def make(*plugins: FakePlugin, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # whatever a Config has
+    def make(*plugins: FakePlugin, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
         made.append(NRI(Config(**config), Domains([domain] if domain else []), plugins))
         made[-1].start()
         return made[-1]
@@ -77,7 +77,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
 
 
 def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
-    """An answer that is an error."""
+    """A function that answers with an error."""
 
     def answer(request: Request) -> Answer:
         raise NRIError(f"no {request.event}", code=code)
@@ -86,20 +86,20 @@ def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
 
 
 def hangs_up(request: Request) -> Answer:
-    """No answer at all."""
+    """Disconnect instead of an answer."""
     raise PluginLostError(request.event)
 
 
-def asks_of(name: str) -> list[threading.Thread]:
-    """The threads on which plugins of this name are asked, once those that are to end have."""
+def threads_of(name: str) -> list[threading.Thread]:
+    """The threads of plugins of this name that do not end within a second."""
     threads = [thread for thread in threading.enumerate() if thread.name.endswith(f"-{name}")]
     for thread in threads:
         thread.join(1)
     return [thread for thread in threads if thread.is_alive()]
 
 
-def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Callable[..., NRI]) -> None:
-    """In whatever order they have joined."""
+def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]) -> None:
+    """In whatever order they joined."""
     heard: Heard = []
     nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
     nri.register(FakePlugin(index="10", heard=heard))
@@ -117,8 +117,8 @@ def test_plugins_are_asked_by_index_and_by_what_they_subscribed_to(layers: Calla
     ]
 
 
-def test_an_error_ends_the_relay_and_has_the_plugins_code(layers: Callable[..., NRI]) -> None:
-    """Those after it are not asked; all are there again the next time."""
+def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
+    """Later plugins are not called, but are again for the next request."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -133,7 +133,7 @@ def test_an_error_ends_the_relay_and_has_the_plugins_code(layers: Callable[..., 
 
 
 def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
-    """One that has no code is unknown; the plugin stays."""
+    """Its code is UNKNOWN; the plugin stays."""
 
     def divides(request: Request) -> Answer:
         return Answer(adjust={request.event: 1 // 0})
@@ -149,7 +149,7 @@ def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
 
 
 @pytest.mark.parametrize("lost", ["10", "20"])
-def test_one_that_is_lost_is_passed_over_and_gone(layers: Callable[..., NRI], lost: str) -> None:
+def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: str) -> None:
     heard: Heard = []
     nri = layers(
         *(
@@ -167,8 +167,8 @@ def test_one_that_is_lost_is_passed_over_and_gone(layers: Callable[..., NRI], lo
     assert nri.plugins == (f"{left}-fake",)
 
 
-def test_one_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
-    """The call succeeds, and what the plugin answers at last is nothing to anybody."""
+def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
+    """The call succeeds, and the late answer is dropped."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
@@ -184,7 +184,7 @@ def test_one_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) ->
     assert nri.container_state("c1") == "created"
 
 
-def test_one_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> None:
+def test_a_plugin_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> None:
     def leaves(_: Request) -> Answer:
         raise SystemExit
 
@@ -199,7 +199,7 @@ def test_one_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> None:
 def test_an_error_after_a_loss_is_an_error(
     layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
 ) -> None:
-    """Of a loss nobody is told, of an error the caller is."""
+    """A loss is not reported to the caller, an error is."""
     nri = layers(
         FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
     )
@@ -224,7 +224,7 @@ def test_an_error_after_a_loss_is_an_error(
         (FakePlugin(events={"EatContainer"}), "plugin events EatContainer: there are CreateContainer"),
     ],
 )
-def test_what_cannot_be_registered_is_told_why(layers: Callable[..., NRI], plugin: FakePlugin, named: str) -> None:
+def test_a_plugin_that_cannot_be_registered(layers: Callable[..., NRI], plugin: FakePlugin, named: str) -> None:
     nri = layers()
 
     with pytest.raises(RegistrationError, match=named) as caught:
@@ -234,27 +234,25 @@ def test_what_cannot_be_registered_is_told_why(layers: Callable[..., NRI], plugi
     assert nri.plugins == ()
 
 
-def test_the_machine_is_told_where_a_plugin_was_lost(
-    layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows from it is the machine's to say, even if it says the same of all."""
+def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even though the machine does the same wherever it was."""
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.create_container(POD, ONE)
     taken: list[str] = []
-    take = nri._containers.take  # noqa: SLF001  # to listen
+    take = nri._containers.take  # noqa: SLF001  # to record the outcome
 
-    def listening(entity: str, event: str, outcome: str = "") -> Outcome:
+    def recording(entity: str, event: str, outcome: str = "") -> Outcome:
         taken.append(outcome)
         return take(entity, event, outcome)
 
-    monkeypatch.setattr(nri._containers, "take", listening)  # noqa: SLF001  # see above
+    monkeypatch.setattr(nri._containers, "take", recording)  # noqa: SLF001  # see above
     nri.remove_container(POD, ONE)
 
     assert taken == ["lost-at-stop"]
 
 
-def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None:
-    """Once; what it wants is done, and what is listed is remembered."""
+def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
+    """Once; its updates are made, and the listed states are remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
@@ -273,7 +271,7 @@ def test_whoever_joins_is_told_what_there_is(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """Even if there are no plugins; what is not listed stays as it was."""
+    """Even without plugins; containers that are not listed keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.create_container(POD, ONE)
     nri.create_container(POD, TWO)
@@ -283,23 +281,23 @@ def test_a_start_restores_what_the_domains_list(listed: ContainerState, remember
     assert (nri.container_state("c1"), nri.container_state("c2")) == (remembered, "created")
 
 
-def test_one_that_fails_when_it_is_told_does_not_join(layers: Callable[..., NRI]) -> None:
-    """States are remembered all the same."""
+def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[..., NRI]) -> None:
+    """The listed states are remembered all the same."""
 
-    def fails_at_it() -> tuple[Update, ...]:
+    def fails_to_synchronise() -> tuple[Update, ...]:
         raise NRIError("not now", code="UNAVAILABLE")
 
     nri = layers()
     with pytest.raises(RegistrationError, match="plugin 10-forgetful could not be synchronised: not now") as caught:
-        nri.register(FakePlugin(name="forgetful", wants=fails_at_it))
+        nri.register(FakePlugin(name="forgetful", wants=fails_to_synchronise))
 
     assert caught.value.code == "UNAVAILABLE"
     assert nri.plugins == ()
-    assert asks_of("forgetful") == []
+    assert threads_of("forgetful") == []
 
 
-def test_a_start_that_fails_can_be_tried_again() -> None:
-    """None of the installed plugins has joined then."""
+def test_a_failed_start_can_be_repeated() -> None:
+    """None of the installed plugins has joined."""
     broken = [True]
 
     def fails_once() -> tuple[Update, ...]:
@@ -320,7 +318,7 @@ def test_a_start_that_fails_can_be_tried_again() -> None:
     nri.stop()
 
 
-def test_one_that_hangs_up_is_asked_no_more(layers: Callable[..., NRI]) -> None:
+def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None:
     heard: Heard = []
     first, second = FakePlugin(index="10", heard=heard), FakePlugin(index="20", heard=heard)
     nri = layers(first, second)
@@ -333,7 +331,7 @@ def test_one_that_hangs_up_is_asked_no_more(layers: Callable[..., NRI]) -> None:
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """Installed plugins are asked all the same."""
+    """Installed plugins join all the same."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -342,8 +340,8 @@ def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
     assert nri.plugins == ("10-fake",)
 
 
-def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
-    """Later plugins see what earlier ones want."""
+def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
+    """Later plugins see the adjustments of earlier ones."""
     first = FakePlugin(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
     second = FakePlugin(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
     nri = layers(first, second)
@@ -354,7 +352,7 @@ def test_adjustments_are_put_together(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
-    """Even if both want the same of it."""
+    """Even if both set the same value."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
@@ -364,8 +362,8 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
     assert nri.container_state("c1") == "created"
 
 
-def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> None:
-    """First the evictions; that one of them fails is nobody's error."""
+def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
+    """Evictions come first; one that fails is not an error of the creation."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -379,8 +377,8 @@ def test_a_creation_updates_and_evicts_others(layers: Callable[..., NRI]) -> Non
     assert domain.done == [eviction, update]
 
 
-def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
-    """What earlier ones wanted is dropped."""
+def test_nothing_is_changed_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
+    """The updates of earlier plugins are dropped."""
     domain = domain_of_two()
     answer = Answer(updates=(Update(container_id="c2"),))
     nri = layers(
@@ -395,7 +393,7 @@ def test_nothing_is_done_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
     assert domain.done == []
 
 
-def test_what_is_being_created_is_adjusted_not_updated(layers: Callable[..., NRI]) -> None:
+def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI]) -> None:
     answer = Answer(updates=(Update(container_id="c1", ignore_failure=True),))
     nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}))
 
@@ -405,8 +403,8 @@ def test_what_is_being_created_is_adjusted_not_updated(layers: Callable[..., NRI
     assert caught.value.code == "INVALID_ARGUMENT"
 
 
-def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., NRI]) -> None:
-    """What was asked for holds where no plugin wants anything else."""
+def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
+    """Requested resources hold where no plugin changes them."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -418,14 +416,14 @@ def test_an_update_gives_back_its_own_and_does_the_others(layers: Callable[..., 
     assert domain.done == [other]
 
 
-def test_an_update_that_no_plugin_touches_is_the_callers(layers: Callable[..., NRI]) -> None:
+def test_an_update_that_no_plugin_changes(layers: Callable[..., NRI]) -> None:
     nri = layers(FakePlugin())
 
     assert nri.update_container(POD, ONE, {"cpu.shares": 2}) is None
 
 
-def test_updates_that_may_fail_claim_nothing(layers: Callable[..., NRI]) -> None:
-    """A third plugin does not suffer from what a second was refused."""
+def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
+    """A third plugin may set a field that a second one could not."""
     updates = {
         "10": Update(container_id="c2", resources={"cpu.shares": 1}),
         "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
@@ -446,7 +444,7 @@ def test_updates_that_may_fail_claim_nothing(layers: Callable[..., NRI]) -> None
     assert domain.done == [Update(container_id="c2", resources={"cpu.shares": 1, "memory.limit": 3})]
 
 
-def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., NRI]) -> None:
+def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., NRI]) -> None:
     answer = Answer(
         adjust={"env.A": "1"}, updates=(Update(container_id="c2"),), evictions=(Eviction(container_id="c2"),)
     )
@@ -458,8 +456,8 @@ def test_what_an_event_does_not_ask_for_is_not_looked_at(layers: Callable[..., N
     assert domain.done == []
 
 
-def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]) -> None:
-    """Before the removal itself is relayed."""
+def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
+    """Before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order
@@ -485,8 +483,8 @@ def test_a_removal_does_what_plugins_want_at_the_stop(layers: Callable[..., NRI]
     assert order == [update, "removed"]
 
 
-def test_a_plugin_asks_for_updates(layers: Callable[..., NRI]) -> None:
-    """All that can be done is done, and it is told of all that cannot."""
+def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
+    """All are tried, and those that failed are reported."""
     updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
     domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
@@ -499,46 +497,46 @@ def test_a_plugin_asks_for_updates(layers: Callable[..., NRI]) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_whoever_is_asked_cannot_ask(layers: Callable[..., NRI], call: str) -> None:
-    """It would wait for itself: there is an error at once instead."""
-    told: list[Exception] = []
+def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
+    """It would wait for itself, so it gets an error at once."""
+    errors: list[Exception] = []
     answering: list[NRI] = []
 
-    def asks(_: Request) -> Answer:
+    def call_back(_: Request) -> Answer:
         try:
             CALLS[call](answering[0])
         except NRIError as error:
-            told.append(error)
+            errors.append(error)
         return Answer()
 
-    nri = layers(FakePlugin(answers={"CreateContainer": asks}), plugin_request_timeout=1)
+    nri = layers(FakePlugin(answers={"CreateContainer": call_back}), plugin_request_timeout=1)
     answering.append(nri)
     nri.create_container(POD, ONE)
 
-    assert [type(error) for error in told] == [ReentrantError]
+    assert [type(error) for error in errors] == [ReentrantError]
     assert nri.plugins == ("10-fake",)
 
 
-def test_a_domain_cannot_ask_either() -> None:
+def test_a_domain_that_is_called_cannot_call_the_layer() -> None:
     class Asking(FakeDomain):
         def list_containers(self) -> tuple[Container, ...]:
             nri.run_pod_sandbox(POD)
             return ()
 
     nri = NRI(domains=Domains([Asking()]))
-    told: list[Exception] = []
+    errors: list[Exception] = []
 
     def starts() -> None:
         try:
             nri.start()
         except ReentrantError as error:
-            told.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=starts, daemon=True)
     thread.start()
-    thread.join(10)  # if it waited for itself it would for ever
+    thread.join(10)  # if it waited for itself it would wait forever
 
-    assert len(told) == 1
+    assert len(errors) == 1
 
 
 def test_domains_are_known_by_name() -> None:
@@ -553,7 +551,7 @@ def test_domains_are_known_by_name() -> None:
     assert (unknown.value.code, duplicate.value.code) == ("NOT_FOUND", "ALREADY_EXISTS")
 
 
-def test_each_domain_changes_its_own() -> None:
+def test_each_domain_changes_its_own_containers() -> None:
     one, two = domain_of_two("a", containers=(ONE,)), domain_of_two("b", containers=(TWO,))
     domains = Domains([one, two])
 
@@ -566,8 +564,8 @@ def test_each_domain_changes_its_own() -> None:
     assert domains.pods() == (POD, POD)
 
 
-def test_failures_are_collected_unless_they_may_be() -> None:
-    """All others are done, before and after."""
+def test_failures_are_collected_unless_they_are_ignored() -> None:
+    """All others are made, before and after."""
     domain = domain_of_two(stubborn=("c1",))
     domains = Domains([domain])
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
@@ -584,7 +582,7 @@ def test_failures_are_collected_unless_they_may_be() -> None:
     assert domain.done == [Update(container_id="c2"), evictions[1]]
 
 
-def test_what_holds_where_nothing_is_configured() -> None:
+def test_the_default_configuration() -> None:
     assert default_config() == Config(
         disable=False,
         socket_path="/var/run/nri/nri.sock",
@@ -599,8 +597,8 @@ def test_what_holds_where_nothing_is_configured() -> None:
         default_config("containerd-0.2")
 
 
-def test_times() -> None:
-    """Zero is the default; what is below zero is refused, and one layer's are not another's."""
+def test_timeouts() -> None:
+    """Zero is the default, negative ones are refused, and layers do not share them."""
     config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
 
     assert (config.registration_timeout, config.request_timeout) == (5, 2)
@@ -611,8 +609,8 @@ def test_times() -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_nothing_happens_if_it_is_disabled(call: str) -> None:
-    """Any number of times, and also after the stop."""
+def test_a_disabled_layer_does_nothing(call: str) -> None:
+    """Also the second time, and after the stop."""
     plugin, domain = FakePlugin(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
@@ -626,7 +624,7 @@ def test_nothing_happens_if_it_is_disabled(call: str) -> None:
 
 
 def test_an_old_release() -> None:
-    """1.7.2 knows no updates of pods and no blocks, and restores nothing when it starts."""
+    """1.7.2 has no updates of pods and no blocks, and restores nothing at the start."""
     plugin = FakePlugin()
     domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
     nri = NRI(Config(release=RELEASES["containerd-1.7"]), Domains([domain]), [plugin])
@@ -644,10 +642,10 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Whatever is remembered.
+    """Whatever state is remembered.
 
-    containerd forgets the one that it relays to: a call of something that
-    is to be relayed crashes, a second stop does, and what is ignored replies ok.
+    containerd deletes its plugins: a call that has to be relayed crashes, so
+    does a second stop, and a call that is ignored replies ok.
     """
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
@@ -665,7 +663,7 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
     assert (nri.container_state("c1"), plugin.heard) == (state, [])
 
 
-def test_the_stop_ends_the_plugins_threads() -> None:
+def test_the_stop_ends_the_threads_of_plugins() -> None:
     nri = NRI(plugins=[FakePlugin(name="short-lived")])
     nri.start()
     nri.run_pod_sandbox(POD)
@@ -675,22 +673,22 @@ def test_the_stop_ends_the_plugins_threads() -> None:
     nri.stop()
 
     assert nri.plugins == ()
-    assert asks_of("short-lived") == []
+    assert threads_of("short-lived") == []
 
 
 def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
-    """It has waited for its turn, and then it is too late."""
+    """It waits for the lock, and gets it after the stop."""
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
 
     class Overtaken:
         def __enter__(self) -> None:
-            nri._life.take("stop", "stopped")  # noqa: SLF001  # others come first
+            nri._life.take("stop", "stopped")  # noqa: SLF001  # the stop overtakes it
 
         def __exit__(self, *_: object) -> None: ...
 
-    nri._life.lock = Overtaken()  # type: ignore[assignment]  # noqa: SLF001  # others come first
+    nri._life.lock = Overtaken()  # type: ignore[assignment]  # noqa: SLF001  # the stop overtakes it
     with pytest.raises(NRIStoppedError):
         nri.run_pod_sandbox(POD)
 
@@ -698,8 +696,8 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
     nri._plugins.close()  # noqa: SLF001  # what the stop would have done
 
 
-def test_an_exit_that_the_stop_overtakes_is_nobodys_error() -> None:
-    """Its thread ends in peace, where containerd's ends the process."""
+def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
+    """Its thread ends without an error, where containerd's ends the process."""
     free = threading.Event()
 
     class Late(NRI):

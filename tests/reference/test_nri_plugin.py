@@ -1,6 +1,6 @@
-"""The reference of a plugin's connection: how it comes, is told and asked, and goes, and what the kit notices."""
+"""The reference connection of a plugin: joining, requests, leaving, and planted bugs."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ UNARRANGED = {
     "containerd-1.7": {"synchronise=unlisted", "synchronise=untold"},
     "containerd-2.1": set(),
 }
-"""By profile, what the reference does not do, or does otherwise."""
+"""The outcomes that the reference has not, by profile."""
 
 POD = Pod(id="p1")
 
 
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
-    """All cells are covered, in every way that there is."""
+    """All cells are covered, in each outcome."""
     found = conform(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
     assert UNARRANGED[profile] == {"=".join(each) for each in found.unarranged}
 
 
-def test_as_it_is_written_it_is_not_as_it_should_be() -> None:
+def test_upstream_does_not_conform_without_its_profile() -> None:
     found = conform(load("nri-plugin"), lambda: NriPluginSUT("as-written"), examples=0)
 
     assert {"register", "stop"} == {each.steps[-1].event for each in found.failures}
 
 
 class AnyName(Connection):
-    """Lets in whoever comes."""
+    """Accepts any name."""
 
     def _mistake(self, name: str, index: str) -> str:
         wrong = super()._mistake(name, index)
@@ -72,7 +72,7 @@ class AnyName(Connection):
 
 
 class AnyIndex(Connection):
-    """Does not look at the index."""
+    """Accepts any index."""
 
     def _mistake(self, name: str, index: str) -> str:
         del index
@@ -80,7 +80,7 @@ class AnyIndex(Connection):
 
 
 class RegistersAgain(Connection):
-    """Takes a second registration, as NRI does."""
+    """Accepts a second registration, as NRI does."""
 
     def register(self, name: str, index: str) -> None:
         if self.state == "active":
@@ -89,8 +89,8 @@ class RegistersAgain(Connection):
             super().register(name, index)
 
 
-class LeavesTheNameless(Connection):
-    """Does not close the connection of one with a wrong name, as NRI does not."""
+class KeepsWrongNames(Connection):
+    """Does not close the connection of a plugin with a wrong name, as NRI does not."""
 
     def register(self, name: str, index: str) -> None:
         if self._mistake(name, index):
@@ -99,8 +99,8 @@ class LeavesTheNameless(Connection):
         super().register(name, index)
 
 
-class WaitsForNames(Connection):
-    """Does not give up who does not register."""
+class WaitsForever(Connection):
+    """Does not give up a plugin that does not register."""
 
     def await_registration(self) -> None:
         with suppress(PluginLateError):
@@ -108,7 +108,7 @@ class WaitsForNames(Connection):
 
 
 class AnyEvents(Connection):
-    """Takes a subscription to what there is not."""
+    """Accepts a subscription to events that do not exist."""
 
     def configure(self) -> None:
         self.events = frozenset(EVENTS[:-1])
@@ -116,8 +116,8 @@ class AnyEvents(Connection):
         self._take("configure", "ok")
 
 
-class ForgivesTheDeaf(Connection):
-    """Goes on with one that does not answer when it is configured."""
+class IgnoresTimeouts(Connection):
+    """Goes on with a plugin that is late to be configured."""
 
     def configure(self) -> None:
         call = self._thread.call
@@ -128,46 +128,46 @@ class ForgivesTheDeaf(Connection):
             except PluginLateError:
                 return ()
 
-        self._thread.call = forgiving  # type: ignore[method-assign,assignment]  # that is the bug
+        self._thread.call = forgiving  # type: ignore[method-assign,assignment]  # the planted bug
         super().configure()
 
 
 class OnePart(Connection):
-    """Takes the first part for all."""
+    """Treats the first part as the last."""
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
         self.synchronise_last(pods, containers)
 
 
 class AnyPart(Connection):
-    """Does not look whether a plugin waits for more."""
+    """Does not check whether a plugin waits for more."""
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
         self._send(lambda: self.plugin.synchronize(pods, containers))
         self._take("synchronise", "part")
 
 
-class TellsTwice(Connection):
-    """Tells again what was told."""
+class SynchronisesTwice(Connection):
+    """Sends the last part twice."""
 
     def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         self._send(lambda: self.plugin.synchronize(pods, containers))
         return super().synchronise_last(pods, containers)
 
 
-class Insists(Connection):
-    """Takes one that is lost for one that answers with an error."""
+class LossIsError(Connection):
+    """Treats a lost plugin as an error."""
 
     def relay(self, request: Request) -> Answer | None:
         handle = self.plugin.handle
 
-        def insisting(request: Request) -> Answer:
+        def failing(request: Request) -> Answer:
             try:
                 return handle(request)
             except PluginLostError as error:
                 raise NRIError(str(error)) from error
 
-        self.plugin.handle = insisting  # type: ignore[method-assign]  # that is the bug
+        self.plugin.handle = failing  # type: ignore[method-assign]  # the planted bug
         try:
             return super().relay(request)
         finally:
@@ -175,7 +175,7 @@ class Insists(Connection):
 
 
 class DropsAtErrors(Connection):
-    """Gives up one that answers with an error."""
+    """Closes the connection of a plugin that fails."""
 
     def relay(self, request: Request) -> Answer | None:
         try:
@@ -185,8 +185,8 @@ class DropsAtErrors(Connection):
             raise
 
 
-class AsksAll(Connection):
-    """Asks whatever it subscribed to."""
+class IgnoresSubscriptions(Connection):
+    """Relays every event."""
 
     def relay(self, request: Request) -> Answer | None:
         self.events = frozenset(EVENTS)
@@ -194,15 +194,15 @@ class AsksAll(Connection):
 
 
 class KeepsTheLost(Connection):
-    """Does not drop one that has hung up."""
+    """Does not drop a plugin that has hung up."""
 
     def drop(self) -> None:
         if self.state != "lost":
             super().drop()
 
 
-class HeedsAnybody(Connection):
-    """Does what a plugin asks for that is not yet let in."""
+class UpdatesTooEarly(Connection):
+    """Makes updates of a plugin that is not synchronised yet."""
 
     def request_updates(self, make: Callable[[], None]) -> None:
         if self.state == "synchronising":
@@ -212,7 +212,7 @@ class HeedsAnybody(Connection):
 
 
 class ClosesSilently(Connection):
-    """Does not close the plugin's end when it is given up."""
+    """Does not close the plugin's end at the stop."""
 
     def stop(self) -> None:
         self.hang_up()
@@ -220,7 +220,7 @@ class ClosesSilently(Connection):
 
 
 class OutlivesTheStop(Connection):
-    """Is left by the stop, as NRI leaves it."""
+    """The stop does not close it, as in NRI."""
 
     def stop(self) -> None:
         if not self.listed:
@@ -235,18 +235,18 @@ BUGS: dict[type[Connection], str] = {
     AnyName: "connect; register=bad-name",
     AnyIndex: "connect; register=bad-index",
     RegistersAgain: f"{BUILT_IN}; synchronise=ok; register",
-    LeavesTheNameless: "connect; register=bad-name",
-    WaitsForNames: "connect; no-registration",
+    KeepsWrongNames: "connect; register=bad-name",
+    WaitsForever: "connect; no-registration",
     AnyEvents: "launch=built-in; configure=bad-events",
-    ForgivesTheDeaf: "launch=built-in; configure=timeout",
+    IgnoresTimeouts: "launch=built-in; configure=timeout",
     OnePart: f"{BUILT_IN}; synchronise=part",
     AnyPart: f"{BUILT_IN}; synchronise=not-split",
-    TellsTwice: f"{BUILT_IN}; synchronise=ok",
-    Insists: f"{BUILT_IN}; synchronise=ok; relay=lost",
+    SynchronisesTwice: f"{BUILT_IN}; synchronise=ok",
+    LossIsError: f"{BUILT_IN}; synchronise=ok; relay=lost",
     DropsAtErrors: f"{BUILT_IN}; synchronise=ok; relay=error",
-    AsksAll: f"{BUILT_IN}; synchronise=ok; relay=not-subscribed",
+    IgnoresSubscriptions: f"{BUILT_IN}; synchronise=ok; relay=not-subscribed",
     KeepsTheLost: f"{BUILT_IN}; synchronise=ok; hang-up; relay",
-    HeedsAnybody: f"{BUILT_IN}; update-containers",
+    UpdatesTooEarly: f"{BUILT_IN}; update-containers",
     ClosesSilently: "connect; stop",
     OutlivesTheStop: f"{BUILT_IN}; synchronise=ok; stop",
 }
@@ -265,10 +265,10 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin for which time goes by whenever it is asked."""
+    """A plugin that turns the clock by ``takes`` in each call."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
-        super().__init__(**how)  # type: ignore[arg-type]  # whatever a plugin has
+        super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
         self.clock = clock
         self.takes = takes
         self.parts: list[list[str]] = []
@@ -297,8 +297,8 @@ def things(number: int) -> tuple[list[Pod], list[Container]]:
     return [Pod(id=f"p{each}") for each in range(number)], [Container(id=f"c{each}") for each in range(number)]
 
 
-def test_there_is_one_time_for_all_parts() -> None:
-    """Three messages that take a second each are too much for two seconds, though none of them is."""
+def test_all_parts_share_one_timeout() -> None:
+    """Three messages of a second each exceed two seconds, though none of them does."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(request=2, largest=4, clock=clock))
@@ -313,8 +313,8 @@ def test_there_is_one_time_for_all_parts() -> None:
     assert (connection.state, caught.value.code, len(plugin.parts)) == ("absent", "DEADLINE_EXCEEDED", 2)
 
 
-def test_each_request_has_its_own_time() -> None:
-    """What a plugin has taken for one is not taken from the next."""
+def test_each_request_has_its_own_timeout() -> None:
+    """The time of one request does not count for the next."""
     clock = TurnedClock()
     connection = configured(Slow(clock, 1.5), Terms(request=2, clock=clock))
     connection.synchronise((), ())
@@ -324,7 +324,7 @@ def test_each_request_has_its_own_time() -> None:
     assert connection.state == "active"
 
 
-def test_a_plugin_that_cannot_be_told_in_parts_is_closed() -> None:
+def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
     plugin = FakePlugin()
     connection = configured(plugin, Terms(largest=1))
 
@@ -333,8 +333,8 @@ def test_a_plugin_that_cannot_be_told_in_parts_is_closed() -> None:
     assert (connection.state, plugin.synchronised) == ("absent", [])
 
 
-def test_all_that_there_is_is_told_in_order() -> None:
-    """However it is split."""
+def test_objects_are_sent_in_order() -> None:
+    """However they are split."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
         configured(plugin, Terms(largest=largest)).synchronise(*things(3))
@@ -344,8 +344,8 @@ def test_all_that_there_is_is_told_in_order() -> None:
         assert all(len(part) == largest for part in plugin.parts)
 
 
-def test_who_hangs_up_in_the_handshake_is_gone() -> None:
-    """And is not closed: it has done that itself."""
+def test_a_plugin_that_disconnects_in_the_handshake_is_removed() -> None:
+    """Its end is not closed again."""
 
     def hangs_up() -> Sequence[Update]:
         raise PluginLostError("gone")
@@ -379,18 +379,20 @@ def test_subscriptions(asked: Collection[str] | int, there: Collection[str], eve
         (["EatContainer"], EVENTS[:1], "EatContainer: there are RunPodSandbox"),
     ],
 )
-def test_a_subscription_to_what_there_is_not(asked: Collection[str] | int, there: Collection[str], named: str) -> None:
+def test_subscriptions_to_events_that_do_not_exist(
+    asked: Collection[str] | int, there: Collection[str], named: str
+) -> None:
     with pytest.raises(ValueError, match=named):
         subscribed(asked, there)
 
 
-def test_only_the_newest_knows_of_validation() -> None:
+def test_only_the_newest_release_has_validation() -> None:
     assert known(EVENTS[:11]) == frozenset(EVENTS[:11])
     assert known(EVENTS[:13]) == frozenset(EVENTS)
 
 
-def test_a_second_registration_gives_another_name_and_not_another_place() -> None:
-    """Until another one joins; a third is not answered before the plugin's time is over."""
+def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
+    """Until another plugin joins; a third registration blocks until the timeout."""
     clock = TurnedClock()
     plugins = Plugins(Terms(clock=clock), UpstreamConnection)
     first, second, third = (plugins.connection(FakePlugin(index=index)) for index in ("10", "20", "30"))
@@ -415,8 +417,8 @@ def test_a_second_registration_gives_another_name_and_not_another_place() -> Non
 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
-def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list[str]) -> None:
-    """It is asked no more, but what it asks for is done."""
+def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
+    """It receives no requests, but its updates are made."""
     plugins = Plugins(Terms(), UpstreamConnection)
     plugin = FakePlugin()
     connection = plugins.connection(plugin)
@@ -434,18 +436,18 @@ def test_what_has_come_by_itself_outlives_the_stop(*, launched: bool, left: list
 
 
 class Closed(FakePlugin):
-    """A plugin that says that its end was closed."""
+    """A plugin that counts how often its end was closed."""
 
     def __init__(self, **how: object) -> None:
-        super().__init__(**how)  # type: ignore[arg-type]  # whatever a plugin has
+        super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
         self.closed = 0
 
     def close(self) -> None:
         self.closed += 1
 
 
-def test_every_end_that_is_given_up_is_closed() -> None:
-    """At the stop, when it is lost, when it fails to join, when it comes too late; once."""
+def test_every_connection_is_closed_once() -> None:
+    """At the stop, when the plugin is lost, or when it fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -468,8 +470,8 @@ def test_every_end_that_is_given_up_is_closed() -> None:
     assert [each.closed for each in (installed, lost, failed, nameless)] == [1, 1, 1, 1]
 
 
-def test_one_that_comes_while_all_is_stopped_is_closed() -> None:
-    """Whatever it is at when that happens, it does not join."""
+def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
+    """It does not join."""
     plugin = Closed()
     nri = NRI()
     nri.start()
@@ -481,15 +483,15 @@ def test_one_that_comes_while_all_is_stopped_is_closed() -> None:
             nri.stop()
             yield
 
-    nri._sync.joining = overtaken  # type: ignore[method-assign]  # others come first
+    nri._sync.joining = overtaken  # type: ignore[method-assign]  # the stop overtakes it
     with pytest.raises(NRIStoppedError):
         nri.register(plugin)
 
     assert (nri.plugins, plugin.synchronised, plugin.closed) == ((), [], 1)
 
 
-def test_a_layer_tells_in_parts() -> None:
-    """As many as it is configured to."""
+def test_a_layer_synchronises_in_parts() -> None:
+    """With as many objects as configured."""
     plugin = Slow(TurnedClock(), 0)
     nri = NRI(Config(sync_objects=2), Domains([domain_of_two()]))
     nri.start()

@@ -1,6 +1,6 @@
-"""The lock that keeps plugins from joining, step by step, on real threads: containerd's, and the one of the reference."""
+"""The lock that keeps plugins from joining, step by step on real threads: the reference's and containerd's."""
 
-# ruff: noqa: D102  (a method is the bug that its class tells of)
+# ruff: noqa: D102  (a method is the bug that its class describes)
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 def machine(profile: str) -> Machine:
-    """The calls and the plugin, as one machine."""
+    """The calls and the plugin, flattened into one machine."""
     system = load_system("plugin-sync")
     return flatten(system.under(profile))
 
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """All cells are covered; where nothing is asked for twice containerd's lock is as good."""
+    """All cells are covered; without nested blocks containerd's lock conforms, too."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
 
 
-class Careless(UpstreamSyncLock):
-    """Keeps nobody from joining."""
+class NeverBlocks(UpstreamSyncLock):
+    """Blocking has no effect."""
 
     def block(self) -> PluginSyncBlock:
         block = super().block()
@@ -50,23 +50,23 @@ class Careless(UpstreamSyncLock):
         super()._release()
 
 
-class HeedsNobody(UpstreamSyncLock):
-    """A call does not wait for a plugin that is at it."""
+class BlocksWhileJoining(UpstreamSyncLock):
+    """A call does not wait for a plugin that is joining."""
 
     def _may_block(self) -> bool:
         return not self._waiting
 
 
-class ForgetsTheSecond(UpstreamSyncLock):
-    """The first to unblock unblocks for all."""
+class ReleasesAll(UpstreamSyncLock):
+    """The first block that is released releases all."""
 
     def _release(self) -> None:
         self._blocks = 1
         super()._release()
 
 
-class NeverOver(UpstreamSyncLock):
-    """Who has joined keeps all others out."""
+class JoinsForever(UpstreamSyncLock):
+    """A plugin that has joined keeps the lock."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -75,8 +75,8 @@ class NeverOver(UpstreamSyncLock):
         self._joining = True
 
 
-class WaitsForGood(UpstreamSyncLock):
-    """Who has waited to join counts as waiting ever after."""
+class WaitsForever(UpstreamSyncLock):
+    """A plugin that has waited counts as waiting afterwards."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -89,13 +89,13 @@ class WaitsForGood(UpstreamSyncLock):
 BUGS: dict[type[SyncLock], tuple[str, str]] = {
     SyncLock: ("", "begins; registers; begins"),
     UpstreamSyncLock: ("calls-first", "begins; registers; begins"),
-    Careless: ("", "begins; registers"),
-    HeedsNobody: ("", "registers; begins"),
-    ForgetsTheSecond: ("", "begins; begins; ends; registers"),
-    NeverOver: ("", "registers; begins; has-joined; begins"),
-    WaitsForGood: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
+    NeverBlocks: ("", "begins; registers"),
+    BlocksWhileJoining: ("", "registers; begins"),
+    ReleasesAll: ("", "begins; begins; ends; registers"),
+    JoinsForever: ("", "registers; begins; has-joined; begins"),
+    WaitsForever: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
 }
-"""By lock, where it is a bug, and what shows it, whichever of the calls it is."""
+"""The profile for which a lock has a bug, and the shortest test, without the numbers of calls."""
 
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
@@ -107,9 +107,9 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
     assert steps == "; ".join(step.event.partition(".")[0] for step in shortest.steps)
 
 
-def test_a_thread_that_cannot_go_on_says_so() -> None:
-    """It is not waited for."""
-    sut = PluginSyncSUT(kind=NeverOver)
+def test_a_thread_that_cannot_go_on_is_reported() -> None:
+    """The SUT does not wait for it."""
+    sut = PluginSyncSUT(kind=JoinsForever)
     for event in ("registers", "begins.1", "has-joined"):
         sut.do(event)
 

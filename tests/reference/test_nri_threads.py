@@ -1,4 +1,4 @@
-"""The reference NRI layer among threads: plugins that join, calls at once, and exits in no order."""
+"""The reference NRI layer and threads: plugins that join, concurrent calls, and exits in any order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from fsm.reference.nri.messages import Pod, Update
 
 LONG = 10.0
-"""Seconds for what must happen; it is never waited for where it does."""
+"""Timeout in seconds for what must happen."""
 
 SHORT = 0.1
-"""Seconds for what must not happen."""
+"""Seconds to wait for what must not happen."""
 
 
 def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
-    """All of *calls*, begun."""
+    """Threads that run *calls*."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for thread in threads:
         thread.start()
@@ -50,8 +50,8 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-def test_nobody_joins_while_that_is_blocked() -> None:
-    """A registration gives up in the end, and can be repeated; the plugin was told nothing."""
+def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
+    """A registration times out without synchronising the plugin, and can be repeated."""
     plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
@@ -65,17 +65,17 @@ def test_nobody_joins_while_that_is_blocked() -> None:
     nri.stop()
 
 
-class Careless(SyncLock):
-    """Keeps nobody from joining."""
+class NeverBlocks(SyncLock):
+    """Blocking has no effect."""
 
     def block(self) -> PluginSyncBlock:
-        """Nothing is blocked."""
+        """Block nothing."""
         return PluginSyncBlock()
 
 
-@pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (Careless, False)])
+@pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (NeverBlocks, False)])
 def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> None:
-    """And a lock that does not is noticed."""
+    """And the test notices a lock that does not."""
     locks = lock()
     joined = []
 
@@ -89,8 +89,8 @@ def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> N
     assert joined == ([] if blocked else ["joined"])
 
 
-def test_one_joins_at_a_time() -> None:
-    """Each is told of what there is when it joins, and not of what there was."""
+def test_plugins_join_one_at_a_time() -> None:
+    """Each is synchronised with what exists when it joins."""
     lock = SyncLock()
 
     with lock.joining(timeout=LONG), pytest.raises(BlockedError), lock.joining(timeout=SHORT):
@@ -98,7 +98,7 @@ def test_one_joins_at_a_time() -> None:
 
 
 class Watched(SyncLock):
-    """Says that somebody waits; whoever comes next finds that it does."""
+    """Sets ``waits`` once a thread waits for the lock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,31 +110,31 @@ class Watched(SyncLock):
                 self.waits.set()
             return wait_for(predicate, timeout)
 
-        self._changed.wait_for = watched  # type: ignore[method-assign,assignment]  # to be told
+        self._changed.wait_for = watched  # type: ignore[method-assign,assignment]  # to notice it
 
 
 class Positions:
-    """Where those at a lock stand in their machines; whoever comes next finds that somebody waits."""
+    """The states of a call and a plugin at a lock, and events for the moment at which they wait."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
-        self.lock = kind(self.clock, self._told)
-        self.stand = {CALL: Driver(load("sync-reader")).position(), PLUGIN: Driver(load("sync-writer")).position()}
+        self.lock = kind(self.clock, self._observe)
+        self.positions = {CALL: Driver(load("sync-reader")).position(), PLUGIN: Driver(load("sync-writer")).position()}
         self.waits = {CALL: threading.Event(), PLUGIN: threading.Event()}
 
-    def _told(self, who: str, what: str) -> None:
-        self.stand[who].take(what)
-        if what == "waits":
-            self.waits[who].set()
+    def _observe(self, process: str, step: str) -> None:
+        self.positions[process].take(step)
+        if step == "waits":
+            self.waits[process].set()
 
     @property
     def states(self) -> tuple[str, str]:
-        """Of the call, and of the plugin."""
-        return self.stand[CALL].state, self.stand[PLUGIN].state
+        """The states of the call and the plugin."""
+        return self.positions[CALL].state, self.positions[PLUGIN].state
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """A call that blocks, and, when a plugin waits, once more; the plugin that joins."""
+    """The threads of a call that blocks, and again once a plugin waits, and of that plugin."""
 
     def calls() -> None:
         with at.lock.block():
@@ -149,7 +149,7 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
             with at.lock.joining(timeout=5):
                 done.append("joined")
         except BlockedError:
-            done.append("gave up")
+            done.append("timed out")
 
     joining = threading.Thread(target=joins, daemon=True)
     [calling] = in_threads(calls)
@@ -157,8 +157,8 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
     return [calling, joining]
 
 
-def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
-    """Though a plugin came in between: all come to their end, and no time goes by."""
+def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
+    """All threads end without a timeout."""
     at = Positions(SyncLock)
     done: list[str] = []
 
@@ -168,24 +168,24 @@ def test_a_block_within_a_block_does_not_wait_for_who_waits() -> None:
     assert (sorted(done), at.states) == (["inside-twice", "joined", "outside"], ("outside", "outside"))
 
 
-def test_containerds_lock_hangs_where_a_plugin_comes_in_between() -> None:
-    """The call waits for the plugin, the plugin for the call, and nobody else is there: only the plugin's time ends it."""
+def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
+    """The call waits for the plugin and the plugin for the call, until the plugin's registration times out."""
     at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
     assert at.waits[CALL].wait(LONG)
 
-    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # where the system plugin-sync goes no further
+    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # the deadlock of the system plugin-sync
 
     at.clock.turn(5)
     assert ended(threads)
-    assert sorted(done) == ["gave up", "inside-twice", "outside"]
+    assert sorted(done) == ["inside-twice", "outside", "timed out"]
 
 
-def test_a_pod_is_removed_with_its_containers_while_a_plugin_comes() -> None:
-    """The case of the nested blocks, as a runtime has it: the plugin joins after all of it."""
+def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
+    """A runtime's case of nested blocks: the plugin joins afterwards."""
     nri = NRI()
-    nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to be told that the plugin waits
+    nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to notice that the plugin waits
     plugin = FakePlugin()
     nri.start()
     nri.run_pod_sandbox(POD)
@@ -205,8 +205,8 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_comes() -> None:
     nri.stop()
 
 
-def test_who_blocks_waits_for_the_plugin_that_is_at_it() -> None:
-    """What comes with the block finds the plugin there."""
+def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
+    """The plugin has joined when the block is held."""
     entered, free = threading.Event(), threading.Event()
 
     def slowly() -> Sequence[Update]:
@@ -233,8 +233,8 @@ def test_who_blocks_waits_for_the_plugin_that_is_at_it() -> None:
     nri.stop()
 
 
-def test_a_block_outlives_the_stop() -> None:
-    """Whoever holds it can give it back; whoever waits to join is told that all is over."""
+def test_a_block_can_be_released_after_the_stop() -> None:
+    """A plugin that waits to join gets an error."""
     nri = NRI()
     nri.start()
     errors: list[Exception] = []
@@ -256,7 +256,7 @@ def test_a_block_outlives_the_stop() -> None:
 
 
 class Unlocked(NRI):
-    """Has no lock."""
+    """A layer without its lock."""
 
     @contextmanager
     def _call(self, event: str) -> Iterator[bool]:
@@ -266,7 +266,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """The second call is relayed to nobody before the first was relayed to all; without a lock it is."""
+    """The second call is relayed after the first was relayed to all plugins; not so without the lock."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -300,7 +300,7 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
 
 
 def test_many_threads_at_one_container() -> None:
-    """Of all that stop it, one is relayed; of all that remove it, one."""
+    """One of all stops is relayed, and one of all removals."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
@@ -317,7 +317,7 @@ def test_many_threads_at_one_container() -> None:
 
 
 def test_many_threads_at_many_entities() -> None:
-    """None takes another's place: each has its own life, in order."""
+    """The events of each arrive in their order."""
     heard: list[Request] = []
     plugin = FakePlugin(requests=heard)
     nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
@@ -342,7 +342,7 @@ def test_many_threads_at_many_entities() -> None:
 
 
 class Late(NRI):
-    """Relays no exit before it is let."""
+    """Relays exits only after ``free`` is set."""
 
     def __init__(self, plugin: FakePlugin) -> None:
         super().__init__(plugins=[plugin])
@@ -353,8 +353,8 @@ class Late(NRI):
         super()._relay_exit(pod, container)
 
 
-class AfterDeath(Late):
-    """Relays exits of what is not there."""
+class RelaysAfterRemoval(Late):
+    """Relays exits of removed containers."""
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
@@ -363,7 +363,7 @@ class AfterDeath(Late):
 
 
 def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
-    """What a plugin hears of a container that exits and is removed."""
+    """The events that a plugin receives of a container that exits and is removed."""
     plugin = FakePlugin()
     nri = kind(plugin)
     nri.start()
@@ -380,18 +380,18 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """Whichever is first, the stop is told once, and the removal is the last that is heard."""
+    """Whichever is first, the stop is relayed once, and the removal last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 
-def test_an_exit_after_the_removal_that_is_relayed_is_noticed() -> None:
-    heard = heard_of(AfterDeath, removed_first=True)
+def test_an_exit_relayed_after_the_removal_is_noticed() -> None:
+    heard = heard_of(RelaysAfterRemoval, removed_first=True)
 
     assert heard == ["StartContainer", "StopContainer", "RemoveContainer", "StopContainer"]
 
 
 def test_exits_race_removals() -> None:
-    """In whatever order they come."""
+    """In any order."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()
@@ -404,12 +404,12 @@ def test_exits_race_removals() -> None:
         nri.wait_for_exits()
 
         assert heard == [("10", "StopContainer"), ("10", "RemoveContainer")]
-    assert not nri._exits  # noqa: SLF001  # none is held for ever
+    assert not nri._exits  # noqa: SLF001  # none is kept
     nri.stop()
 
 
-def test_an_exit_keeps_nobody_waiting_and_drops_errors() -> None:
-    """It returns before it is relayed."""
+def test_an_exit_does_not_wait_and_drops_errors() -> None:
+    """The notification returns before it is relayed."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
