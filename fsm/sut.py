@@ -75,25 +75,22 @@ class SUT(Protocol):
     """
 
     def reset(self) -> None:
-        """Begin anew, in the machine's initial state, whatever was before."""
+        """Start again in the machine's initial state, whatever happened before."""
 
     def do(self, event: str) -> str:
-        """Let *event* happen, by the name that the machine has for it, from beginning to end.
+        """Let *event*, by its name in the machine, happen from beginning to end.
 
         Returns the reply of a call, ``ok`` or an error code such as
-        ``NOT_FOUND``, and the empty text for what has no reply.  Raises
-        :class:`UnsupportedError` for what this implementation has not, or
-        cannot be made to do.
+        ``NOT_FOUND``, and the empty string for what has no reply.  Raises
+        :class:`UnsupportedError` for an event that this implementation does
+        not have or cannot be made to take.
         """
 
     def shows(self) -> str:
-        """What an observer reads just now: one of those that the machine's states show.
-
-        The empty text where that cannot be told.
-        """
+        """What an observer reads now, one of those that the machine's states show; empty if that is not known."""
 
     def close(self) -> None:
-        """Give back all that is held; nothing else is called after it."""
+        """Release everything that is held; no method is called after this."""
 
 
 @runtime_checkable
@@ -101,64 +98,61 @@ class Emitting(Protocol):
     """A SUT whose outputs can be seen."""
 
     def outputs(self) -> Sequence[str]:
-        """What came out since this was last asked, in order."""
+        """The outputs since the last call of this method, in order."""
 
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A SUT in whose world it can be arranged how things end."""
+    """A SUT in whose surroundings it can be arranged how events end."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """See to it that *event*, which is next, ends in the way that the machine calls *outcome*.
+        """Arrange that *event*, which is next, ends with the outcome that the machine calls *outcome*.
 
         Called before each ``do``, ``begin`` and ``end`` of an event with
-        several outcomes; before ``do`` of a call that takes time once for
-        each of its stages, in order.  Returns whether that can be seen to:
-        whoever says so promises it, and a test fails where it ends otherwise.
-        What was arranged and not met by the next event is forgotten.
+        several outcomes; before ``do`` of a call that takes time, once for
+        each of its stages, in order.  To return true is a promise: if the
+        event ends otherwise, the test fails.  What was arranged and did not
+        affect the next event is dropped.
         """
 
 
 @runtime_checkable
 class Overlapping(Protocol):
-    """A SUT that can be met while one of its calls is in progress."""
+    """A SUT that other events can reach while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
         """Let the call *event* begin; ``None`` if it is in progress now, else its reply."""
 
     def end(self, event: str) -> str | None:
-        """Let the call *event*, which is in progress, go on by one stage; its reply, or ``None`` if it is still in it."""
+        """Let the call *event*, which is in progress, go on by one stage; ``None`` if it still is, else its reply."""
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that shows what it remembers beside its state."""
+    """A SUT that shows its record: what it remembers beside its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """All that is remembered, as data that can be compared; the reader's own.
-
-        What need not outlive a restart is left out.
-        """
+        """A copy of everything that is remembered, as data that can be compared, except what need not survive a restart."""
 
 
 @runtime_checkable
 class Crashing(Protocol):
-    """A SUT that can be made to die in the middle of an event."""
+    """A SUT that can be made to crash in the middle of an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Let *event* happen, but die just before its *point*-th effect on the world, counted from 0; then start again.
+        """Let *event* happen, crash just before its effect number *point* on the world, counted from 0, and restart.
 
-        Returns whether it died: false if the event has fewer effects, and was done whole.
-        The SUT then stands as after a restart either way.
+        Returns whether it crashed; false if the event has fewer effects, and was completed.
+        Either way the SUT has restarted.
         """
 
 
 class UnsupportedError(Exception):
-    """A SUT has not this event, or cannot be made to do it."""
+    """A SUT does not have this event, or cannot be made to take it."""
 
 
 class BrokenError(Exception):
-    """A SUT gave no answer that could be judged: it crashed, hung, or talked garbage."""
+    """A SUT gave no answer that could be judged: it crashed, hung, or answered nonsense."""
 
 
 def drained(outputs: list[str]) -> list[str]:

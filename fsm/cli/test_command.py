@@ -106,7 +106,7 @@ def command(
     the machine knows is aimed at, legal, ignored, refused and unspecified
     ones alike, in every state; what follows tells whether SUT is in the
     right one. If all of it is legal, tests in random order follow. A
-    failure is shrunk, and told with what would have been legal.
+    failure is shrunk, and reported with what would have been legal.
 
     \b
     reference              the reference implementation

@@ -1,16 +1,15 @@
-"""Several threads at one SUT: what they were told has to be possible one after the other.
+"""Races: several threads call one SUT at once, and the history must be linearizable.
 
 Hypothesis draws a *programme*: what is done before, what each thread does,
-what is done after them.  It runs on real threads, several times, since what
-happens depends on who is first, and every second time with pauses between
-lines of the SUT's code, which is where races hide; each history that comes
-of it has to be linearizable (:mod:`fsm.linearizability`).  Nothing is
-arranged: how things end is the SUT's affair.
+and what is done after them.  It runs on real threads, several times, since the
+outcome depends on the schedule, and every second time with pauses between
+lines of the SUT's code, where races hide.  Each history that results is decided
+by :mod:`fsm.linearizability`.  Outcomes are not arranged.
 
-A race that shows now and then is no failing test that can be replayed at
+A race that occurs now and then is not a failing test that can be replayed at
 will, and Hypothesis does not shrink what it finds flaky.  So parts are left
-out of the programme here, as long as what is left is *seen* to fail, and what
-is reported is the history that it had then.
+out of the programme here as long as the rest is *seen* to fail, and the
+history of that failure is reported.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 SWITCH: Final = 1e-5
-"""Seconds after which another thread may run, while a programme does."""
+"""The interpreter's switch interval, in seconds, while a programme runs."""
 
 TRIES: Final = 5
-"""How much more often than others a programme is run that may be a smaller race."""
+"""Factor by which a programme that may be a smaller race is run more often than others."""
 
 YIELDS: Final = 0.1
-"""How likely a thread is to let others go first at a line of the SUT's code, in every second run."""
+"""Probability that a thread pauses at a line of the SUT's code, in every second run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ class Programme:
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """The same with one event left out, and a thread that has none left."""
+        """The same with one event left out; a thread with no event left is dropped."""
         parts = [self.before, *self.threads, self.after]
         for number, part in enumerate(parts):
             for at in range(len(part)):
@@ -99,17 +98,19 @@ def concurrently(
     chance: int = 0,
     patience: float = 10,
 ) -> Race | None:
-    """A race that is found in what *factory* makes, as small as can be; ``None`` if there is none.
+    """A race in the SUT that *factory* makes, shrunk; ``None`` if none is found.
 
     ``do`` of the SUT is called from two to *threads* threads at once, up
-    to *each* times from each; everything else is called by one.  A programme
-    first goes to one of the states that can be reached by *events*: all calls,
-    and the signals that can happen anywhere and do not interrupt, as nobody can
-    know beforehand where a thread will meet the entity.  What the SUT does
-    not support is left out.  *unseen* names signals that happen by themselves.
+    to *each* times from each; everything else is called by one thread.  A
+    programme first goes to one of the states that can be reached by *events*.
+    By default these are all calls, and the signals that do not interrupt and
+    can happen in every state, since the state that a thread will find is not
+    known.  Events that the SUT does not support are left out.  *unseen* names
+    signals that happen by themselves.
 
     There are *examples* programmes, each run *repeats* times, from the seed
-    *chance*; threads that have not returned after *patience* seconds never will.
+    *chance*; threads that have not returned after *patience* seconds are
+    taken to hang.
 
     >>> from fsm.library import load
     >>> from fsm.conformance.simulated import Simulated
@@ -124,7 +125,7 @@ def concurrently(
     machine = machine.under(profile)
     chosen = tuple(events) if events is not None else _anywhere(machine)
     unknown = [event for event in chosen if event not in machine.events]
-    if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - fewer than two race with nobody
+    if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - one thread has no race
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     sut = factory()
@@ -154,7 +155,7 @@ def concurrently(
 
 
 def _anywhere(machine: Machine) -> tuple[str, ...]:
-    """What can be done whatever state the entity is in."""
+    """The events that a thread may try whatever state the entity is in."""
     return tuple(
         event.name
         for event in machine.events.values()
@@ -168,7 +169,7 @@ def _anywhere(machine: Machine) -> tuple[str, ...]:
 
 
 def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Small programmes first; half of what is done moves the entity somewhere."""
+    """Programmes, small ones first; half of their events can move the entity."""
     moving = [event for event in events if _moves(machine, event)]
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
@@ -187,7 +188,7 @@ def _moves(machine: Machine, event: str) -> bool:
 
 
 def _ways_in(machine: Machine, events: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """To every state that can be reached by *events* a shortest way, where the world helps; the short ones first."""
+    """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first."""
     plan = Plan(table=tabulate(machine), overlaps=False)
     ways: dict[Point, tuple[str, ...]] = {plan.start: ()}
     todo = deque([plan.start])
@@ -206,7 +207,7 @@ class _RaceError(Exception):
 
 @dataclass(kw_only=True)
 class _Runs:
-    """Programmes on one SUT; ``race`` is the last one seen, ``stuck`` whether threads still hang in it."""
+    """Programmes on one SUT; ``race`` is the last race seen, ``stuck`` whether threads still hang in the SUT."""
 
     machine: Machine
     sut: SUT
@@ -216,7 +217,7 @@ class _Runs:
     stuck: bool = False
 
     def run(self, programme: Programme, number: int) -> None:
-        """Run *programme* once more, for the time *number*; raises if that shows a race."""
+        """Run *programme*, the run *number* of it; raises if that shows a race."""
         if self.stuck:
             raise _RaceError
         run = _Run(
@@ -226,7 +227,7 @@ class _Runs:
             patience=self.patience,
             yields=number % 2 == 0,
         )
-        run.all(random.Random(number))  # noqa: S311 - chance is to be the same again
+        run.all(random.Random(number))  # noqa: S311 - a repeatable choice, not a secret
         self.stuck = run.stuck
         answer = None if run.broken else linearize(self.machine, run.history(), unseen=self.unseen)
         if isinstance(answer, Linearizable):
@@ -236,7 +237,7 @@ class _Runs:
         raise _RaceError
 
     def shrink(self, repeats: int) -> None:
-        """Leave out of the race whatever it does not need; each try is run up to *repeats* times."""
+        """Leave out of the race whatever it does not need; each smaller programme is run up to *repeats* times."""
         again = self.race is not None
         while again and not self.stuck and self.race is not None:
             again = any(self._races(smaller, repeats) for smaller in self.race.programme.smaller())
@@ -252,7 +253,7 @@ class _Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run of a programme, and what was recorded of it; ``broken`` is why it cannot be judged."""
+    """One run of a programme, and its record; ``broken`` has the reasons why it cannot be judged."""
 
     machine: Machine
     sut: SUT
@@ -267,7 +268,7 @@ class _Run:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
-        """What was recorded, what has not returned included."""
+        """What was recorded, with the operations that have not returned."""
         outputs = {} if self._outputs is None else {"": self._outputs}
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
@@ -283,7 +284,7 @@ class _Run:
         for part in parts:
             try:
                 part()
-            except Exception as error:  # noqa: BLE001 - it is the SUT's, and a finding
+            except Exception as error:  # noqa: BLE001 - an error of the SUT is a finding
                 self.broken.append(f"it raised {type(error).__name__}: {error}")
             if self.broken:
                 return
@@ -323,9 +324,9 @@ class _Run:
 
     def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:
         barrier.wait()
-        if sys.gettrace() is None and self.yields:  # nobody measures or debugs
+        if sys.gettrace() is None and self.yields:  # no coverage tool or debugger traces
             with self._tracing:  # Python refuses two at once
-                sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - chance is to be the same again
+                sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - a repeatable choice, not a secret
         self._done(events, number)
 
     def _done(self, events: tuple[str, ...], thread: int = 0) -> None:
@@ -345,7 +346,7 @@ class _Run:
         except UnsupportedError:
             del self._operations[number]
             return True
-        except Exception as error:  # noqa: BLE001 - it is the SUT's, and a finding
+        except Exception as error:  # noqa: BLE001 - an error of the SUT is a finding
             self.broken.append(f"{where} raised {type(error).__name__}: {error}")
             return False
         returned = time.monotonic_ns()
@@ -357,7 +358,7 @@ class _Run:
 
 
 def _yielding(chance: random.Random) -> TraceFunction:
-    """A trace function that lets other threads go first at some lines."""
+    """A trace function that pauses at some lines, so that other threads run."""
 
     def trace(_frame: FrameType, what: str, _arg: object) -> TraceFunction:
         if what == "line" and chance.random() < YIELDS:
@@ -369,7 +370,7 @@ def _yielding(chance: random.Random) -> TraceFunction:
 
 @contextmanager
 def _switching() -> Iterator[None]:
-    """Let threads take turns much more often than they would."""
+    """Make threads take turns much more often than by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:

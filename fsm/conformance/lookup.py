@@ -39,15 +39,15 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSUT"),
     "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSUT"),
 }
-"""By machine, the module and the class that make the reference implementation a SUT."""
+"""The module and the class of the SUT that adapts the reference implementation, by machine."""
 
 
 def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
-    """What makes the SUT called *name*, one of :data:`KINDS`, which is to be tested by *machine*.
+    """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
-    A reference, and a model, is as *profile* has it.  A process has *timeout* seconds for each answer.
+    A reference or a model is taken under *profile*.  A process has *timeout* seconds for each answer.
 
-    Raises :class:`InputError` where there is none such.
+    Raises :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
@@ -72,7 +72,7 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
 
 
 def _model(name: str, profile: str | None) -> Machine:
-    """The machine, or the system as one machine, called *name*; as *profile* has it, if it has one of that name."""
+    """The machine, or the system as one machine, called *name*; under *profile*, if it has that profile."""
     if is_system(name):
         system = load_system(name)
         return flatten(system.under(profile if profile in system.profiles else None))
@@ -105,10 +105,8 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
     try:
         found: Any = import_module(module)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise _wrong(
-            name, f"cannot be imported: {told}", "modules are looked for here and where Python is installed"
-        ) from error
+        what = f"cannot be imported: {type(error).__name__}: {error}"
+        raise _wrong(name, what, "modules are looked for here and where Python is installed") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")
@@ -121,7 +119,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
 
 
 def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
-    """The SUT that *factory*, called *name*, makes; refused if it is none."""
+    """The SUT that *factory*, called *name*, makes; raises :class:`InputError` if that is not a SUT."""
     try:
         sut = factory()
     except InputError:
@@ -133,10 +131,9 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
     except OSError as error:
         raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
         raise _wrong(
             name,
-            f"raised {told}",
+            f"raised {type(error).__name__}: {error}",
             "the factory takes no arguments and returns an object with reset, do, shows and close",
         ) from error
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]

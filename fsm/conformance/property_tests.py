@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fsm.conformance.executor import Cover, FailedError, Walk
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shorten
-from fsm.conformance.stateful import chanced, walker
+from fsm.conformance.stateful import run_random, walker
 from fsm.machine import Moves
 from fsm.property_monitor import Watch, untestable
 from fsm.sut import Overlapping, Stimulus
@@ -75,7 +75,7 @@ def keep(
             for aim in watch.aims():
                 walk().replay(_steps(machine, aim, overlaps=overlaps))
             if examples:
-                chanced(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
+                run_random(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
             return Kept(of=stated, failure=shorten(walk, failed.failure))
         untested = "" if watch.tried else "no test has put it to the test"

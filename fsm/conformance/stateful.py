@@ -1,4 +1,4 @@
-"""Tests in random order: a Hypothesis state machine that walks a machine on a SUT."""
+"""Tests in random order: a Hypothesis state machine that drives a SUT by the steps of a machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 
-def chanced(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
-    """Run *examples* tests of *kind* of up to *steps* steps each, from the seed *chance*; raise what it raises, shrunk."""
+def run_random(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
+    """Run *examples* tests of *kind* with up to *steps* steps each, from the seed *chance*; raises its shrunk failure."""
     how = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -44,16 +44,17 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """A Hypothesis state machine on *sut* that notes in *cover* what it meets; or of *watch* alone.
+    """A Hypothesis state machine that drives *sut* and counts in *cover* what it meets.
 
-    What *failing* makes is raised where it fails.  Both rules draw one number, whatever has happened before: where a test is
-    cut short by shrinking, what is left still means the same.
+    With *watch*, only its property is judged.  *failing* makes the exception
+    for a failure.  Both rules draw one number, whatever has happened before, so
+    that the rest of a test means the same when shrinking shortens it.
     """
     plan = oracle.plan
     aims = plan.edges
 
     class Conformance(RuleBasedStateMachine):
-        """Aims at what this test has not met yet, and wanders."""
+        """Aims at steps that this test has not taken yet, and takes steps at random."""
 
         @initialize()
         def begin(self) -> None:
@@ -64,7 +65,7 @@ def walker(
 
         @contextmanager
         def judged(self) -> Iterator[None]:
-            """Raise what *failing* makes of a failure."""
+            """Raise a failure as the exception that *failing* makes."""
             try:
                 yield
             except FailedError as failed:
@@ -72,7 +73,7 @@ def walker(
 
         @rule(first=st.integers(0, len(aims) - 1))
         def aim(self, first: int) -> None:
-            """Go to the next step, from the *first* on, that this test has not aimed at, and take it."""
+            """Go to a step that this test has not aimed at, counted from the *first*, and take it."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.met), first)
             self.met.add(number)
@@ -81,7 +82,7 @@ def walker(
 
         @rule(first=st.integers(0, len(aims) - 1))
         def wander(self, first: int) -> None:
-            """Do anything that can be done here."""
+            """Take a step that can be taken here."""
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
             with self.judged():
@@ -91,7 +92,7 @@ def walker(
                     self.walk.reset()
 
         def teardown(self) -> None:
-            """Give what is due its time."""
+            """Let what is due happen before the test ends."""
             if hasattr(self, "walk"):
                 with self.judged():
                     self.walk.finish()

@@ -13,7 +13,7 @@ from fsm.conformance.executor import Cover, FailedError, Walk
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shorten
-from fsm.conformance.stateful import chanced, walker
+from fsm.conformance.stateful import run_random, walker
 from fsm.product.flatten import flatten
 from fsm.product.system import System
 from fsm.sut import Crashing, Emitting, Overlapping
@@ -242,7 +242,7 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]
 
 def _at_random(oracle: Oracle, sut: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
     try:
-        chanced(walker(oracle, sut, cover), examples=examples, steps=steps, chance=chance)
+        run_random(walker(oracle, sut, cover), examples=examples, steps=steps, chance=chance)
     except FailedError as failed:
         return [shorten(lambda: Walk(oracle, sut), failed.failure)]
     return []

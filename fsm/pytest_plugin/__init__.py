@@ -38,9 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find out whether this repository asks for it."""
+    """Read the settings of this repository."""
     config.stash[SETTINGS] = settings(config)
-    against(config)  # which refuses what it does not understand
+    against(config)  # which refuses what it does not know
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -48,7 +48,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     asked = parent.config.stash[SETTINGS]
     if asked is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
-    from fsm.pytest_plugin import collection  # noqa: PLC0415  (nobody else pays for the engines)
+    from fsm.pytest_plugin import collection  # noqa: PLC0415  (only these repositories wait for the engines)
 
     kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.property.claims import Property, Specification
 
 WIDTH = 100
-"""Columns of what is told of a failure."""
+"""Columns of the report of a failure."""
 
 
 def _sut(config: pytest.Config, model: str) -> str:

@@ -28,7 +28,7 @@ def workshop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_system_that_conforms(workshop: Path) -> None:
+def test_a_sut_that_conforms(workshop: Path) -> None:
     """Exit code 0, and all cells are covered."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", cwd=workshop)
 
@@ -37,7 +37,7 @@ def test_a_system_that_conforms(workshop: Path) -> None:
     assert ran.stdout.endswith("verdict: holds\n")
 
 
-def test_a_system_that_does_not(workshop: Path) -> None:
+def test_a_sut_that_does_not(workshop: Path) -> None:
     """Exit code 1; the shortest test, why, and how to repeat it, which does."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", cwd=workshop)
 

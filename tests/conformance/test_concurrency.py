@@ -98,7 +98,7 @@ def race(machine: Machine, sut: object) -> Race:
 # -- what passes -----------------------------------------------------------------
 
 
-def test_a_system_with_a_lock_passes() -> None:
+def test_a_sut_with_a_lock_passes() -> None:
     assert concurrently(counter(), Tally) is None
 
 
@@ -189,7 +189,7 @@ def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
 # -- SUTs that break ----------------------------------------------------------
 
 
-def test_a_system_that_raises_is_told_with_its_thread() -> None:
+def test_a_sut_that_raises_is_told_with_its_thread() -> None:
     class Raising(Tally):
         def do(self, event: str) -> str:
             if event == "reset":

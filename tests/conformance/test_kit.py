@@ -150,7 +150,7 @@ def _ways(cell: object) -> tuple[Outcome, ...]:
     return cell.outcomes if isinstance(cell, Moves) else ()
 
 
-def test_what_a_plain_system_cannot_be_asked_is_told() -> None:
+def test_what_a_plain_sut_cannot_be_asked_is_told() -> None:
     """Without begin and end no call is met in progress; outcomes come as they come."""
     machine = job()
     overlapping = outcome(machine)
@@ -163,7 +163,7 @@ def test_what_a_plain_system_cannot_be_asked_is_told() -> None:
     assert found.beyond
 
 
-def test_what_a_system_does_not_have_is_missed() -> None:
+def test_what_a_sut_does_not_have_is_missed() -> None:
     class Deaf(Simulated):
         def do(self, event: str) -> str:
             if event == "knock":
@@ -315,7 +315,7 @@ class Gone(Simulated):
         (Gone, "no answer to push within 2 s"),
     ],
 )
-def test_a_system_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
+def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
     machine = door()
 
     found = outcome(machine, lambda: sut(machine))
