@@ -95,16 +95,16 @@ def decide(
     >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
     'Proved'
     """
-    nothing = Counts(states=0, transitions=0, depth=0)
+    none = Counts(states=0, transitions=0, depth=0)
     try:
         if isinstance(machine, Table):
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
     except LimitError as error:
-        conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), nothing
+        conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), none
     except TooManyError:
-        conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), nothing
+        conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), none
     return Checked(of=stated, profile=profile, verdict=conclusion, expected=stated.expected(profile), searched=searched)
 
 

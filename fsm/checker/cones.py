@@ -32,10 +32,10 @@ class Cones:
 
     def stepping(self, claim: Claim) -> StepCache:
         """The steps of the cone of *claim*."""
-        found, aside = self._cone(claim)
-        if (found, aside) not in self._known:
-            self._known[found, aside] = StepCache(SystemTable(self.system, cone=found, asked=aside))
-        return self._known[found, aside]
+        found, untouched = self._cone(claim)
+        if (found, untouched) not in self._known:
+            self._known[found, untouched] = StepCache(SystemTable(self.system, cone=found, mentioned=untouched))
+        return self._known[found, untouched]
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
         """The largest of the cones of *claims*, the first of several; all copies if there are no claims."""
@@ -45,21 +45,21 @@ class Cones:
     def _cone(self, claim: Claim) -> tuple[frozenset[int], frozenset[str]]:
         """The copies that affect *claim*, and the events that it mentions though they touch none of them."""
         conditions = list(_conditions(claim))
-        asked = {each for condition in conditions for each in _events(condition)}
+        mentioned = {each for condition in conditions for each in _events(condition)}
         digits = {digit for condition in conditions for digit in read(condition)}
         outputs = {digit for condition in conditions for digit in self._emitters(condition)}
         if isinstance(claim, Idempotent):
-            asked.add(claim.event)
+            mentioned.add(claim.event)
             steps = [step for way in self.system.events[claim.event].ways for step in way.steps]
             digits |= {step.copy.digit for step in steps}
             outputs |= {step.copy.digit for step in steps}
         if isinstance(claim, LeadsTo):
-            asked |= {each.event for each in claim.fair}
+            mentioned |= {each.event for each in claim.fair}
         if isinstance(claim, Follows):
             outputs |= set(self._heard(claim))
-        found = cone(self.system, digits, asked=asked, outputs=outputs)
+        found = cone(self.system, digits, mentioned=mentioned, outputs=outputs)
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
-        return found, frozenset(name for name in asked if not self._touches(name, found))
+        return found, frozenset(name for name in mentioned if not self._touches(name, found))
 
     def _touches(self, event: str, digits: frozenset[int]) -> bool:
         return any(step.copy.digit in digits for way in self.system.events[event].ways for step in way.steps)

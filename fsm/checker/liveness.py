@@ -50,7 +50,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Con
     lasso = waiting.stops(due) or waiting.circles(due)
     if lasso is not None:
         return Refuted(evidence=lasso), counts
-    return (Proved() if waiting.asked else Vacuous(unmet=claim.source.text)), counts
+    return (Proved() if waiting.source_met else Vacuous(unmet=claim.source.text)), counts
 
 
 class LeadsToGraph:
@@ -65,7 +65,7 @@ class LeadsToGraph:
         # Steps between nodes in which the target is due, at no instant of which it holds.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
-        self.asked = False
+        self.source_met = False
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: int) -> None:
@@ -87,7 +87,7 @@ class LeadsToGraph:
         """Whether the target is due after *instants*, too."""
         for at in instants:
             source, target = self.source(at), self.target(at)
-            self.asked = self.asked or source
+            self.source_met = self.source_met or source
             due = (due or source) and not target
         return due
 

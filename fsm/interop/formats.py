@@ -3,8 +3,7 @@
 A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements
 with their lines (:mod:`~fsm.interop.yaml_nodes`, :mod:`~fsm.interop.xml_elements`), by
 the reader of its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a
-machine.
-:mod:`~fsm.language.write` writes any machine as a model file.
+machine.  :mod:`~fsm.language.write` writes any machine as a model file.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     problems = Problems(path=path)
     text = text_of(data, problems)
     name = Path(path).stem or "machine"
-    found: Draft
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
         found = scxml.read(element_of(text, problems), name, problems)
     else:
@@ -74,7 +72,7 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
             problems.abort("FSM507", node.line, f"holds {node.kind}, not a machine", hint)
         states = node.entries.get("states")
         if form is None and states is None:
-            hint = "give a configuration of transitions or of python-statemachine, or SCXML; or say which with --from"
+            hint = "give a configuration of transitions or of python-statemachine, or SCXML; or select one with --from"
             problems.abort("FSM507", node.line, "has no 'states': the format is unknown", hint)
         mapping = states is not None and isinstance(states.value, dict)
         reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions

@@ -31,9 +31,9 @@ class Element:
     line: int
     children: list[Element] = field(default_factory=list)
 
-    def named(self, name: str, space: str = "") -> Iterator[Element]:
-        """The children called *name*, of *space* or of the element's own namespace."""
-        return (each for each in self.children if (each.space, each.name) == (space or self.space, name))
+    def named(self, *names: str) -> Iterator[Element]:
+        """The children with one of *names*, in the element's own namespace."""
+        return (each for each in self.children if each.space == self.space and each.name in names)
 
 
 def element_of(text: str, problems: Problems) -> Element:

@@ -119,7 +119,7 @@ class _Event:
 class SystemTable:
     """*system* as a table; with *cone* only its copies in there.
 
-    Events named in *asked* are present even if they touch no copy of the cone.
+    Events *mentioned* by a claim are present even if they touch no copy of the cone.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore
@@ -133,7 +133,7 @@ class SystemTable:
         system: System,
         *,
         cone: Collection[int] | None = None,
-        asked: Collection[str] = (),
+        mentioned: Collection[str] = (),
     ) -> None:
         copies = system.copies
         self.system = system
@@ -142,7 +142,7 @@ class SystemTable:
         events = [
             each
             for each in map(self._event, system.events.values())
-            if each.joint.name in asked or any(path.moves for path in each.paths)
+            if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
         self._events = tuple(events)
         self.rows = tuple(Row(index=index, event=_row(each.joint), ends=False) for index, each in enumerate(events))

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def cone(
-    system: System, digits: Iterable[int], *, asked: Collection[str] = (), outputs: Collection[int] = ()
+    system: System, digits: Iterable[int], *, mentioned: Collection[str] = (), outputs: Collection[int] = ()
 ) -> frozenset[int]:
     """The copies that affect those in *digits*.
 
-    Also those that affect whether and how the events *asked* for go, and whether
+    Also those that affect whether and how the events *mentioned* go, and whether
     outputs of the copies in *outputs* are delivered.
     """
     found = {*digits, *outputs}
@@ -39,7 +39,7 @@ def cone(
     while found != before:
         before = set(found)
         for joint, way in ways:
-            found |= blocking.needed(joint, way, found, asked=joint.name in asked)
+            found |= blocking.needed(joint, way, found, mentioned=joint.name in mentioned)
     return frozenset(found)
 
 
@@ -51,13 +51,13 @@ class _Blocking:
     tables: Mapping[str, Table]
     _known: dict[tuple[str, str, bool, frozenset[str]], tuple[bool, bool]] = field(default_factory=dict)
 
-    def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, asked: bool) -> set[int]:
-        """The copies that affect what *way* does to those in *found*, or, if it is *asked* for, how it goes."""
+    def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
+        """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
-        if not inside and not asked:
+        if not inside and not mentioned:
             return set()
         needed = set(read(joint.when) | read(way.when))
-        last = len(way.steps) if asked else max(inside)
+        last = len(way.steps) if mentioned else max(inside)
         for number, step in enumerate(way.steps):
             disabled, fails = self.may_stop(step)
             blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)

@@ -107,8 +107,8 @@ class Abstraction:
     def _note(self, table: Table, row: Row, number: int, way: Way, *, must: bool) -> Move:
         event, key, state = row.event.name, self._key(table, row, number, way), table.states[number]
         named = (event, way.name) in self.named
-        anyhow = event in self.nowhere and isinstance(table.cell(number, row.index), Moves)
-        into = self.must if must or anyhow or named else self.may
+        unconditional = event in self.nowhere and isinstance(table.cell(number, row.index), Moves)
+        into = self.must if must or unconditional or named else self.may
         failed = bool(way.reply) and "ok" not in way.reply
         into.setdefault(key, []).append(Act(state=state, outcome=way.name, named=named, failed=failed))
         return key

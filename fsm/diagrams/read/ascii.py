@@ -135,7 +135,7 @@ class Reading:
             self.add_problem(tails[0].cell, "FSM404", what, "add the arrowhead, or the box, that is missing")
             return []
         if not tails:
-            hint = "let it leave a box, or begin it with a + beside none"
+            hint = "begin it at a box, or with a + away from any box"
             self.add_problem(heads[0].cell, "FSM404", "the line has arrowheads only", hint)
             return []
         if len(tails) > 1 and len(heads) > 1:

@@ -71,7 +71,7 @@ class _Reader:
         check_keys(node, STATE, self.problems, of=of)
         for word in NESTED:
             if word in node.entries and node.entries[word].value not in (None, False, [], {}):
-                what = f"{of} has '{word}': more than one thing is in progress in it"
+                what = f"{of} has '{word}': it is not flat"
                 self.problems.add("FSM511", node.keys[word], what, FLAT)
         entered, enters = self._actions(node.entries.get("enter"), f"'enter' of {of}")
         left, leaves = self._actions(node.entries.get("exit"), f"'exit' of {of}")

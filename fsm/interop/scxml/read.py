@@ -26,7 +26,7 @@ def read(root: Element, name: str, problems: Problems) -> Draft:
     for element in root.named("parallel"):
         what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at a time"
         problems.add("FSM511", element.line, what, FLAT)
-    elements = [each for each in root.children if each.space == root.space and each.name in STATES]
+    elements = list(root.named(*STATES))
     if not elements and not problems.found:
         problems.add("FSM509", root.line, "has no states", "add: <state id='…'>")
     data = any(root.named("datamodel")) or any(root.named("script"))
@@ -45,10 +45,9 @@ def _state(element: Element, problems: Problems) -> ChartState:
     name = element.attributes.get("id", "")
     if not name:
         problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
-    for child in element.children:
-        if child.space == element.space and child.name in NESTED:
-            what = f"state '{name}' has <{child.name}>: more than one thing is in progress in it"
-            problems.add("FSM511", child.line, what, FLAT)
+    for child in element.named(*NESTED):
+        what = f"state '{name}' has <{child.name}>: it is not flat"
+        problems.add("FSM511", child.line, what, FLAT)
     return ChartState(
         name=name,
         line=element.line,
@@ -73,9 +72,8 @@ def _transition(element: Element, problems: Problems) -> ChartTransition:
 
 def _sent(element: Element, problems: Problems) -> list[str]:
     """The events with a target that the actions in *element* send."""
-    for child in element.children:
-        if child.space == element.space and child.name in CHOOSING:
-            what = f"<{child.name}> causes other steps, or chooses among them"
-            problems.add("FSM512", child.line, what, "give each choice a transition of its own")
+    for child in element.named(*CHOOSING):
+        what = f"<{child.name}> causes other steps, or chooses among them"
+        problems.add("FSM512", child.line, what, "give each choice a transition of its own")
     sent = [child.attributes for child in element.named("send") if "target" in child.attributes]
     return [each["event"] for each in sent if each.get("event")]
