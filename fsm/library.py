@@ -242,7 +242,7 @@ def _describes_system(data: bytes, path: str) -> bool:
 
 
 def _a_system(name: str) -> Problem:
-    hint = "systems are for 'fsm check', 'fsm findings', 'fsm mutate' and, in words, 'fsm show'"
+    hint = "systems are for 'fsm check', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
     return Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)
 
 
