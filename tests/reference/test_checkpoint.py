@@ -1,4 +1,4 @@
-"""The file of a container's record: beside what containerd wrote, and what Go makes of damaged and unusual files."""
+"""Checkpoints: compared with files of containerd, and with what Go makes of damaged and unusual ones."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ GO = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name} {path.name}")
-def test_what_containerd_wrote_is_written_again(path: Path) -> None:
+def test_files_of_containerd_are_written_identically(path: Path) -> None:
     data = path.read_bytes()
 
     assert data == encode(decode(data))
 
 
-def test_what_containerd_wrote_is_understood() -> None:
+def test_files_of_containerd_have_the_right_state() -> None:
     states = {(path.parent.name, path.name.split(".")[0]): decode(path.read_bytes()).state().name for path in RECORDED}
     situations = {
         "created": "CREATED",
@@ -46,7 +46,7 @@ def test_what_containerd_wrote_is_understood() -> None:
 
 
 def test_go_reads_and_writes_the_same() -> None:
-    """Files that a program made at random, and what ``encoding/json`` made of them."""
+    """Random files, and what ``encoding/json`` made of them."""
     for case in GO:
         data = case["file"].encode(errors="surrogateescape")
         if case["1.6"] is None:
@@ -97,15 +97,15 @@ RECORDS = st.builds(
 
 
 @given(RECORDS)
-def test_what_is_written_is_read_again(status: Status) -> None:
-    """All but the flags, which are never written."""
+def test_a_written_record_can_be_read(status: Status) -> None:
+    """Without the flags, which are never written."""
     kept = status.model_copy(update={"starting": False, "removing": False, "unknown": False})
 
     assert kept == decode(encode(status))
 
 
 @given(RECORDS, st.data())
-def test_a_part_of_a_file_is_no_file(status: Status, data: st.DataObject) -> None:
+def test_a_truncated_file_is_damaged(status: Status, data: st.DataObject) -> None:
     whole = encode(status)
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
 
@@ -114,7 +114,7 @@ def test_a_part_of_a_file_is_no_file(status: Status, data: st.DataObject) -> Non
 
 
 @given(st.binary(max_size=50))
-def test_whatever_is_found_the_error_is_ours(data: bytes) -> None:
+def test_any_damage_is_a_checkpoint_error(data: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"^/run/c1/status: "):
         decode(data, "/run/c1/status")
 
@@ -140,7 +140,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("data", "found"), DAMAGED, ids=[found[:40] for _, found in DAMAGED])
-def test_damage_is_named(data: bytes, found: str) -> None:
+def test_the_error_describes_the_damage(data: bytes, found: str) -> None:
     with pytest.raises(DamagedError) as raised:
         decode(data, "/run/c1/status")
 
@@ -154,26 +154,26 @@ def test_other_versions_are_refused(data: bytes) -> None:
         decode(data)
 
 
-def test_of_two_keys_the_later_counts() -> None:
+def test_the_last_of_duplicate_keys_counts() -> None:
     assert 3 == decode(b'{"Version":"v1","Pid":1,"pid":2,"Pid":3}').pid
     assert 2 == decode(b'{"Version":"v1","Pid":1,"Pid":3,"PID":2}').pid
 
 
-def test_keys_are_folded_letter_by_letter() -> None:
-    """A sharp s is not two; the long one, and the sign for kelvin, are letters as others."""
+def test_keys_match_without_case_letter_by_letter() -> None:
+    """A sharp s is not two letters; a long s and the kelvin sign match."""
     status = decode('{"Version":"v1","Meßage":"no","Rea\u017fon":"yes"}'.encode())
 
     assert ("", "yes") == (status.message, status.reason)
 
 
-def test_bytes_that_are_no_text_are_written_as_go_does() -> None:
-    """A message may be what a program printed."""
+def test_bytes_that_are_not_utf_8_are_written_as_by_go() -> None:
+    """A message may be the output of a program."""
     status = Status(message=b"\xff<\x08\\b".decode(errors="surrogateescape"))
 
     assert rb'"Message":"\ufffd\u003c\u0008\\b"' in encode(status)
     assert rb'"Message":"\ufffd\u003c\b\\b"' in encode(status.model_copy(update={"restore": False}))
 
 
-def test_what_is_no_record_is_not_written() -> None:
+def test_an_invalid_record_is_not_written() -> None:
     with pytest.raises(ValueError, match="pid"):
         encode(Status().model_copy(update={"pid": -1}))

@@ -1,4 +1,4 @@
-"""The record of a container: its state, and its copies, beside one that is copied field by field."""
+"""The record of a container: its state, and its copies, compared with a copy made field by field."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ FULL = Status(
     removing=True,
     unknown=True,
 )
-"""Every field of it says something."""
+"""No field of it is empty."""
 
 
 def by_hand(status: Status) -> Status:
-    """A copy made field by field, with the mistakes that this invites.
+    """A copy made field by field, with the usual mistakes.
 
-    The list of huge-page limits is made as long as the old one, and then
-    appended to; the map is taken over as it is; each system's part makes the
-    resources anew; and a field that came later is forgotten.
+    The list of huge-page limits is created with the old length, and then
+    appended to; the map is shared; the resources are created again for each
+    operating system; and a newer field is missing.
     """
     resources = status.resources and Resources()
     if status.resources and status.resources.linux:
@@ -90,7 +90,7 @@ AFFINITY = only(windows=WindowsResources(affinity_cpus=[CpuGroupAffinity(cpu_mas
 
 
 def shares(one: object, other: object) -> bool:
-    """Whether anything that can be changed is part of both."""
+    """Whether both have a mutable part in common."""
     if isinstance(one, Record | list | dict) and one is other:
         return True
     match one, other:
@@ -111,7 +111,7 @@ def test_a_copy_is_equal_and_shares_nothing(copied: Callable[[Status], Status], 
     assert not shares(status, copied(status))
 
 
-@pytest.mark.parametrize("status", [LIMITS, BOTH, AFFINITY], ids=["huge pages", "two systems", "later field"])
+@pytest.mark.parametrize("status", [LIMITS, BOTH, AFFINITY], ids=["huge pages", "two systems", "newer field"])
 def test_a_copy_made_by_hand_loses_something(status: Status) -> None:
     assert status != by_hand(status)
 
@@ -121,7 +121,7 @@ def test_a_copy_made_by_hand_shares_its_map() -> None:
 
 
 def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
-    """Two become four, of which two are nothing; so it goes into the file."""
+    """Two become four, two of which are null in the file."""
     resources = by_hand(LIMITS).resources
 
     assert resources is not None
@@ -129,8 +129,8 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
     assert [None, None, HugepageLimit(page_size="2MB", limit=1), HugepageLimit()] == resources.linux.hugepage_limits
 
 
-def test_every_field_of_the_full_record_says_something() -> None:
-    """So that a field that is forgotten somewhere is missed by these tests."""
+def test_no_field_of_the_full_record_is_empty() -> None:
+    """So that these tests notice a field that is missing from a copy."""
     found = set()
 
     def look(record: Record) -> None:
@@ -150,8 +150,8 @@ TIMES = st.sampled_from([0, 0, 1, -1, 2**63 - 1])
 
 
 @given(TIMES, TIMES, TIMES, st.booleans())
-def test_the_first_of_what_it_has_is_its_state(created: int, started: int, finished: int, unknown: bool) -> None:  # noqa: FBT001
-    """Beside a chain of questions; a time before 1970 is a time."""
+def test_the_state_follows_from_the_times(created: int, started: int, finished: int, unknown: bool) -> None:  # noqa: FBT001
+    """Compared with a chain of conditions; a time before 1970 counts."""
     status = Status(created_at=created, started_at=started, finished_at=finished, unknown=unknown)
     if unknown or not (created or started or finished):
         expected = "CONTAINER_UNKNOWN"
@@ -167,14 +167,14 @@ def test_the_first_of_what_it_has_is_its_state(created: int, started: int, finis
     ("field", "value"),
     [("pid", -1), ("pid", 2**32), ("exit_code", 2**31), ("created_at", 2**63), ("pid", "1"), ("pid", True), ("id", 1)],
 )
-def test_what_does_not_fit_is_refused_where_it_is_set(field: str, value: object) -> None:
+def test_a_value_that_does_not_fit_is_refused_when_it_is_set(field: str, value: object) -> None:
     with pytest.raises(ValidationError, match=field):
         setattr(Status(), field, value)
 
 
-def test_what_is_put_into_a_map_is_looked_at_later() -> None:
+def test_a_value_in_a_map_is_checked_later() -> None:
     linux = LinuxResources()
-    linux.unified["memory.high"] = 1  # type: ignore[assignment]  # that is what is tested
+    linux.unified["memory.high"] = 1  # type: ignore[assignment]  # the mistake
 
     with pytest.raises(ValidationError, match=r"unified\..memory"):
         only(linux).checked()

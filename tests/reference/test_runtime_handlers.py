@@ -1,6 +1,6 @@
-"""The reference of how runtimes are introspected: by documents, by the kit, and with bugs planted in it."""
+"""The introspection of runtimes: features documents, conformance, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class tells of, and reaches for what it should not)
+# ruff: noqa: D102  (a method is the bug that its class describes)
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RUNSC = "io.containerd.runsc.v1"
 
 
 class Answers:
-    """A runtime that answers so, and is asked for nothing else."""
+    """A service that always answers with *extra*, and keeps its requests."""
 
     def __init__(self, extra: Packed | None) -> None:
         self.extra = extra
@@ -54,7 +54,7 @@ class Answers:
         return self.extra
 
 
-def says(document: Mapping[str, object]) -> Answers:
+def answering(document: Mapping[str, object]) -> Answers:
     features: dict[str, JsonValue] = {"type_url": FEATURES, "value": json.dumps(document)}
     return Answers(Packed(type_url=RUNTIME_INFO, value={"name": "runsc", "features": features}))
 
@@ -64,7 +64,7 @@ def found(
 ) -> RuntimeHandlerFeatures | None:
     runtimes = {"runc": Runtime(options={})}
     (handler,) = introspect_runtime_handlers(
-        runtimes, "", says(document), kernel_has_rro=kernel_has_rro, profile=profile
+        runtimes, "", answering(document), kernel_has_rro=kernel_has_rro, profile=profile
     )
     return handler.features
 
@@ -89,7 +89,7 @@ def found(
     ],
     ids=str,
 )
-def test_what_a_document_says(document: dict[str, object], *, mounts: bool, userns: bool) -> None:
+def test_the_features_of_a_document(document: dict[str, object], *, mounts: bool, userns: bool) -> None:
     assert RuntimeHandlerFeatures(recursive_read_only_mounts=mounts, user_namespaces=userns) == found(document)
     assert userns == supports_cri_userns(Document.model_validate(document))
 
@@ -109,9 +109,9 @@ def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:
     ],
     ids=str,
 )
-def test_what_is_asked(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
-    """Runtimes of every type are, with their options if they have any."""
-    service = says({"mountOptions": ["rro"]})
+def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
+    """Runtimes of every type are asked, with their options if they have any."""
+    service = answering({"mountOptions": ["rro"]})
 
     (handler,) = introspect_runtime_handlers({"it": runtime}, "other", service, kernel_has_rro=True)
 
@@ -137,8 +137,8 @@ def test_what_is_asked(runtime: Runtime, path: str, options: dict[str, object] |
     ],
     ids=str,
 )
-def test_who_cannot_tell_is_listed_without_features(extra: Packed | None) -> None:
-    """Under its name, and as the default under the empty name."""
+def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
+    """Under its name, and under the empty name as the default."""
     for profile in ("", "as-written"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
@@ -150,33 +150,33 @@ def test_who_cannot_tell_is_listed_without_features(extra: Packed | None) -> Non
 def test_the_default_is_listed_twice() -> None:
     runtimes = {"a": Runtime(), "b": Runtime(type=RUNSC), "c": Runtime(options={"SystemdCgroup": "perhaps"})}
 
-    listed = introspect_runtime_handlers(runtimes, "b", says({"mountOptions": ["rro"]}), kernel_has_rro=True)
+    listed = introspect_runtime_handlers(runtimes, "b", answering({"mountOptions": ["rro"]}), kernel_has_rro=True)
 
     rro = RuntimeHandlerFeatures(recursive_read_only_mounts=True)
     assert [("a", rro), ("b", rro), ("", rro), ("c", None)] == [(each.name, each.features) for each in listed]
 
 
-def test_as_written_it_crashes() -> None:
-    """On what may be absent; and it asks only runtimes of one type."""
+def test_upstream_crashes() -> None:
+    """If an optional part is absent; and it asks only runtimes of one type."""
     with pytest.raises(
         PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
     ):
         found({"mountOptions": ["rro"]}, profile="as-written")
     with pytest.raises(PanicError, match=r"'it' crashes containerd: it has no options$"):
-        introspect_runtime_handlers({"it": Runtime()}, "it", says({}), kernel_has_rro=True, profile="as-written")
+        introspect_runtime_handlers({"it": Runtime()}, "it", answering({}), kernel_has_rro=True, profile="as-written")
 
     assert RuntimeHandlerFeatures(user_namespaces=True) == found(
         {"linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, profile="as-written"
     )
     other = introspect_runtime_handlers(
-        {"it": Runtime(type=RUNSC, options={})}, "", says({"linux": {}}), kernel_has_rro=True, profile="as-written"
+        {"it": Runtime(type=RUNSC, options={})}, "", answering({"linux": {}}), kernel_has_rro=True, profile="as-written"
     )
     assert [RuntimeHandler(name="it")] == other
 
 
-def test_nothing_follows_a_crash() -> None:
+def test_no_stage_follows_a_crash() -> None:
     it = Introspection(
-        name="it", runtime=Runtime(), service=says({}), kernel_has_rro=True, profile="as-written", default=True
+        name="it", runtime=Runtime(), service=answering({}), kernel_has_rro=True, profile="as-written", default=True
     )
     with pytest.raises(PanicError):
         it.run()
@@ -203,7 +203,7 @@ def test_a_runtime_without_the_command_has_no_features() -> None:
 
 
 @pytest.mark.parametrize("profile", [None, "as-written"])
-def test_passes_the_kit(profile: str | None) -> None:
+def test_passes_the_test_of_its_machine(profile: str | None) -> None:
     tested = conform(
         load("runtime-handlers"), lambda: RuntimeHandlersSUT(profile or ""), profile=profile, examples=3, steps=10
     )
@@ -213,11 +213,11 @@ def test_passes_the_kit(profile: str | None) -> None:
 
 
 class MovedError(Exception):
-    """It has moved by itself."""
+    """The bug has moved the introspection past the machine."""
 
 
 class _Moving(Introspection):
-    """Goes where the machine does not."""
+    """An introspection whose stages can move it past the machine."""
 
     def stage(self, event: str) -> str:
         try:
@@ -227,7 +227,7 @@ class _Moving(Introspection):
 
 
 class RefusesOthers(_Moving):
-    """Types other than that of runc are not asked."""
+    """Runtimes of other types than runc's are not asked."""
 
     def _type(self) -> str:
         if self.runtime.type == RUNSC:
@@ -238,7 +238,7 @@ class RefusesOthers(_Moving):
 
 
 class NeedsOptions(_Moving):
-    """Options that are absent crash it."""
+    """Absent options crash it."""
 
     def _request(self) -> str:
         if self.runtime.options is None:
@@ -248,7 +248,7 @@ class NeedsOptions(_Moving):
 
 
 class NeedsLinux(_Moving):
-    """A Linux part that is absent crashes it."""
+    """An absent Linux part crashes it."""
 
     def _user_namespaces(self) -> str:
         if self.features and self.features.linux is None:
@@ -258,7 +258,7 @@ class NeedsLinux(_Moving):
 
 
 class ForgetsThePath(Introspection):
-    """It asks by the type, whatever path is given."""
+    """The request has the type instead of the path."""
 
     def _request(self) -> str:
         self.runtime = replace(self.runtime, path="")
@@ -266,100 +266,100 @@ class ForgetsThePath(Introspection):
 
 
 class DropsOptions(Introspection):
-    """Options are left out of the request."""
+    """The request has no options."""
 
     def stage(self, event: str) -> str:
-        went = super().stage(event)
+        outcome = super().stage(event)
         if self.request:
             self.request = replace(self.request, options=None)
-        return went
+        return outcome
 
 
 class TakesBadOptions(Introspection):
-    """Options that are none of the type are passed on."""
+    """Wrong options are passed on."""
 
     def _request(self) -> str:
-        went = super()._request()
-        return "by-type-with-options" if went == "bad-options" else went
+        outcome = super()._request()
+        return "by-type-with-options" if outcome == "bad-options" else outcome
 
 
 class GivesUp(Introspection):
-    """A runtime that cannot be asked ends it all."""
+    """A runtime that cannot be asked is an error."""
 
     def _plugin_info(self) -> str:
-        went = super()._plugin_info()
-        if went == "failed":
+        outcome = super()._plugin_info()
+        if outcome == "failed":
             raise IntrospectionError(self._why)
-        return went
+        return outcome
 
 
 class BelievesAnything(Introspection):
-    """Features of another type are read as if they were features."""
+    """Features of another type are accepted."""
 
     def _decode(self) -> str:
-        went = super()._decode()
-        if went == "other-features":
+        outcome = super()._decode()
+        if outcome == "other-features":
             self.features = Document()
             return "features"
-        return went
+        return outcome
 
 
 class IgnoresTheKernel(Introspection):
-    """Recursive read-only mounts are promised whatever the kernel has."""
+    """Recursive read-only mounts are listed for every kernel."""
 
     def _mount_options(self) -> str:
-        went = super()._mount_options()
-        return "rro" if went == "old-kernel" else went
+        outcome = super()._mount_options()
+        return "rro" if outcome == "old-kernel" else outcome
 
 
 class IgnoresTheList(Introspection):
-    """A new kernel is enough."""
+    """Recursive read-only mounts are listed for every runtime on a new kernel."""
 
     def _mount_options(self) -> str:
         return "rro" if self.kernel_has_rro else "old-kernel"
 
 
 class NeedsNoIdmap(Introspection):
-    """User namespaces alone are enough."""
+    """User namespaces are listed without id-mapped mounts."""
 
     def _user_namespaces(self) -> str:
-        went = super()._user_namespaces()
-        return "supported" if went == "no-idmap" else went
+        outcome = super()._user_namespaces()
+        return "supported" if outcome == "no-idmap" else outcome
 
 
 class NeedsNoNamespace(Introspection):
-    """Mapped ids alone are enough."""
+    """User namespaces are listed without the namespace."""
 
     def _user_namespaces(self) -> str:
-        went = super()._user_namespaces()
-        return "supported" if went == "no-namespace" else went
+        outcome = super()._user_namespaces()
+        return "supported" if outcome == "no-namespace" else outcome
 
 
 class HasNoDefault(Introspection):
-    """The default one is listed once."""
+    """The default handler is listed once."""
 
     def stage(self, event: str) -> str:
-        went = super().stage(event)
+        outcome = super().stage(event)
         del self.handlers[1:]
-        return went
+        return outcome
 
 
 class DefaultWithoutFeatures(Introspection):
-    """The second entry of the default one is empty."""
+    """The second entry of the default handler has no features."""
 
     def stage(self, event: str) -> str:
-        went = super().stage(event)
+        outcome = super().stage(event)
         self.handlers[1:] = [replace(each, features=None) for each in self.handlers[1:]]
-        return went
+        return outcome
 
 
-class SaysFalse(Introspection):
-    """Nothing is known, and it says that nothing is supported."""
+class UnknownIsUnsupported(Introspection):
+    """Unknown features are listed as unsupported."""
 
     def stage(self, event: str) -> str:
-        went = super().stage(event)
+        outcome = super().stage(event)
         self.handlers[:] = [replace(each, features=each.features or RuntimeHandlerFeatures()) for each in self.handlers]
-        return went
+        return outcome
 
 
 TO_DOCUMENT = "runtime-type; request; plugin-info; decode"
@@ -380,7 +380,7 @@ BUGS: dict[type[Introspection], str] = {
     NeedsNoNamespace: TO_LISTING,
     HasNoDefault: "runtime-type; request; list",
     DefaultWithoutFeatures: TO_LISTING,
-    SaysFalse: "runtime-type; request; list",
+    UnknownIsUnsupported: "runtime-type; request; list",
 }
 
 

@@ -1,4 +1,4 @@
-"""Where a record is kept: what is whole, what fails as a whole, and who waits for whom."""
+"""The storage of a record: atomic changes, failures, deletion, threads and crashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
 ROUNDS = int(os.environ.get("FSM_CRASHES", "20"))
-"""How often a child is killed at each system call."""
+"""How many times a child is killed at each system call."""
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def started(kept: StatusStorage | None, root: Path) -> None:
-    """What is kept runs; where nothing is, it is stored."""
-    if kept:
-        kept.update_sync(running)
+def started(storage: StatusStorage | None, root: Path) -> None:
+    """Set the record running, or store it if it is not stored yet."""
+    if storage:
+        storage.update_sync(running)
     else:
         store(root, FIRST)
 
@@ -56,71 +56,71 @@ def running(status: Status) -> Status:
 
 
 def high(status: Status) -> Status:
-    """A change in the depth of the record."""
+    """Change a nested part of the record."""
     assert status.resources is not None
     assert status.resources.linux is not None
     status.resources.linux.unified["memory.high"] = "2"
     return status
 
 
-def test_what_is_stored_is_loaded(root: Path) -> None:
+def test_a_stored_record_can_be_loaded(root: Path) -> None:
     store(root, FIRST)
 
     assert FIRST == load(root).get()
     assert ["status"] == named(root)
 
 
-def test_only_the_owner_may_read_it(root: Path) -> None:
-    """Whatever is allowed to new files."""
+def test_only_the_owner_can_read_it(root: Path) -> None:
+    """Whatever the umask is."""
     before = os.umask(0o777)
     try:
-        kept = store(root, FIRST)
+        storage = store(root, FIRST)
     finally:
         os.umask(before)
 
-    assert 0o600 == stat.S_IMODE(kept.path.stat().st_mode)
+    assert 0o600 == stat.S_IMODE(storage.path.stat().st_mode)
 
 
-def test_who_changes_what_was_given_out_changes_nothing(root: Path) -> None:
+def test_changing_a_copy_does_not_change_the_record(root: Path) -> None:
     given = FIRST.copied()
-    kept = store(root, given)
+    storage = store(root, given)
     high(given)
-    high(kept.get())
+    high(storage.get())
 
-    assert FIRST == kept.get()
+    assert FIRST == storage.get()
 
 
-def test_who_keeps_what_was_put_in_changes_nothing(root: Path) -> None:
-    kept = store(root, FIRST)
+def test_changing_an_argument_afterwards_does_not_change_the_record(root: Path) -> None:
+    storage = store(root, FIRST)
     held = []
 
     def holding(status: Status) -> Status:
         held.append(running(status))
         return status
 
-    kept.update(holding)
+    storage.update(holding)
     high(held[0])
 
-    assert running(FIRST.copied()) == kept.get()
+    assert running(FIRST.copied()) == storage.get()
 
 
 def test_an_update_stays_in_memory(root: Path) -> None:
-    kept = store(root, FIRST)
-    kept.update(running)
+    storage = store(root, FIRST)
+    storage.update(running)
 
-    assert running(FIRST.copied()) == kept.get()
+    assert running(FIRST.copied()) == storage.get()
     assert FIRST == load(root).get()
 
 
-def test_an_update_with_checkpoint_is_in_both(root: Path) -> None:
-    kept = store(root, FIRST)
-    kept.update_sync(running)
+def test_an_update_with_checkpoint_is_in_memory_and_file(root: Path) -> None:
+    storage = store(root, FIRST)
+    storage.update_sync(running)
 
-    assert running(FIRST.copied()) == kept.get() == load(root).get()
+    assert running(FIRST.copied()) == storage.get() == load(root).get()
 
 
 class TornError(Exception):
-    """Raised by a change that thinks better of it."""
+    """Raised by a change that fails half-way."""
 
 
 def failing(status: Status) -> Status:
@@ -138,15 +138,15 @@ def wrong(status: Status) -> Status:
 def test_a_change_that_fails_changes_nothing(
     root: Path, how: Callable[[StatusStorage, Callable[[Status], Status]], None], change: Callable[[Status], Status]
 ) -> None:
-    kept = store(root, FIRST)
+    storage = store(root, FIRST)
 
     with pytest.raises((TornError, ValueError)):
-        how(kept, change)
+        how(storage, change)
 
-    assert FIRST == kept.get() == load(root).get()
+    assert FIRST == storage.get() == load(root).get()
     assert ["status"] == named(root)
-    how(kept, running)
-    assert running(FIRST.copied()) == kept.get()
+    how(storage, running)
+    assert running(FIRST.copied()) == storage.get()
 
 
 def refused(*_: object, **__: object) -> None:
@@ -161,17 +161,17 @@ def test_a_write_that_fails_changes_nothing(
     call: str,
     first: bool,  # noqa: FBT001
 ) -> None:
-    """Nor does it leave a temporary file."""
-    kept = None if first else store(root, FIRST)
+    """And leaves no temporary file."""
+    storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, refused)
         patch.setattr(Path, "replace", refused if call == "replace" else Path.replace)
         with pytest.raises(OSError, match="no space"):
-            started(kept, root)
+            started(storage, root)
 
     assert ([] if first else ["status"]) == named(root)
-    if kept:
-        assert FIRST == kept.get() == load(root).get()
+    if storage:
+        assert FIRST == storage.get() == load(root).get()
 
 
 def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
@@ -184,22 +184,22 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
-def test_what_may_not_last_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """The file has its name already when its folder cannot be made to last."""
-    kept = None if first else store(root, FIRST)
+def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
+    """The file is in place already when its folder cannot be synced."""
+    storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
         with pytest.raises(OSError, match="no space"):
-            started(kept, root)
+            started(storage, root)
 
     assert ([] if first else ["status"]) == named(root)
-    if kept:
-        assert FIRST == kept.get() == load(root).get()
+    if storage:
+        assert FIRST == storage.get() == load(root).get()
 
 
-def test_data_last_before_the_name_and_the_name_before_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only in this order does a crash of the whole machine leave the old or the new."""
-    kept, seen = store(root, FIRST), []
+def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only in this order does a crash of the whole machine leave the old or the new content."""
+    storage, seen = store(root, FIRST), []
     fsync, replace = os.fsync, Path.replace
 
     def synced(handle: int) -> None:
@@ -213,12 +213,12 @@ def test_data_last_before_the_name_and_the_name_before_the_end(root: Path, monke
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
-    kept.update_sync(running)
+    storage.update_sync(running)
 
-    assert [f"{kept.path.stat().st_size} bytes last", "is named", "folder lasts"] == seen
+    assert [f"{storage.path.stat().st_size} bytes last", "is named", "folder lasts"] == seen
 
 
-def test_what_cannot_be_read_is_an_error_with_its_path(root: Path) -> None:
+def test_an_unreadable_file_is_an_error_with_its_path(root: Path) -> None:
     (root / "status").write_bytes(b'{"Version":"v1"')
 
     with pytest.raises(DamagedError, match=f"^{root}/status: no JSON at byte 15"):
@@ -227,7 +227,7 @@ def test_what_cannot_be_read_is_an_error_with_its_path(root: Path) -> None:
         load(root.parent / "c2")
 
 
-def test_leftovers_are_cleared_when_it_is_loaded(root: Path) -> None:
+def test_loading_deletes_leftovers(root: Path) -> None:
     store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
 
@@ -236,92 +236,93 @@ def test_leftovers_are_cleared_when_it_is_loaded(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """Neither our leftovers, nor those of a containerd that was stopped in the middle of its own."""
-    kept = store(root, FIRST)
+    """Also leftovers of a deletion by containerd that was interrupted."""
+    storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
-    kept.delete()
-    kept.delete()
+    storage.delete()
+    storage.delete()
 
     assert ["c1"] == named(root.parent)
-    assert FIRST == kept.get()
+    assert FIRST == storage.get()
 
 
 @pytest.mark.parametrize("how", [StatusStorage.update, StatusStorage.update_sync])
-def test_what_is_deleted_does_not_come_back(
+def test_a_deleted_record_cannot_be_changed(
     root: Path, how: Callable[[StatusStorage, Callable[[Status], Status]], None]
 ) -> None:
-    kept = store(root, FIRST)
-    kept.delete()
+    storage = store(root, FIRST)
+    storage.delete()
 
     with pytest.raises(DeletedError, match="c1/status: the record was deleted"):
-        how(kept, running)
+        how(storage, running)
 
     assert [] == named(root)
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["before it goes", "after it went"])
-def test_a_deletion_that_failed_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
-    """What is not there any more cannot be changed; what still is, can."""
-    kept = store(root, FIRST)
+def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
+    """The record can be changed only as long as its file exists."""
+    storage = store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused if there else Path.unlink)
         patch.setattr(os, "fsync", refused)
         with pytest.raises(OSError, match="no space"):
-            kept.delete()
+            storage.delete()
 
     if there:
-        kept.update_sync(running)
+        storage.update_sync(running)
     else:
         with pytest.raises(DeletedError):
-            kept.update_sync(running)
-    kept.delete()
+            storage.update_sync(running)
+    storage.delete()
     assert [] == named(root)
 
 
 class DeletesAtOnce(StatusStorage):
-    """Its deletion waits for nobody."""
+    """A storage whose deletion does not wait."""
 
     def delete(self) -> None:  # noqa: D102
         self.path.unlink()
 
 
-def deleted_meanwhile(kept: StatusStorage) -> list[str]:
-    """What is left where a deletion was asked for in the middle of a change."""
-    deletion = threading.Thread(target=kept.delete)
+def deleted_meanwhile(storage: StatusStorage) -> list[str]:
+    """The files that are left if a deletion begins during a change."""
+    deletion = threading.Thread(target=storage.delete)
 
     def slow(status: Status) -> Status:
         deletion.start()
         deletion.join(timeout=0.2)
         return running(status)
 
-    kept.update_sync(slow)
+    storage.update_sync(slow)
     deletion.join()
-    return named(kept.path.parent)
+    return named(storage.path.parent)
 
 
-def test_a_deletion_waits_for_the_change_at_hand(root: Path) -> None:
+def test_a_deletion_waits_for_the_current_change(root: Path) -> None:
     assert [] == deleted_meanwhile(store(root, FIRST))
 
 
 def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
-    """So that the test above can fail."""
+    """Shows that the test above can fail."""
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
 
 
-def both(kept: StatusStorage, writes: int) -> set[tuple[int, str]]:
-    """What three readers see while one thread changes two parts of the record together."""
+def both(storage: StatusStorage, writes: int) -> set[tuple[int, str]]:
+    """The values that three readers see while one thread changes two fields together."""
     done, seen = threading.Event(), set[tuple[int, str]]()
 
     def read() -> None:
         while not done.is_set():
-            status = kept.get()
+            status = storage.get()
             seen.add((status.pid, status.message))
 
     def counted(status: Status) -> Status:
         status.pid += 1
+        time.sleep(1e-5)  # let readers run
         status.message = str(status.pid)
         return status
 
@@ -329,7 +330,7 @@ def both(kept: StatusStorage, writes: int) -> set[tuple[int, str]]:
     for reader in readers:
         reader.start()
     for nth in range(writes):
-        (kept.update if nth % 10 else kept.update_sync)(counted)
+        (storage.update if nth % 10 else storage.update_sync)(counted)
     done.set()
     for reader in readers:
         reader.join()
@@ -352,7 +353,7 @@ def test_many_read_while_one_writes(root: Path) -> None:
 
 
 class InPlace(StatusStorage):
-    """Changes the record that readers copy."""
+    """A storage that changes the record in place."""
 
     def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
         del checkpointed
@@ -361,30 +362,30 @@ class InPlace(StatusStorage):
 
 @pytest.mark.usefixtures("_often")
 def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
-    """So that the test above can fail."""
-    seen = both(InPlace(root, Status(created_at=1, message="0")), writes=5_000)
+    """Shows that the test above can fail."""
+    seen = both(InPlace(root, Status(created_at=1, message="0")), writes=300)
 
     assert {(number, str(number)) for number, _ in seen} != seen
 
 
-def added(kept: StatusStorage) -> int:
-    """What four threads make of a number that each adds one to fifty times."""
+def added(storage: StatusStorage) -> int:
+    """The sum after four threads have each added one fifty times."""
 
     def add(status: Status) -> Status:
-        time.sleep(1e-5)  # let others go first
+        time.sleep(1e-5)  # let other threads run
         status.pid += 1
         return status
 
     def work() -> None:
         for _ in range(50):
-            kept.update(add)
+            storage.update(add)
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return kept.get().pid
+    return storage.get().pid
 
 
 @pytest.mark.usefixtures("_often")
@@ -393,7 +394,7 @@ def test_no_change_is_lost(root: Path) -> None:
 
 
 class Unlocked(StatusStorage):
-    """Lets everybody change at once."""
+    """A storage without its lock."""
 
     def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
         self._lock = threading.Lock()
@@ -402,78 +403,78 @@ class Unlocked(StatusStorage):
 
 @pytest.mark.usefixtures("_often")
 def test_without_its_lock_changes_are_lost(root: Path) -> None:
-    """So that the test above can fail."""
+    """Shows that the test above can fail."""
     assert 200 > added(Unlocked(root, FIRST))
 
 
 def test_readers_do_not_wait_for_a_change(root: Path) -> None:
-    kept = store(root, FIRST)
+    storage = store(root, FIRST)
     seen = []
 
     def slow(status: Status) -> Status:
-        reader = threading.Thread(target=lambda: seen.append(kept.get()))
+        reader = threading.Thread(target=lambda: seen.append(storage.get()))
         reader.start()
         reader.join()
         return running(status)
 
-    kept.update_sync(slow)
+    storage.update_sync(slow)
 
     assert [FIRST] == seen
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """It would wait for itself; afterwards all goes on."""
-    kept = store(root, FIRST)
+    """It would wait for itself; later updates work."""
+    storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
-        kept.update(running)
+        storage.update(running)
         return status
 
     with pytest.raises(RuntimeError, match="an update within an update"):
-        kept.update_sync(nested)
-    kept.update(running)
-    assert running(FIRST.copied()) == kept.get()
+        storage.update_sync(nested)
+    storage.update(running)
+    assert running(FIRST.copied()) == storage.get()
 
 
 STEPS = st.lists(st.sampled_from(["update", "update_sync", "fails", "load", "delete"]), max_size=12)
 
 
 @given(STEPS)
-def test_memory_and_file_are_what_they_are_said_to_be(steps: list[str]) -> None:
-    """Beside two variables, one for each."""
+def test_memory_and_file_after_any_sequence(steps: list[str]) -> None:
+    """Compared with two variables, one for each."""
     with tempfile.TemporaryDirectory(dir=crashing.MEMORY) as folder:
         take(Path(folder), steps)
 
 
 def take(root: Path, steps: list[str]) -> None:
-    kept = store(root, FIRST)
+    storage = store(root, FIRST)
     memory, file = 0, 0
 
     def add(status: Status) -> Status:
-        time.sleep(1e-5)  # let others go first
+        time.sleep(1e-5)  # let other threads run
         status.pid += 1
         return status
 
     for step in steps:
         match step:
             case "update":
-                kept.update(add)
+                storage.update(add)
                 memory += 1
             case "update_sync":
-                kept.update_sync(add)
+                storage.update_sync(add)
                 memory = file = memory + 1
             case "fails":
                 with pytest.raises(TornError):
-                    kept.update_sync(failing)
+                    storage.update_sync(failing)
             case "load":
-                kept = load(root)
+                storage = load(root)
                 memory = file
             case _:
-                kept.delete()
+                storage.delete()
                 assert [] == named(root)
-                kept = store(root, FIRST)
+                storage = store(root, FIRST)
                 memory = file = 0
-        assert (memory, file) == (kept.get().pid, load(root).get().pid)
+        assert (memory, file) == (storage.get().pid, load(root).get().pid)
 
 
 @pytest.fixture
@@ -482,7 +483,7 @@ def _strace() -> None:
 
 
 def crashed(what: str) -> tuple[int, int]:
-    """In a process of its own: one that has threads should not fork."""
+    """Run in a new process, since one with threads should not fork."""
     command = [sys.executable, crashing.__file__, str(ROUNDS), what]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert 0 == result.returncode, result.stderr
@@ -492,8 +493,8 @@ def crashed(what: str) -> tuple[int, int]:
 
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
-def test_a_crash_leaves_the_old_or_the_new(what: str, least: int) -> None:
-    """Wherever the process is killed, and so often that chance is given a chance."""
+def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None:
+    """At whichever system call the process is killed."""
     system_calls, times = crashed(what)
 
     assert system_calls > least
@@ -501,14 +502,14 @@ def test_a_crash_leaves_the_old_or_the_new(what: str, least: int) -> None:
 
 
 @pytest.mark.usefixtures("_strace")
-def test_a_crash_finds_what_is_not_written_in_one_step() -> None:
-    """So that the test above can fail: a file that is opened and then written is torn."""
+def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
+    """Shows that the test above can fail: a file that is opened and then written is torn."""
     with pytest.raises(AssertionError, match="no record in them"):
         crashed("overwriting")
 
 
-def test_a_file_that_is_being_written_is_not_looked_at(root: Path) -> None:
-    """What stands half written beside the file is no record."""
+def test_a_file_that_is_being_written_is_not_read(root: Path) -> None:
+    """A half-written temporary file is not the record."""
     store(root, FIRST)
     (root / ".tmp-statusx").write_bytes(b'{"Version":"v1","Pid":1')
 

@@ -1,8 +1,9 @@
-"""A process killed at every system call of a change or a deletion of a record: what its successor finds.
+"""What is left of a record when a process is killed at any system call of a change or a deletion.
 
-Run as ``python tests/support/crashing.py ROUNDS changing|deleting``; says how many calls
-there are and how often it was killed, and fails with what was torn or lost.  ``strace`` does the killing: it is let into
-a child that waits, so that no call of Python's own start counts.
+Run as ``python tests/support/crashing.py ROUNDS changing|deleting``.  Prints
+the number of system calls and of kills, and fails with what was torn or lost.
+``strace`` kills the process; it attaches to a child that waits, so that no
+call of Python's own start counts.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""Where a thousand files are made to last in no time; to a process that is killed it is a disk as any other."""
+"""A file system in memory, where syncing a file takes no time; to a process that is killed it is a disk."""
 
 
 class Call(NamedTuple):
-    """A system call by name, and how many of that name there were with it."""
+    """The *nth* system call of a name."""
 
     name: str
     nth: int
 
 
-class Deed(NamedTuple):
-    """What a child does to a record, and what may be found of it when that did not come to its end."""
+class Action(NamedTuple):
+    """What a child does to a record, the records that may be found after a crash, and the one after it."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -49,7 +50,7 @@ class Deed(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a child ended, and what of its folder was left: names, and the record."""
+    """Whether a child was killed, and the names and the record that are left in its folder."""
 
     killed: bool
     names: tuple[str, ...]
@@ -57,7 +58,7 @@ class Ended(NamedTuple):
 
 
 def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -> Ended:
-    """A child that does *act* to the record in *folder*, under ``strace`` with *options*."""
+    """Run *act* on the record in *folder* in a child, under ``strace`` with *options*."""
     kept = load(folder)
     waiting, go = os.pipe()
     child = os.fork()
@@ -68,7 +69,7 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
             act(kept)
             ended = 0
         finally:
-            os._exit(ended)  # never on into what the parent does
+            os._exit(ended)  # never return into the code of the parent
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
             status = Path(f"/proc/{child}/status")
@@ -86,14 +87,14 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
     return Ended(os.WIFSIGNALED(ended), names, load(folder).get() if "status" in names else None)
 
 
-def calls(deed: Deed, old: Status) -> tuple[Call, ...]:
-    """Every system call that *deed* needs, in order."""
+def calls(action: Action, old: Status) -> tuple[Call, ...]:
+    """Every system call of *action*, in order."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
         store(root, old)
         log = Path(folder, "log")
-        watched(root, deed.act, "-o", str(log))
+        watched(root, action.act, "-o", str(log))
         names = re.findall(r"^(\w+)\(", log.read_text(encoding="utf-8"), flags=re.MULTILINE)
     seen: Counter[str] = Counter()
     found = []
@@ -103,14 +104,14 @@ def calls(deed: Deed, old: Status) -> tuple[Call, ...]:
     return tuple(found)
 
 
-def crash(deed: Deed, old: Status, call: Call) -> bool:
-    """Whether a child came to be killed at *call*; fails where it left something torn or lost."""
+def crash(action: Action, old: Status, call: Call) -> bool:
+    """Whether a child was killed at *call*; fails if it left something torn or lost."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
         store(root, old)
-        ended = watched(root, deed.act, "-o", os.devnull, "-e", f"inject={call.name}:signal=KILL:when={call.nth}")
-        allowed = deed.found if ended.killed else (deed.after,)
+        ended = watched(root, action.act, "-o", os.devnull, "-e", f"inject={call.name}:signal=KILL:when={call.nth}")
+        allowed = action.found if ended.killed else (action.after,)
         assert ended.record in allowed, f"killed at {call}: {ended.record} is none of {allowed}"
         StatusStorage(root, old).delete()
         assert list(root.iterdir()) == [], f"killed at {call}: a deletion afterwards leaves something"
@@ -118,41 +119,41 @@ def crash(deed: Deed, old: Status, call: Call) -> bool:
 
 
 def records(chance: random.Random) -> Iterator[Status]:
-    """Records that differ, in length too."""
+    """Random records of different lengths."""
     while True:
         limits = Resources(linux=LinuxResources(cpuset_cpus="1," * chance.randrange(2000)))
         yield Status(created_at=chance.randrange(1, 2**63), message="x" * chance.randrange(9), resources=limits)
 
 
-def changing(old: Status, new: Status) -> Deed:
-    """The record changes from *old* to *new*."""
-    return Deed(lambda kept: kept.update_sync(lambda _: new), (old, new), new)
+def changing(old: Status, new: Status) -> Action:
+    """Change the record from *old* to *new*."""
+    return Action(lambda kept: kept.update_sync(lambda _: new), (old, new), new)
 
 
-def deleting(old: Status, _: Status) -> Deed:
-    """The record, which is *old*, goes."""
-    return Deed(lambda kept: kept.delete(), (old, None), None)
+def deleting(old: Status, _: Status) -> Action:
+    """Delete the record *old*."""
+    return Action(lambda kept: kept.delete(), (old, None), None)
 
 
-def crashes(rounds: int, deed: Callable[[Status, Status], Deed]) -> tuple[int, int]:
-    """How many system calls *deed* needs, and how often a child was killed at one of them, each of them *rounds* times."""
+def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[int, int]:
+    """The number of system calls of *action*, and of kills if each is tried *rounds* times."""
     some = records(random.Random(rounds))
     old, new = next(some), next(some)
-    every = calls(deed(old, new), old)
+    every = calls(action(old, new), old)
     killed = 0
     for _, call in itertools.product(range(rounds), every):
         old, new = next(some), next(some)
-        killed += crash(deed(old, new), old, call)
+        killed += crash(action(old, new), old, call)
     return len(every), killed
 
 
-def overwriting(old: Status, new: Status) -> Deed:
-    """The wrong way to change the record from *old* to *new*, which is found out."""
-    return Deed(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
+def overwriting(old: Status, new: Status) -> Action:
+    """Change the record from *old* to *new* in place, which is not atomic."""
+    return Action(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
 
 
 def void(_: object) -> None:
-    """Nothing."""
+    """Return nothing."""
 
 
 if __name__ == "__main__":
