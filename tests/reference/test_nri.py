@@ -206,8 +206,8 @@ class LossIsError(NRI):
     """Treats a lost plugin as an error."""
 
     def _relay(self, request: Request) -> Relayed:
-        told = super()._relay(request)
-        return replace(told, result="error", error=NRIError("lost")) if told.result == "lost" else told
+        relayed = super()._relay(request)
+        return replace(relayed, result="error", error=NRIError("lost")) if relayed.result == "lost" else relayed
 
 
 class StaysAtErrors(NRI):
@@ -311,12 +311,12 @@ class RelaysAfterErrors(NRI):
     """Calls plugins after an error, too."""
 
     def _relay(self, request: Request) -> Relayed:
-        told = super()._relay(request)
-        if told.error is not None:
+        relayed = super()._relay(request)
+        if relayed.error is not None:
             _, *others = self._plugins._connections  # noqa: SLF001  # the planted bug
             for each in others:
                 each.relay(request)
-        return told
+        return relayed
 
 
 BUGS = {
