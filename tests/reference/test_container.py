@@ -63,12 +63,7 @@ def test_each_event_is_written_to_the_checkpoint(container: Container, world: Si
     assert ("exited", ended, ended) == (container.state, written(container), container.status())
 
     container.remove()
-    assert ("absent", False, False, None) == (
-        container.state,
-        container.root.exists(),
-        world.known,
-        container.record(),
-    )
+    assert ("absent", False, False, None) == (container.state, container.root.exists(), world.known, container.record())
 
 
 def test_a_failed_start_records_the_reason(container: Container, world: SimulatedWorld) -> None:
@@ -98,12 +93,7 @@ def test_a_start_that_cannot_be_recorded_is_undone(container: Container, world: 
         container.start()
 
     world.mend()
-    assert ("created", before, before, None) == (
-        container.state,
-        container.status(),
-        written(container),
-        world.process,
-    )
+    assert ("created", before, before, None) == (container.state, container.status(), written(container), world.process)
     container.start()
     assert "running" == container.state
 

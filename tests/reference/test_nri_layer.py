@@ -468,12 +468,7 @@ def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> 
 
     update = Update(container_id="c2", resources={"cpu.shares": 1})
     nri = layers(
-        FakePlugin(
-            answers={
-                "StopContainer": lambda _: Answer(updates=(update,)),
-                "RemoveContainer": removes,
-            }
-        ),
+        FakePlugin(answers={"StopContainer": lambda _: Answer(updates=(update,)), "RemoveContainer": removes}),
         domain=domain,
     )
     nri.create_container(POD, ONE)

@@ -78,11 +78,7 @@ async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
         pod = await pods.run("web", {"cpu_shares": 512})
         status = pods.status(pod)
         os.kill(status.pid, 0)
-        assert ("SANDBOX_READY", ("10.88.0.1",), {"cpu_shares": 512}) == (
-            status.state,
-            status.addresses,
-            status.limits,
-        )
+        assert ("SANDBOX_READY", ("10.88.0.1",), {"cpu_shares": 512}) == (status.state, status.addresses, status.limits)
         assert ["10.88.0.1"] == [each.name for each in (tmp_path / "network").iterdir()]
         assert [pod] == [each.name for each in (tmp_path / "pods").iterdir()]
 
@@ -573,9 +569,7 @@ BUGS: dict[type[Pods], str] = {
     KeepsFailedLimits: "run=ready; update-resources=failed",
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
-CRASH_BUGS: dict[type[Pods], str] = {
-    WritesReadyFirst: "crash@5 run=undone,ignored",
-}
+CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@5 run=undone,ignored"}
 """Bugs that only crashes find."""
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from fsm.library import load
 from fsm.machine import Moves
@@ -54,10 +54,13 @@ class _Heard(NamedTuple):
 
 
 class _NriSUT:
-    """The layer with its plugins, and what these answer."""
+    """The layer of *release* with its plugins; *kind* makes the layer."""
 
-    def __init__(self, machine: str, release: str, kind: Callable[[Config, Domains], NRI]) -> None:
-        self.machine: Final[Machine] = load(machine)
+    name: ClassVar[str]
+    """The name of the machine."""
+
+    def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
+        self.machine: Final[Machine] = load(self.name)
         self._config: Final = Config(release=RELEASES.get(release, RELEASES[""]))
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
@@ -99,7 +102,7 @@ class _NriSUT:
     def do(self, event: str) -> str:
         """Call the layer."""
         try:
-            return dispatch(self.machine.name, event, self._calls())
+            return dispatch(self.name, event, self._calls())
         finally:
             self._script.clear()
             self._replace_lost()
@@ -169,8 +172,7 @@ class NriPodSUT(_NriSUT):
     >>> sut.close()
     """
 
-    def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
-        super().__init__("nri-pod", release, kind)
+    name = "nri-pod"
 
     def shows(self) -> str:
         """The state that the layer remembers."""
@@ -198,8 +200,7 @@ class NriContainerSUT(_NriSUT):
     >>> sut.close()
     """
 
-    def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
-        super().__init__("nri-container", release, kind)
+    name = "nri-container"
 
     def shows(self) -> str:
         """The state that the layer remembers."""

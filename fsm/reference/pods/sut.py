@@ -136,10 +136,7 @@ class PodsSUT:
     def arrange(self, event: str, outcome: str) -> bool:
         """Set the faults."""
         state = self._pod.position.state
-        never = {
-            ("stop", "unmonitored"): state != "unknown-stopped",
-            ("create-container", "created"): state != "ready",
-        }
+        never = {("stop", "unmonitored"): state != "unknown-stopped", ("create-container", "created"): state != "ready"}
         if (event, outcome) not in FAULTS or never.get((event, outcome)):
             return False
         self.faults.update(next(self._ways[event, outcome]))

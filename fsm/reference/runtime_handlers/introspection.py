@@ -348,12 +348,7 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
 
 
 def introspect_runtime_handlers(
-    runtimes: Mapping[str, Runtime],
-    default: str,
-    service: Service,
-    *,
-    kernel_has_rro: bool,
-    profile: str = "",
+    runtimes: Mapping[str, Runtime], default: str, service: Service, *, kernel_has_rro: bool, profile: str = ""
 ) -> list[RuntimeHandler]:
     """The handlers that Status lists for *runtimes* by name; the one called *default* is listed twice.
 
