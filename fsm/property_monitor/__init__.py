@@ -131,7 +131,7 @@ class Watch:
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
         self._known: dict[tuple[frozenset[Place], Stimulus, Response, bool], _Next] = {}
         self._beginning = frozenset(self._runs.beginning())
-        self._met: set[int] = set()
+        self._due = list(range(len(self._memory.texts)))
         self.tried = False
         self.reset()
 
@@ -158,7 +158,7 @@ class Watch:
         busy = bool(self._going)
         self._test.append((step, seen, busy))
         # What was expected for is no evidence.
-        known = (self._places, step._replace(expected=()), seen, busy)
+        known = (self._places, step._replace(expected=()) if step.expected else step, seen, busy)
         found = self._known.get(known)
         if found is None:
             if len(self._known) >= REMEMBERED:
@@ -206,14 +206,14 @@ class Watch:
     def _meet(self) -> None:
         rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
         if len(rows) == len(self._places):
-            self._met |= {index for index in range(len(self._memory.texts)) if all(row[index] == DONE for row in rows)}
+            self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
 
     @property
     def unmet(self) -> tuple[str, ...]:
         """What should be reachable, and no test so far has certainly gone through; nothing for other claims."""
         if not isinstance(self.of.claim, Reachable):
             return ()
-        return tuple(text for index, text in enumerate(self._memory.texts) if index not in self._met)
+        return tuple(self._memory.texts[index] for index in self._due)
 
     # -- what comes about sooner or later ----------------------------------
 

@@ -12,7 +12,7 @@ that shows what was read, and did there what was seen.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fsm.checker.instants import machine_table
@@ -81,6 +81,7 @@ class Reliving:
     ``unseen`` are the rows of events that may have happened between the
     steps of a test, where what was seen cannot be explained without;
     ``reached`` the states that can be, ``resting`` those with no call in progress.
+    ``known`` has steps that were taken before, by place, row, way, reply and what was shown.
     """
 
     steps: Successors
@@ -89,6 +90,7 @@ class Reliving:
     unseen: tuple[int, ...]
     reached: frozenset[int]
     resting: frozenset[int]
+    known: dict[tuple[Place, int, int, str, str], tuple[InstantStep, Place]] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -118,15 +120,21 @@ class Reliving:
     def _went(
         self, place: Place, trail: Trail | None, row: int, way: Way, number: int, *, reply: str = "", shows: str = ""
     ) -> tuple[Place, Trail]:
-        moved = self.steps.step(place.state, row, way, reply)
-        match place.progress:
-            case Broken():
-                progress: Progress | Broken | None = place.progress
-            case None:
-                progress = self._anew(way.to)
-            case _:
-                progress = self.memory.after(place.progress, moved, shows)
-        to = Place(way.to, progress)
+        key = (place, row, way.index, reply, shows)
+        found = self.known.get(key) if way.index >= 0 else None
+        if found is None:
+            moved = self.steps.step(place.state, row, way, reply)
+            match place.progress:
+                case Broken():
+                    progress: Progress | Broken | None = place.progress
+                case None:
+                    progress = self._anew(way.to)
+                case _:
+                    progress = self.memory.after(place.progress, moved, shows)
+            found = moved, Place(way.to, progress)
+            if way.index >= 0:
+                self.known[key] = found
+        moved, to = found
         return to, Trail(trail, place, moved, to, number)
 
     def _beside(
