@@ -24,11 +24,16 @@ WRONG_INPUT: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One well-formedness rule: what it finds, why that is wrong, and an example."""
+    """One rule for inputs: what it finds, why that is wrong, an example, and the same mended.
+
+    ``wrong`` and ``right`` are a part of a file, a whole file, or a command;
+    ``\\xNN`` in them is a byte that is not UTF-8.
+    """
 
     finds: str
     why: str
-    example: str
+    wrong: str
+    right: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

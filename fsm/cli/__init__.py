@@ -34,6 +34,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "Write a model for another tool: SPIN, Graphviz, SCXML, transitions, python-statemachine.",
     "import": "Make a model of a machine of transitions or python-statemachine, or of SCXML.",
     "schema": "Print the JSON Schema of model, system and property files, for editors.",
+    "explain": "Explain the code of a mistake, such as FSM104, with an example.",
+    "help": "Show the help of a command.",
 }
 """The commands in the order of ``--help``, each with its line there."""
 
@@ -80,7 +82,7 @@ class _Commands(click.Group):
     epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it cannot be told.\n\n"
     'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )
-@click.version_option(package_name="container-fsm", message="fsm %(version)s")
+@click.version_option(None, "-V", "--version", package_name="container-fsm", message="fsm %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> None:
     """Executable lifecycle specifications: is this behaviour legal?

@@ -65,6 +65,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "export cri-pod --to json",
         "import -",
         "schema",
+        "explain FSM104",
+        "help judge",
         "judge no-such.log",
         "jugde",
         "--version",

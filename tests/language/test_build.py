@@ -167,12 +167,12 @@ def test_every_code_that_is_used_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("code", RULES)
-def test_a_rule_says_what_it_finds_why_and_an_example(code: str) -> None:
-    """Three short parts: no capital, no full stop."""
+def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
+    """Two short parts: no capital, no full stop."""
     rule = RULES[code]
 
     assert re.fullmatch(r"FSM[0-9]{3}", code)
-    for part in (rule.finds, rule.why, rule.example):
+    for part in (rule.finds, rule.why):
         assert part
         assert not part.endswith(".")
     assert rule.finds[0].islower()

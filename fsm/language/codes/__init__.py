@@ -1,9 +1,6 @@
-"""Every rule that an input is held to, by its code.
+"""Every rule for inputs, by its code.
 
-Codes are stable and are never used again for another rule.  FSM0xx is the
-form of a model file (:mod:`fsm.language.read`), FSM1xx its meaning
-(:mod:`fsm.language.build`), FSM2xx what is judged by it, FSM3xx what is claimed of it,
-FSM4xx drawings of it, FSM5xx what it is imported from, FSM6xx what is tested by it, FSM7xx systems.
+Codes are stable, and the code of a rule that is dropped is never used again.
 """
 
 from __future__ import annotations
@@ -11,8 +8,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from fsm.language.codes.inputs import DRAWINGS, IMPORTS, RECORDINGS, UNDER_TEST
-from fsm.language.codes.models import COMPOSITION, FORM, MEANING, PROPERTIES
+from fsm.language.codes.input_rules import DRAWINGS, IMPORTS, RECORDINGS, UNDER_TEST
+from fsm.language.codes.model_rules import FORM, MEANING
+from fsm.language.codes.property_rules import PROPERTIES
+from fsm.language.codes.system_rules import COMPOSITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,3 +22,17 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {**FORM, **MEANING, **RECORDINGS, **PROPERTIES, **DRAWINGS, **IMPORTS, **UNDER_TEST, **COMPOSITION}
 )
 """In the order of the codes."""
+
+FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "FSM0": "The form of model, system and property files",
+        "FSM1": "The meaning of models",
+        "FSM2": "Recordings",
+        "FSM3": "Properties",
+        "FSM4": "Drawings",
+        "FSM5": "Files of other tools",
+        "FSM6": "What is tested",
+        "FSM7": "Systems",
+    }
+)
+"""What the rules of a family are about, by how their codes begin."""

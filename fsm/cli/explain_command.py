@@ -1,0 +1,47 @@
+"""``fsm explain``: what a code of a mistake means."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm.cli.options import style, width
+from fsm.language.codes import FAMILIES, RULES
+from fsm.report import explanation
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem as Item
+
+
+def complete_codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
+    """Codes that begin with *incomplete*."""
+    del ctx, param
+    return [code for code in RULES if code.startswith(incomplete.upper())]
+
+
+@click.command("explain")
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
+@click.pass_context
+def command(ctx: click.Context, codes: tuple[str, ...]) -> int:
+    """Explain a code such as FSM104, which stands behind each mistake in an input.
+
+    Shows what the rule finds, why that is wrong, and an example before and
+    after it is mended. Without a CODE all rules are listed.
+
+    \b
+    fsm explain FSM104
+    fsm explain
+    """
+    if not codes:
+        click.echo(explanation.listing(RULES, FAMILIES, width=width(), style=style), nl=False, color=ctx.color)
+    for number, given in enumerate(codes):
+        code = given.upper()
+        if code not in RULES:
+            near = difflib.get_close_matches(code, RULES, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}? 'fsm explain' lists all codes" if near else "'fsm explain' lists all codes"
+            raise click.BadParameter(f"there is no code '{given}'; {hint}", param_hint="CODE")
+        written = explanation.text(code, RULES[code], width=width(), style=style)
+        click.echo(("\n" if number else "") + written, nl=False, color=ctx.color)
+    return 0

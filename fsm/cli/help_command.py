@@ -1,0 +1,32 @@
+"""``fsm help``: the help of a command, or of all."""
+
+from __future__ import annotations
+
+import click
+
+from fsm.cli.options import choices
+
+
+@click.command("help")
+@click.argument("name", metavar="[COMMAND]", required=False)
+@click.pass_context
+def command(ctx: click.Context, name: str | None) -> int:
+    """Show the help of COMMAND, as 'fsm COMMAND --help' does; without one that of fsm.
+
+    \b
+    fsm help judge
+    """
+    parent = ctx.parent
+    if parent is None or not isinstance(parent.command, click.Group):
+        raise AssertionError
+    if name is None:
+        click.echo(parent.get_help(), color=ctx.color)
+        return 0
+    found = parent.command.get_command(parent, name)
+    if found is None:
+        raise click.BadParameter(
+            choices(name, parent.command.list_commands(parent), of="commands"), param_hint="COMMAND"
+        )
+    with click.Context(found, info_name=name, parent=parent) as inner:
+        click.echo(found.get_help(inner), color=ctx.color)
+    return 0

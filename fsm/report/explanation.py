@@ -1,0 +1,52 @@
+"""Rules for inputs as text: one in full, or all in a list."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from fsm.report.layout import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.errors import Rule
+
+
+def text(code: str, rule: Rule, *, width: int, style: Callable[[str, str], str] = plain) -> str:
+    """What the rule *code* finds, why that is wrong, and its example before and after, ending in a newline.
+
+    >>> from fsm.language.codes import RULES
+    >>> print(text("FSM004", RULES["FSM004"], width=80), end="")
+    FSM004: text that is not TOML
+    <BLANKLINE>
+      The rest of the file cannot be trusted.
+    <BLANKLINE>
+      wrong
+        initial = shut
+    <BLANKLINE>
+      right
+        initial = "shut"
+    """
+    head = textwrap.wrap(f"{code}: {rule.finds}", width, subsequent_indent="  ")
+    head[0] = head[0].replace(code, style(code, "bold"), 1)
+    why = textwrap.wrap(f"{rule.why[0].upper()}{rule.why[1:]}.", width, initial_indent="  ", subsequent_indent="  ")
+    example = [
+        line
+        for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
+        for line in ("", f"  {style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
+    ]
+    return "\n".join([*head, "", *why, *example]) + "\n"
+
+
+def listing(
+    rules: Mapping[str, Rule], families: Mapping[str, str], *, width: int, style: Callable[[str, str], str] = plain
+) -> str:
+    """What each of *rules* finds, below the name of its family, ending in a newline."""
+    lines: list[str] = []
+    for family, about in families.items():
+        lines += ["", style(about, "bold")] if lines else [style(about, "bold")]
+        for code, rule in rules.items():
+            if code.startswith(family):
+                lines += textwrap.wrap(f"{code}  {rule.finds}", width, initial_indent="  ", subsequent_indent=" " * 10)
+    return "\n".join(lines) + "\n"

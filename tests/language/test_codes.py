@@ -1,0 +1,153 @@
+"""Every code has an example that raises it, and a mended one that is accepted: both are run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from commands import RECORDINGS, fsm
+from door_project import CLAIM, PROPERTIES
+from machines import DOOR, JOB, edited
+from toy_systems import OFFICE
+
+from fsm.language.codes import RULES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAMP = """\
+states: [off, on]
+initial: off
+transitions:
+  - {trigger: press, source: off, dest: on}
+"""
+CRASH = """\
+[event.crash]
+kind  = "signal"
+about = "All jobs are lost."
+steps = ["reset every job", "door.slam"]
+"""
+DEVIATES = (
+    'deviates = "push-opens"\nsince    = "1920"\nlink     = "https://example.org/doors#jam"\n'
+    'moves    = { shut = { to = "shut" } }'
+)
+ENDS = """\
+starting = [
+  { name = "checks", begins = "checking" },
+  { name = "failed", to = "waiting", reply = "error" },
+]
+checking = { to = "running", emits = ["started"] }"""
+KNOCK = '[event.knock]\nkind   = "call"\nabout  = "Ask whether anybody is there; the handbook does not say what happens."\nsilent = ["*"]'
+REFUSES = 'clauses = { gone-is-gone = { refuses = { gone = "NOT_FOUND" } } }'
+APART = 'cannot  = ["ajar", "gone"]'
+WARP = 'moves  = { shut = "ajar" }'
+PLACES = {
+    "FSM003": 'title   = "A door"',
+    "FSM109": WARP,
+    "FSM112": WARP,
+    "FSM115": DEVIATES,
+    "FSM121": 'rpc     = "RemoveDoor"',
+    "FSM122": ENDS,
+    "FSM126": REFUSES,
+    "FSM127": KNOCK,
+    "FSM128": APART,
+    "FSM129": APART,
+    "FSM130": APART,
+    "FSM301": CLAIM,
+    "FSM302": CLAIM,
+    "FSM304": CLAIM,
+    "FSM503": "states: [off, on]",
+    "FSM703": "count   = 2",
+    "FSM508": "  - {trigger: press, source: off, dest: on}",
+}
+"""What an example replaces, if its mended form is not in the text."""
+
+BEFORE = {"FSM123": "[profile.old]", "FSM124": "[profile.old]", "FSM125": "[profile.old]", "FSM709": "[event.crash]"}
+"""What an example is inserted before."""
+
+
+READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "FSM0": ("example.toml", "show example.toml", (DOOR,)),
+    "FSM1": ("example.toml", "show example.toml", (DOOR, JOB)),
+    "FSM2": ("history.edn", "judge --model cri-container history.edn", ()),
+    "FSM3": ("properties/door.toml", "check properties/door.toml --profile none", (PROPERTIES,)),
+    "FSM4": ("drawing.txt", "diff door.toml drawing.txt", ()),
+    "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
+    "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
+}
+"""By family of codes: the file that an example belongs to, the command that reads it, and what it is part of."""
+
+
+def text_of(code: str, snippet: str) -> str:
+    """A whole file with *snippet* in it, or the snippet itself if it is whole."""
+    place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
+    text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
+    return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands of the examples are given."""
+    folder = tmp_path_factory.mktemp("examples")
+    for name in ("logs", "models", "properties", "systems"):
+        (folder / name).mkdir()
+    recording = (RECORDINGS / "containerd-1.7.24.log").read_bytes()
+    call = "{:type :invoke, :f :start, :process 0}\n"
+    drawing = RULES["FSM402"].right
+    states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
+    events = "".join(f'[event.e{number}]\nkind = "call"\nabout = ""\nsilent = ["*"]\n' for number in range(1_001))
+    triggers = [[f"t{number}", "*", "s1"] for number in range(2_000)]
+    files: dict[str, str | bytes] = {
+        "door.toml": DOOR,
+        "lonely.toml": DOOR,
+        "models/door.toml": DOOR,
+        "job.toml": JOB,
+        "properties/door.toml": PROPERTIES,
+        "register.toml": f"{DOOR.partition('[states]')[0]}[states]\n{states}{events}",
+        "containerd.log": recording + b"\n" * (2 << 20),
+        "logs/containerd.log": recording + b"\n" * (4 << 20),
+        "cri-calls.jsonl": (RECORDINGS / "cri-calls-1.7.24.jsonl").read_bytes(),
+        "nri-events.jsonl": (RECORDINGS / "nri-events-2.1.9.jsonl").read_bytes(),
+        "trace.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n',
+        "all-runs.edn.gz": gzip.compress(call.encode() + b" " * (65 << 20), compresslevel=1),
+        "one-run.edn": call,
+        "status.go": drawing,
+        "states.md": 2 * "```mermaid\nstateDiagram-v2\n  shut --> open: kick\n```\n",
+        "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
+        "sweep.json": json.dumps({"states": [f"s{number}" for number in range(2_000)], "transitions": triggers}),
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
+    """The exit code of the command that reads *example*, and the codes of what is wrong."""
+    command = example
+    if not example.startswith("fsm "):
+        name, command, _ = READERS[code[:4]]
+        text = text_of(code, example) + "\n" + ('{"entity": "c1", "event": "stop"}' if code == "FSM205" else "")
+        # What stands for a byte in an example is that byte.
+        (folder / name).write_bytes(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), text.encode()))
+        command = f"fsm {command}"
+    ran = fsm(*shlex.split(command, comments=True)[1:], cwd=folder)
+    return ran.returncode, set(re.findall(r"\[(FSM\d+)\]", ran.stderr))
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_an_example_raises_its_code(code: str, folder: Path) -> None:
+    """And no other."""
+    assert (2, {code}) == codes(code, RULES[code].wrong, folder)
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
+    """What comes of it may be a verdict of any kind."""
+    status, found = codes(code, RULES[code].right, folder)
+
+    assert set() == found
+    assert status in {0, 1, 3}
