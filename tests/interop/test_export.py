@@ -234,7 +234,6 @@ def properties(folder: Path) -> Path:
 
 
 def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> None:
-    """-"""
     path = properties(tmp_path)
     own, beside = (
         export(str(each), "--to", "promela", "-P", "never") for each in (path, tmp_path / "models" / "door.toml")

@@ -21,7 +21,7 @@ AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f mark
 
 @pytest.mark.parametrize("name", names())
 def test_is_up_to_date(name: str) -> None:
-    """Letter by letter; pictures by the digest of the text they were made from."""
+    """Exactly; images by the digest of the text they were made from."""
     machine = load(name)
     drawing = picture(machine)
     texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}
@@ -32,7 +32,7 @@ def test_is_up_to_date(name: str) -> None:
 
 
 def test_there_is_nothing_else() -> None:
-    """No picture of a model that is gone."""
+    """No picture of a model that does not exist."""
     suffixes = ("svg", "dot", "mmd", "puml", "md")
 
     assert {path.name for path in DIAGRAMS.iterdir()} == {f"{name}.{suffix}" for name in names() for suffix in suffixes}

@@ -1,4 +1,4 @@
-"""The pages in ``docs/findings`` are what ``fsm findings`` writes, and all that they say is proved."""
+"""The pages in ``docs/findings`` are what ``fsm findings`` writes, and all their claims are proved."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "findings"
 
 @pytest.fixture(scope="module")
 def found() -> list[KnownDefect]:
-    """All of them."""
+    """All known defects."""
     return list(known_defects())
 
 
 def test_each_is_proved(found: list[KnownDefect]) -> None:
-    """It fails as is known, and holds where it is mended."""
+    """It fails as is known, and holds with the repair."""
     assert found
     for each in found:
         assert each.proved, each.stated.name
 
 
 def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
-    """Otherwise ``fsm findings -o docs/findings`` writes them anew."""
+    """Otherwise ``fsm findings -o docs/findings`` rewrites them."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
         if each.run is not None and isinstance(each.of, JointSpecification):

@@ -1,4 +1,4 @@
-"""``docs/importing.md`` says what import and export do: its example is imported, its tables are compared."""
+"""``docs/importing.md`` is right about import and export: its example is imported, its tables are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _rows(heading: str) -> list[list[str]]:
 
 
 def test_the_example_is_what_is_imported() -> None:
-    """To the letter."""
+    """Exactly."""
     (given,) = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     (made,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""``docs/known-defects.md`` names properties that fail, or hold, and tests: each is there, and as it says."""
+"""``docs/known-defects.md`` names properties and tests that exist, and that fail or hold as it states."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STATED = re.compile(r"`([a-z-]+): ([a-z-]+)`")
 TESTED = re.compile(r"`(tests/[a-z_/]+\.py)(?:::(test_[a-z_]+))?`")
 
 
-def test_every_entry_says_what_became_of_it() -> None:
-    """A property, a test, or the reason why there is neither; and each is there once."""
+def test_every_entry_is_complete() -> None:
+    """Each has a property, a test, or the reason why there is neither, and occurs once."""
     assert len(ROWS) > 80
     assert all(len(row) == 2 and all(row) for row in ROWS)
     assert len({row[0] for row in ROWS}) == len(ROWS)
@@ -31,14 +31,14 @@ def test_every_entry_says_what_became_of_it() -> None:
     ("model", "name", "holds"),
     sorted({(*found, "proved" in row[1] or "struck" in row[1]) for row in ROWS for found in STATED.findall(row[1])}),
 )
-def test_what_is_said_of_a_property_is_so(model: str, name: str, *, holds: bool) -> None:
-    """It is known to fail somewhere, unless it is said to be proved."""
+def test_the_properties_fail_or_hold(model: str, name: str, *, holds: bool) -> None:
+    """Each is known to fail somewhere, unless the page says that it is proved."""
     stated = next(each for each in claims(model).properties if each.name == name)
 
     assert holds or stated.fails
 
 
 @pytest.mark.parametrize(("file", "name"), sorted({found for row in ROWS for found in TESTED.findall(row[1])}))
-def test_what_is_said_to_be_tested_is(file: str, name: str) -> None:
-    """The test is in the file."""
+def test_the_tests_exist(file: str, name: str) -> None:
+    """In the file that is named."""
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8") or not name

@@ -1,4 +1,4 @@
-"""``docs/names.md`` says where the names of the sources are: each is there, and none is missing."""
+"""``docs/names.md`` lists where the names of the sources are represented: each is there, and none is missing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ EXPORTED = {
         for name in names.split()
     ),
 }
-"""What the five sources export, their states included."""
+"""The names that the five sources export, states included."""
 
 
 def test_none_is_missing() -> None:
@@ -78,7 +78,7 @@ def test_none_is_missing() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_it_is_there(row: list[str]) -> None:
-    """The model has the event or state, the property is stated of it, and the reference can be imported."""
+    """The model has the event or state, the property is about it, and the reference can be imported."""
     _, model, stated, reference = (cell.strip("`") for cell in row)
     name, _, what = (part.strip() for part in model.partition(":"))
 

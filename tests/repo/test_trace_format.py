@@ -1,4 +1,4 @@
-"""``docs/trace-format.md`` says what a trace is: its example is judged, its tables are compared."""
+"""``docs/trace-format.md`` defines traces: its example is judged, its tables are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _rows(heading: str) -> list[str]:
-    """The first cells of every table below *heading*, code marks kept."""
+    """The first cells of every table below *heading*, with code marks."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     return [row.split("|")[1].strip() for row in section.splitlines() if row.startswith("|") and "---" not in row]
 
@@ -29,7 +29,7 @@ def _words(rows: list[str]) -> list[str]:
 
 
 def test_the_example_is_legal(tmp_path: Path) -> None:
-    """The trace shown is read whole, and holds."""
+    """The trace is read completely, and holds."""
     (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     trace = tmp_path / "example.jsonl"
     trace.write_text(example, encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_example_is_legal(tmp_path: Path) -> None:
 
 
 def test_the_keys_are_those_of_an_observation() -> None:
-    """All but the line, which a trace need not say of itself."""
+    """All but the line number."""
     keys = {field.name for field in msgspec.structs.fields(Observation)} - {"line"}
     phases = set(get_args(Phase)) - {""}
 

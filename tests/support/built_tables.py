@@ -113,14 +113,14 @@ def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
 
 
 class _Data:
-    """Makes plain data of one machine or system, whose states give negations their meaning."""
+    """Makes plain data of one machine or system, whose set of states resolves negations."""
 
     def __init__(self, *, machine: Machine | None = None, system: System | None = None) -> None:
         self._machine = machine
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """The fields of the dataclass *value*, but for places in a file."""
+        """The fields of the dataclass *value*, without places in a file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
@@ -202,7 +202,7 @@ class _Data:
 
 
 def _of(condition: Data, *, every: bool) -> str | None:
-    """What a condition on states has besides the states; ``None`` if it cannot be merged with others like it."""
+    """The parts of a condition on states other than the states; ``None`` if it cannot be merged with others like it."""
     if not isinstance(condition, dict) or "in" not in condition:
         return None
     if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:

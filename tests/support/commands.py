@@ -51,8 +51,8 @@ def fsm(
             mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
         ):
             code = _exit_code()
-        said = [_written(out), _written(err)]
-    return subprocess.CompletedProcess(argv, code, *said)
+        written = [_written(out), _written(err)]
+    return subprocess.CompletedProcess(argv, code, *written)
 
 
 def _text(file: IO[bytes], errors: str = "strict") -> io.TextIOWrapper:
@@ -131,7 +131,7 @@ class Terminal:
         while not wanted or wanted not in self.shown:
             try:
                 piece = os.read(self._ours, 65_536)
-            except OSError:  # on Linux, how a terminal tells that nobody writes to it any more
+            except OSError:  # on Linux, the end of a terminal without writers
                 return
             self.shown += piece.decode()
 

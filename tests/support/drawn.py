@@ -1,8 +1,8 @@
-"""Two drawings for tests, made like those in source comments with their flaws, and every single change to one.
+"""Two drawings for tests, with the flaws of those in source comments, and every single change to one.
 
-They have what containerd's own drawings have: a corner that is missing,
-labels beside and below lines, stacked labels, a trunk that branches and
-crosses another, lines that join, a target without a box.
+They have what containerd's own drawings have: a missing corner, labels beside and below
+lines, stacked labels, a trunk that branches and crosses another, lines that join, a
+target without a box.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ func nothing() { ch <- 1 }
 
 
 def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
-    """The one drawing in *text*, which must be readable."""
+    """The only drawing in *text*, which must be readable."""
     (found,) = parse(text, path)
     assert found.drawing is not None, found.problems
     return found.drawing
@@ -99,7 +99,7 @@ def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A changed drawing: what was done to it, and the line on which; ``first`` if it reaches up to another."""
+    """A changed drawing, the change, and its last line; ``first`` is the first line if it spans several."""
 
     what: str
     line: int
@@ -114,9 +114,9 @@ class Change:
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Every change of one label, one state's name, or one arrowhead, and every line to a head left out.
+    """Every change of one label, one state's name, or one arrowhead, and the removal of every line to a head.
 
-    Other *names* stand for labels.
+    *names* are other labels to use.
     """
     drawing = drawing_of(text)
     for arrow in drawing.arrows:
@@ -141,7 +141,7 @@ def _without_head(text: str, arrow: Arrow) -> Change:
 
 
 def _without_line(text: str, arrow: Arrow) -> Change:
-    """No stroke from the head back to where the line turns, branches or begins; lines that cross it stay."""
+    """Remove the strokes from the head back to where the line turns, branches or begins; lines that cross it stay."""
     lines = _without_head(text, arrow).text.split("\n")
     head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
     down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]
@@ -160,14 +160,14 @@ def _without_line(text: str, arrow: Arrow) -> Change:
 
 
 def _on_border(lines: list[str], row: int, column: int, border: str) -> bool:
-    """Whether strokes of a *border* stand on both sides."""
+    """Whether there are strokes of a *border* on both sides."""
     if border == "-":
         return lines[row][column - 1] == lines[row][column + 1 : column + 2] == "-"
     return all(lines[row + off][column : column + 1] in {"|", "+"} for off in (-1, 1))
 
 
 def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> Iterator[Change]:
-    """No label, an unknown one, and each of *names*."""
+    """Without the label, with an unknown one, and with each of *names*."""
     found = re.compile(r"\S+").match(text.split("\n")[line - 1], column - 1)
     assert found is not None
     old = found.group()
@@ -183,7 +183,7 @@ def _fits(row: str, at: int, old: str, new: str) -> bool:
 
 
 def _written(text: str, line: int, column: int, old: str, new: str, what: str) -> Change:
-    """*new* instead of *old*, everything else where it was as far as there is room."""
+    """*new* instead of *old*, with everything else in its place as far as there is room."""
     lines = text.split("\n")
     row = lines[line - 1]
     assert row.startswith(old, column - 1)

@@ -1,4 +1,4 @@
-"""Machines read back from what was exported: slowly, and straight from the documents."""
+"""Machines read back from exported documents, slowly."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _bare(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(document: dict[str, Any]) -> Machine:
-    """The machine that the JSON *document* is of."""
+    """The machine of the JSON *document*."""
     return Machine(
         **{name: document[name] for name in ("name", "title", "about", "source", "initial", "entity")},
         indefinite=tuple(document["indefinite"]),

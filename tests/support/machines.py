@@ -1,4 +1,4 @@
-"""Three toy machines that every test may use: a door, a counter, and a job whose start takes time."""
+"""Three toy machines for all tests: a door, a counter, and a job whose start takes time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ initial = "shut"
 [states]
 shut = { about = "Closed.", shows = "CLOSED" }
 open = { about = "Open.", shows = "OPEN" }
-ajar = { about = "Open, and nobody has noticed.", shows = "CLOSED" }
+ajar = { about = "Open, but shown as closed.", shows = "CLOSED" }
 gone = { about = "Taken away." }
 
 [clause.push-opens]
@@ -97,7 +97,7 @@ JOB = """\
 name       = "job"
 title      = "A job"
 about      = "Waits, runs, and ends; to start it takes time."
-source     = "nobody in particular"
+source     = "none"
 initial    = "absent"
 entity     = "task"
 level      = "observed"
@@ -107,7 +107,7 @@ indefinite = ["CANCELED"]
 absent   = { about = "Never made." }
 waiting  = { about = "Made.", shows = "WAITING" }
 starting = { about = "A start is in progress.", shows = "WAITING" }
-checking = { about = "Started, and not yet told so.", shows = "RUNNING" }
+checking = { about = "Started, but the call has not returned.", shows = "RUNNING" }
 running  = { about = "At work.", shows = "RUNNING" }
 ended    = { about = "Done, or lost.", shows = "ENDED" }
 
@@ -184,7 +184,7 @@ ignores = ["n0"]
 
 
 def machine_of(text: str) -> Machine:
-    """The machine that the model file *text* describes."""
+    """The machine of the model file *text*."""
     return build(parse(text.encode(), path="toy.toml"))
 
 
@@ -199,12 +199,12 @@ def job() -> Machine:
 
 
 def counter(*, to: int = 3) -> Machine:
-    """A long way: the shortest run to the last state has *to* steps."""
+    """A long line: the shortest run to the last state has *to* steps."""
     return machine_of(counter_text(to=to))
 
 
 def problems_of(data: str | bytes) -> tuple[Problem, ...]:
-    """What is wrong with a model file, in the order of the report; empty if nothing is."""
+    """The problems of a model file, in the order of the report."""
     try:
         build(parse(data.encode() if isinstance(data, str) else data, path="toy.toml"))
     except InputError as error:
@@ -219,5 +219,5 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 def line_of(text: str, mark: str = "# here") -> int:
-    """The number of the line of *text* that holds *mark*; 0 if none does."""
+    """The number of the line of *text* that contains *mark*; 0 if there is none."""
     return next((number for number, line in enumerate(text.split("\n"), 1) if mark in line), 0)

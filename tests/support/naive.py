@@ -1,9 +1,9 @@
 """A slow second opinion, straight from the cells.
 
-Written from what the words mean and not from how the engines work: it reads
-the dataclasses of a machine, and shares no code with :mod:`fsm.machine.table` or
-:mod:`fsm.monitor`.  Nothing is merged, nothing is left out, so a trace of
-more than a few observations takes long.
+It is written from the definitions, not from the engines: it reads the dataclasses of a
+machine, and shares no code with :mod:`fsm.machine.table` or :mod:`fsm.monitor`.
+Nothing is merged and nothing is left out, so a trace of more than a few observations
+takes long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "cut", "lost", "lo
 
 
 class Way(NamedTuple):
-    """One thing that may come of an event in a state."""
+    """A possible effect of an event in a state."""
 
     to: str
     replies: frozenset[str]
@@ -43,19 +43,19 @@ class Call(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """How things stand for one entity in one behaviour."""
+    """The state of one entity and its calls, in one behaviour."""
 
     state: str
     calls: tuple[Call, ...] = ()
 
     def without(self, call: Call) -> Situation:
-        """The same, one such call fewer."""
+        """The same with one such call fewer."""
         left = list(self.calls)
         left.remove(call)
         return Situation(self.state, tuple(left))
 
     def with_call(self, call: Call) -> Situation:
-        """The same, and one more call."""
+        """The same with one more call."""
         return Situation(self.state, tuple(sorted((*self.calls, call))))
 
     def at(self, state: str) -> Situation:
@@ -67,18 +67,18 @@ class Situation(NamedTuple):
 
 
 def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
-    """What may come of *event* in *state*; ``None`` where the specification is silent."""
+    """The possible effects of *event* in *state*; ``None`` where the specification is silent."""
     return _of_cell(machine.events[event].cells[state], state, call=machine.events[event].kind == "call")
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """How a call that has begun may go on in *state*; empty where it has been displaced."""
+    """The ways in which a call that has begun may go on in *state*; empty where it has been displaced."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
 
 def goes_on(machine: Machine, state: str, event: str) -> set[Way]:
-    """How a call that begins in *state* goes on, if nothing else has moved it."""
+    """The ways in which a call that begins in *state* goes on, if no other event has moved it."""
     begun = {
         way.to
         for each in machine.states
@@ -108,7 +108,7 @@ def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
 def reached(machine: Machine) -> dict[str, int]:
     """Every reachable state with its distance from the initial one, by relaxing until nothing changes.
 
-    The end of a call is taken to be possible wherever its state can be reached.
+    The end of a call is enabled wherever its state is reachable.
     """
     distance = {machine.initial: 0}
     for _ in machine.states:
@@ -139,16 +139,16 @@ def first_unexplained(
 ) -> int | None:
     """The index of the first observation that no behaviour explains; ``None`` if one explains them all.
 
-    *seen* are the signals that the trace shows.  A call that was given up may
-    act at any later time, and as often as it likes: whoever gives up asks
-    again, and those calls look alike.  With *once* it acts at most once.
+    *seen* are the signals that the trace shows.  A call that was given up may act at
+    any later time, and any number of times: callers that give up ask again, and those
+    calls are indistinguishable.  With *once* it acts at most once.
     """
     asking = Asking(machine, seen, once=once)
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
     for index, each in enumerate(trace):
         if each.phase == "gap":
-            # Whatever happened meanwhile, to those already there and to those yet to come.
+            # Anything may have happened since, to the calls in progress and to further ones.
             now = asking.later(everywhere)
             continue
         event = _event(machine, each.event)
@@ -174,7 +174,7 @@ def _waits(call: Call, event: str) -> bool:
 
 
 class Asking:
-    """The question: a machine, and what of it the trace does not show."""
+    """The question: a machine, and what the trace does not show of it."""
 
     def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
         self.machine = machine
@@ -186,7 +186,7 @@ class Asking:
         ]
 
     def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
-        """How things may stand once *each* was observed, if they stood as one of *now*; empty if that cannot be."""
+        """The possible situations after *each* was observed in one of *now*; empty if it is impossible."""
         event = _event(self.machine, each.event)
         if each.event and event is None:
             return now
@@ -196,7 +196,7 @@ class Asking:
         return now
 
     def later(self, situations: Iterable[Situation]) -> set[Situation]:
-        """All that may become of *situations* while nobody looks."""
+        """All situations that *situations* may reach by unobserved steps."""
         found = set(situations)
         todo = list(found)
         while todo:
@@ -206,7 +206,7 @@ class Asking:
         return found
 
     def instants(self, here: Situation) -> Iterator[Situation]:
-        """What may happen next that nobody sees."""
+        """The unobserved steps that may happen next."""
         for call in set(here.calls):
             yield from self.acts(here, call)
         for event in self.unseen:
@@ -221,7 +221,7 @@ class Asking:
             case "begun":
                 found = ends(self.machine, here.state, call.event)
                 yield from (self.acted(others, way, call.event, call.acted) for way in found)
-                if not found:  # nor is it what it says that it met
+                if not found:  # nor is this the state that it reports
                     yield others.with_call(Call(call.event, "free"))
             case "lost":
                 yield from self.acts_late(others if self.once else here, call.event)
@@ -232,16 +232,16 @@ class Asking:
                 pass
 
     def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
-        """A call of *event* acts in *state* beside *others*."""
+        """A call of *event* acts in *state*, with *others* in progress."""
         found = ways(self.machine, state, event)
         if found is None:
             yield from (others.at(to).with_call(Call(event, "free", state)) for to in self.machine.states)
         yield from (self.acted(others, way, event, state) for way in found or ())
-        # It comes to nothing, and the caller is told that nobody knows.
+        # It has no effect, and an indefinite reply.
         yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """A call of *event* acts that was given up; *left* is what stays."""
+        """A call of *event* acts that was given up; *left* are the calls that remain."""
         found = ways(self.machine, left.state, event)
         if found is None:
             yield from (left.at(to) for to in self.machine.states)
@@ -271,7 +271,7 @@ class Asking:
                 yield kept.at(way.to)
 
     def interrupted(self, here: Situation) -> Situation:
-        """*here*, with every call cut off that has begun; lost ones are over."""
+        """*here*, with every call interrupted that has begun; calls that were given up are over."""
         calls = (
             Call(call.event, "cut") if call.stage == "begun" else call
             for call in here.calls
@@ -280,7 +280,7 @@ class Asking:
         return Situation(here.state, tuple(sorted(calls)))
 
     def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
-        """The situations in *now* in which *each* may be observed, and what it leaves of them."""
+        """The situations in *now* in which *each* may be observed, as they are afterwards."""
         if event is None:
             yield from now
         elif self.machine.events[event].kind != "call":
@@ -302,7 +302,7 @@ class Asking:
                 for here in now:
                     yield from self.given_up(here, event)
             case "maybe" | "noticed":
-                # Nobody knows whether it was called, so nobody waits for a reply.
+                # It may not have been called, so no reply is awaited.
                 for here in self.later(asked):
                     yield from self.given_up(here, event)
             case _:
@@ -310,7 +310,7 @@ class Asking:
                     yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
-        """The caller of one call of *event* stops waiting; an interruption may have ended it already."""
+        """The caller of one call of *event* stops waiting; an interruption may have ended the call already."""
         waiting = [call for call in set(here.calls) if _waits(call, event)]
         if not waiting:
             yield here
@@ -325,7 +325,7 @@ class Asking:
                     yield left
 
     def fits(self, call: Call, each: Observation, event: str) -> bool:
-        """Whether *call* may be the one whose reply *each* is."""
+        """Whether *each* may be the reply of *call*."""
         if call.event == event and call.stage == "cut":
             return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
         if call.event != event or call.stage not in {"acted", "free"}:
@@ -344,9 +344,9 @@ class Asking:
 
 
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
-    """The index of the first of *outputs* that no run from the initial state emits; calls that take time left out.
+    """The index of the first of *outputs* that no run from the initial state emits, calls that take time excluded.
 
-    Each event emits its outputs in one go; whatever it emits must be seen.
+    An event emits all of its outputs at once, and all of them must occur.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

@@ -1,9 +1,8 @@
 """A slow second opinion on properties: by definition, from the cells, sharing nothing with the checker.
 
-Runs are followed through :mod:`naive`'s reading of the cells.  Sequences are
-matched by guessing, for each condition, whether this instant is the one that
-is meant.  A fair run without end is looked for among *all* sets of nodes that
-it could go round in.
+Runs follow :mod:`naive`'s reading of the cells.  Sequences are matched by guessing, for
+each condition, whether it is matched at this instant.  A fair infinite run is searched
+for among *all* sets of nodes on which it could cycle.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MOST_NODES = 10
 
 
 class At(NamedTuple):
-    """One instant; the first has no event and comes from nowhere."""
+    """One instant; the first has neither an event nor a source."""
 
     before: str
     after: str
@@ -68,7 +67,7 @@ Link: TypeAlias = tuple[Node, Step, Node]
 
 
 def true(condition: Condition, at: At, machine: Machine) -> bool:
-    """Whether *condition* holds of the instant *at*."""
+    """Whether *condition* holds at the instant *at*."""
     match condition:
         case Not():
             return not true(condition.of, at, machine)
@@ -101,7 +100,7 @@ def _of_states(condition: In | Emits | EmitsOnly | StateChanges, at: At) -> bool
 
 
 def steps(machine: Machine, state: str) -> Iterator[Step]:
-    """Every step from *state*; where any error may be replied, every code that a test ever names may be."""
+    """Every step from *state*; where any error may be replied, so may every code that a test uses."""
     for event in machine.events:
         for ends, ways in ((False, naive.ways(machine, state, event)), (True, naive.goes_on(machine, state, event))):
             for way in ways or ():
@@ -115,9 +114,9 @@ def steps(machine: Machine, state: str) -> Iterator[Step]:
 
 
 def shortest(machine: Machine, stated: Property) -> int | None:
-    """Steps of the shortest counterexample, or ``None`` if the property holds.
+    """Number of steps of the shortest counterexample, or ``None`` if the property holds.
 
-    Of ``reachable`` 0 if there is no run; of ``leads-to`` 0 for any counterexample.
+    For ``reachable`` 0 if there is no run; for ``leads-to`` 0 for any counterexample.
     """
     claim = stated.claim
     match claim:
@@ -141,7 +140,7 @@ def shortest(machine: Machine, stated: Property) -> int | None:
 
 
 def _through(machine: Machine, sequence: tuple[WrittenCondition, ...], until: WrittenCondition | None) -> int | None:
-    """Steps of the shortest run through *sequence*: each condition is met at an instant of its choice."""
+    """Number of steps of the shortest run through *sequence*; the instant of each condition is guessed."""
     first = At("", machine.initial)
     now = {(machine.initial, matched) for matched in _matched({0}, first, machine, sequence, until)}
     seen = set(now)
@@ -165,7 +164,7 @@ def _through(machine: Machine, sequence: tuple[WrittenCondition, ...], until: Wr
 def _matched(
     held: set[int], at: At, machine: Machine, sequence: tuple[WrittenCondition, ...], until: WrittenCondition | None
 ) -> set[int]:
-    """How many conditions may have been matched after *at* too, if *held* many may have been before."""
+    """Numbers of conditions that may have been matched after *at*, if *held* were before."""
     found = set()
     forget = until is not None and true(until.means, at, machine)
     for matched in held:
@@ -183,7 +182,7 @@ def _matched(
 
 
 def _twice(machine: Machine, claim: Idempotent) -> int | None:
-    """Steps of the shortest run in which the second of two calls does something."""
+    """Number of steps of the shortest run in which the second of two calls has an effect."""
     begun = {
         way.to
         for state in machine.states
@@ -208,7 +207,7 @@ def _twice(machine: Machine, claim: Idempotent) -> int | None:
 
 
 def _whole(machine: Machine, state: str, event: str) -> Iterator[tuple[int, Step | None]]:
-    """Whole calls from *state*: their number of steps and the last of these; ``None`` where nothing is specified."""
+    """Whole calls from *state*: the number of steps and the last of these; ``None`` where it is unspecified."""
     if naive.ways(machine, state, event) is None:
         yield 1, None
     todo = [(state, False, 0)]
@@ -226,7 +225,7 @@ def _whole(machine: Machine, state: str, event: str) -> Iterator[tuple[int, Step
 
 
 def _waits_for_ever(machine: Machine, claim: LeadsTo) -> bool:
-    """Whether some fair run never meets the target after a source."""
+    """Whether in some fair run the target is missing after a source."""
     nodes, links = _graph(machine, claim)
     waiting = [node for node in nodes if node[1]]
     if len(waiting) > MOST_NODES:
@@ -248,7 +247,7 @@ def _waits_for_ever(machine: Machine, claim: LeadsTo) -> bool:
 
 
 def _graph(machine: Machine, claim: LeadsTo) -> tuple[list[Node], list[Link]]:
-    """All that can be reached, with the bit that says whether the target is due."""
+    """Everything reachable, with the bit whether the target is due."""
 
     def arrives(node: Node, state: str, instants: tuple[At, ...]) -> Node:
         due = node[1]
@@ -268,7 +267,7 @@ def _graph(machine: Machine, claim: LeadsTo) -> tuple[list[Node], list[Link]]:
 
 
 def _round(those: tuple[Node, ...], inside: list[Link]) -> bool:
-    """Whether one can go round through all of *those* for ever."""
+    """Whether a cycle through all of *those* exists."""
     for start in those:
         met = {start}
         for _ in those:
@@ -279,7 +278,7 @@ def _round(those: tuple[Node, ...], inside: list[Link]) -> bool:
 
 
 def _is_fair(machine: Machine, fair: Fair, those: tuple[Node, ...], inside: list[Link]) -> bool:
-    """Whether a run that takes all of *inside* again and again, and stays there, is fair in this respect."""
+    """Whether a run that takes all of *inside* infinitely often is fair in this respect."""
 
     def same(step: Step) -> bool:
         return step.event == fair.event and step.ends == fair.ends and fair.outcome in {"", step.way.outcome}

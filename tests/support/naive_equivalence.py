@@ -1,8 +1,8 @@
-"""A slow second opinion on what tells machines apart: by definition, from the cells, sharing nothing with the engine.
+"""A slow second opinion on equivalence: by definition, from the cells, sharing nothing with the engine.
 
-Every code that either machine mentions is told apart everywhere, and replies
-that leave all open are given everywhere.  Pairs are struck out until nothing
-changes; traces are followed through sets of situations.
+Every code that either machine mentions is distinguished everywhere, and indefinite
+replies are possible everywhere.  Pairs are removed until nothing changes; traces are
+followed through sets of situations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Step: TypeAlias = tuple[Observable | None, Now]
 
 
 class Watched:
-    """One machine and all that is to be known of the other to speak of both in the same words."""
+    """One machine, and what is needed of the other to describe both in the same terms."""
 
     def __init__(self, machine: Machine, other: Machine, *, shared: bool = False) -> None:
         self.machine = machine
@@ -53,7 +53,7 @@ class Watched:
         self.start = Now(machine.initial)
 
     def steps(self, now: Now) -> Iterator[Step]:
-        """Everything that may come next."""
+        """Every step that may come next."""
         if now.state == GONE:
             return
         yield Observable(shows=self.machine.states[now.state].shows), now
@@ -105,23 +105,23 @@ class Watched:
     # -- weakly ---------------------------------------------------------------
 
     def quietly(self, these: set[Now]) -> set[Now]:
-        """All that *these* may become while nothing is seen."""
+        """All situations that *these* may reach by hidden steps."""
         found = set(these)
         while more := {to for now in found for seen, to in self.steps(now) if seen is None} - found:
             found |= more
         return found
 
     def after(self, these: set[Now], seen: Observable | None) -> set[Now]:
-        """All that *these* may become when this is *seen*, and nothing else."""
+        """All situations that *these* may reach with the observation *seen*, and hidden steps."""
         before = self.quietly(these)
         return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
 
     def visible(self, these: set[Now]) -> set[Observable]:
-        """All that can be seen next."""
+        """All observations that may come next."""
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
     def all(self) -> list[Now]:
-        """All that can be reached."""
+        """Everything reachable."""
         found = [self.start]
         for now in found:
             found += [to for to in dict.fromkeys(to for _, to in self.steps(now)) if to not in found]
@@ -129,7 +129,7 @@ class Watched:
 
 
 def bisimilar(first: Watched, second: Watched) -> bool:
-    """Whether the two are weakly bisimilar: the greatest relation of which each side matches the other's steps."""
+    """Whether the two are weakly bisimilar: the greatest relation in which each side matches the other's steps."""
     related = {(one, two) for one in first.all() for two in second.all()}
     weak: dict[tuple[bool, Now, Observable | None], set[Now]] = {}
 
@@ -150,7 +150,7 @@ def bisimilar(first: Watched, second: Watched) -> bool:
 
 
 def shortest(first: Watched, second: Watched) -> int | None:
-    """The length of a shortest trace that one has and the other has not; ``None`` if they have the same."""
+    """The length of a shortest trace that only one has; ``None`` if they have the same."""
     now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
     met = set(now)
     length = 0
@@ -170,7 +170,7 @@ def shortest(first: Watched, second: Watched) -> int | None:
 
 
 def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
-    """Where the machine may be after *trace*; nowhere if it does not have it."""
+    """The situations of the machine after *trace*; empty if it does not have it."""
     now = {watched.start}
     for seen in trace:
         now = watched.after(now, seen)
@@ -178,7 +178,7 @@ def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
 
 
 def shows(watched: Watched, run: Run, trace: Sequence[Observable]) -> bool:
-    """Whether *run* is one of the machine that looks like *trace*."""
+    """Whether *run* is a run of the machine with the trace *trace*."""
     now = {(watched.start, 0)}
     for taken in run.steps:
         found = set()

@@ -1,8 +1,8 @@
-"""A slow second opinion on refinement: every run of one machine, and whether the other explains what is seen of it.
+"""A slow second opinion on refinement: every run of one machine, and whether the other explains what is observed of it.
 
-Runs are enumerated step by step from the cells; what is seen of each is told
-to :mod:`naive`, which says how things may stand in the other machine.
-Nothing is shared with the checker or the monitor.
+Runs are enumerated step by step from the cells; the observations of each go to
+:mod:`naive`, which has the possible situations of the other machine.  Nothing is shared
+with the checker or the monitor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Next: TypeAlias = tuple[Here, tuple[Observation, ...]]
 
 
 class Refining:
-    """Runs of *machine*, with *overlap* calls in progress at a time, as told to *other*."""
+    """Runs of *machine*, with *overlap* calls in progress at a time, as observed by *other*."""
 
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
@@ -66,7 +66,7 @@ class Refining:
         self.codes = frozenset(codes)
 
     def shortest(self, *, most: int) -> tuple[int | None, int]:
-        """Steps of a shortest run that *other* does not explain, if there is one; and how far all were tried.
+        """Number of steps of a shortest run that *other* does not explain, if there is one; and how far all were tried.
 
         It gives up after *most* different situations of both.
         """
@@ -95,7 +95,7 @@ class Refining:
     # -- what the machine does -------------------------------------------------
 
     def steps(self, here: Here) -> Iterator[Next]:
-        """All that may come next, and what is seen of it."""
+        """All steps that may come next, with their observations."""
         yield here, (Observation(shows=self.machine.states[here.state].shows),)
         if self.overlap or not here.calls:
             for event in self.machine.events.values():

@@ -1,6 +1,6 @@
 """A slow second opinion on systems, straight from the steps: it shares no code with :mod:`fsm.product`.
 
-All copies take part, always; states are dictionaries; nothing is remembered.
+All copies take part; states are dictionaries; nothing is cached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Global: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 class Step(NamedTuple):
-    """One step of the whole."""
+    """One step of the system."""
 
     event: str
     way: str
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 def beginning(system: System) -> Global:
-    """Where every run begins."""
+    """The initial state of every run."""
     return tuple((copy.name, system.parts[copy.part].initial) for copy in system.copies)
 
 
@@ -42,7 +42,7 @@ def steps(system: System, state: Global) -> set[Step]:
 
 
 def reachable(system: System) -> dict[Global, set[Step]]:
-    """Every state that can be reached, with its steps."""
+    """Every reachable state, with its steps."""
     found: dict[Global, set[Step]] = {}
     todo = [beginning(system)]
     while todo:

@@ -1,4 +1,4 @@
-"""Claims about a machine, made by chance, by way of the text that an author would write."""
+"""Random claims about a machine, as the text that an author would write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "lea
 
 
 def specification_of(machine: Machine, text: str) -> Specification:
-    """What the property file *text* states of *machine*."""
+    """The properties in the property file *text* of *machine*."""
 
     def find(_: str) -> Machine:
         return machine
@@ -27,8 +27,8 @@ def specification_of(machine: Machine, text: str) -> Specification:
 
 
 def stated(machine: Machine, claim: str) -> Property:
-    """The property of *machine* that makes the *claim*, some lines of TOML."""
-    head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+    """The property of *machine* with the *claim*, some lines of TOML."""
+    head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "none"\n'
     return specification_of(machine, head + claim).properties[0]
 
 

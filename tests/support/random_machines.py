@@ -1,7 +1,7 @@
-"""Random total machines, made through the language: TOML text, read, built; and random traces of them.
+"""Random total machines, as TOML text that is read and built; and random traces of them.
 
-All kinds of events and cells occur, alternatives, calls that take time,
-outputs, states that look alike, interruptions, indefinite replies.
+All kinds of events and cells occur, alternatives, calls that take time, outputs, states
+that show the same, interruptions, indefinite replies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WIDEST = 3
 
 
 def random_machine(chance: random.Random, *, time: bool = True) -> Machine:
-    """A machine, by *chance*; without *time* no call takes any."""
+    """A random machine; without *time* no call takes any."""
     text = random_text(chance, time=time)
     try:
         return machine_of(text)
@@ -48,19 +48,19 @@ def random_machine(chance: random.Random, *, time: bool = True) -> Machine:
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """Machines that shrink to small ones."""
+    """Random machines that shrink to small ones."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 
 def random_text(chance: random.Random, *, time: bool = True) -> str:
-    """A model file, by *chance*; without *time* no call takes any."""
+    """A random model file; without *time* no call takes any."""
     states = [f"s{number}" for number in range(chance.randint(2, 5))]
     lines = [
         "[machine]",
         'name = "random"',
         'title = "Random"',
         'about = "Made by chance."',
-        'source = "nobody"',
+        'source = "none"',
         f'initial = "{chance.choice(states[:2])}"',
         f"indefinite = {chance.choice(INDEFINITE)}",
         f'level = "{chance.choice(LEVELS)}"',
@@ -112,7 +112,7 @@ def _cells(
     left = 0
     for state in states:
         group = chance.choice(groups)
-        # Silence allows everything: with much of it there is nothing to find.
+        # Silence allows everything: with much of it nothing can be wrong.
         group = "ignores" if group == "silent" and chance.random() < 0.7 else group
         if group == rest:
             left += 1
@@ -125,7 +125,7 @@ def _cells(
 
 
 def _cell(chance: random.Random, group: str, kind: str, states: list[str], state: str, begun: list[str] | None) -> str:
-    """One cell; a call may begin in it if *begun* is there to say so."""
+    """One cell; with *begun* a call may begin in it."""
     match group:
         case "moves":
             return (
@@ -167,7 +167,7 @@ def _outcome(chance: random.Random, kind: str, states: list[str], number: int) -
 def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list[Observation]:
     """A few observations of one entity: simulated, then changed in up to two places.
 
-    Calls that are given up occur with *lost* only.
+    Calls are given up with *lost* only.
     """
     made = simulate(
         machine, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
@@ -190,7 +190,7 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
 
 def _narrow(trace: list[Observation]) -> list[Observation]:
-    """*trace* without the requests that would be too many at a time."""
+    """*trace* without the requests that would exceed the limit of calls in progress."""
     narrow: list[Observation] = []
     waiting = 0
     for each in trace:
@@ -202,7 +202,7 @@ def _narrow(trace: list[Observation]) -> list[Observation]:
 
 
 def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """*trace* with less in it: sights and outputs left out, a request and its reply at once taken together."""
+    """*trace* with less in it: some shown states and outputs removed, some requests joined with their reply."""
     vague: list[Observation] = []
     for each in trace:
         less = each
@@ -218,7 +218,7 @@ def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]
 
 
 def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -> Observation:
-    """Anything that can be said of *machine*, sensible or not."""
+    """Any observation of *machine*, sensible or not."""
     sights = ["", "", *(state.shows for state in machine.states.values())]
     shows, met, emits = chance.choice(sights), chance.choice(sights), chance.choice(SEEN_OUTPUTS)
     if chance.random() < 0.05:
@@ -250,6 +250,6 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
 
 
 def random_seen(chance: random.Random, machine: Machine) -> frozenset[str] | None:
-    """Which signals a trace shows; ``None`` for all."""
+    """The signals that a trace shows; ``None`` for all."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     return None if chance.random() < 0.6 else frozenset(name for name in signals if chance.random() < 0.5)

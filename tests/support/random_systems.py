@@ -1,4 +1,4 @@
-"""Random systems of random machines, made through the language: TOML text, read, built."""
+"""Random systems of random machines, as TOML text that is read and built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:
-    """The system that *text* describes."""
+    """The system of *text*."""
 
     def find(name: str) -> Machine:
         return machines[name] if name in machines else load(name)
@@ -27,7 +27,7 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 
 
 def random_system(chance: random.Random) -> System:
-    """A system of up to three parts and six copies, by *chance*."""
+    """A random system of up to three parts and six copies."""
     return system_of(*random_text(chance))
 
 
@@ -36,7 +36,7 @@ def random_text(chance: random.Random) -> tuple[str, dict[str, Machine]]:
     machines = {f"p{number}": random_machine(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
-    lines = ['[system]\nname = "random"\ntitle = "R"\nabout = "R"\nsource = "nobody"']
+    lines = ['[system]\nname = "random"\ntitle = "R"\nabout = "R"\nsource = "none"']
     for number, part in enumerate(parts):
         lines.append(f'[part.{part}]\nmachine = "{part}"')
         if number == 1 and below:
@@ -72,8 +72,8 @@ def _state(chance: random.Random, machine: Machine) -> str:
 def _condition(chance: random.Random, machines: dict[str, Machine]) -> str:
     part = chance.choice(list(machines))
     word = chance.choice(("every", "some", "no"))
-    said = f"{word} {part} is {chance.choice(('', 'not '))}{_state(chance, machines[part])}"
-    return f"not ({said})" if chance.random() < 0.2 else said
+    text = f"{word} {part} is {chance.choice(('', 'not '))}{_state(chance, machines[part])}"
+    return f"not ({text})" if chance.random() < 0.2 else text
 
 
 def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:

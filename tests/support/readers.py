@@ -1,4 +1,4 @@
-"""The programs for which pictures are written as text, to read them back."""
+"""Readers of textual pictures: the programs they are written for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ console.log(JSON.stringify(found));
 
 
 def read_by_mermaid(texts: list[str]) -> list[Any]:
-    """The states and arrows of each of *texts*; fails if one is no Mermaid."""
+    """The states and arrows of each of *texts*; fails if one is not Mermaid."""
     module = package("mermaid") / "dist" / "mermaid.esm.min.mjs"
     ran = subprocess.run(
         [program("node"), "--input-type=module", "--eval", _READ, "-", str(module)],
@@ -53,7 +53,7 @@ def participants_by_mermaid(text: str) -> list[str]:
 
 
 def read_by_plantuml(folder: Path, texts: list[str]) -> None:
-    """Fails if one of *texts* is no PlantUML."""
+    """Fails if one of *texts* is not PlantUML."""
     paths = [folder / f"{number}.puml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")

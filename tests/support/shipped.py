@@ -1,4 +1,4 @@
-"""What is shipped, and the mutants of it: each made once in a process, for all tests."""
+"""What is shipped, and its mutants, each made once per process for all tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @cache
 def claims(name: str) -> Specification | JointSpecification:
-    """What is stated of the machine or system called *name*."""
+    """The properties of the machine or system called *name*."""
     return library.claims(name)
 
 
 @cache
 def specification(name: str) -> Specification:
-    """What is stated of the machine called *name*."""
+    """The properties of the machine called *name*."""
     return library.specification(name)
 
 

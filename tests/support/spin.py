@@ -1,13 +1,12 @@
-"""The model checker SPIN, asked about many exported machines at once, and what it answered before.
+"""The model checker SPIN, run on many exported machines at once, and its stored answers.
 
-A verifier is a C program, and compiling one takes longer than all else.  So
-many exported texts become one: their names are told apart by a number, and
-the one whose number is asked for runs while the others stand still.
+A verifier is a C program, and compiling one takes longer than all else.  So many
+exported texts are merged into one: their names are distinguished by a number, and only
+the one whose number is chosen runs.
 
-The answers are kept in ``tests/interop/spin``, by the text that SPIN reads.
-A text that is not among them is put to SPIN; with ``FSM_SPIN=store`` its
-answer is then kept, and with ``FSM_SPIN=again`` SPIN is asked everything
-again.
+The answers are stored in ``tests/interop/spin``, by the text that SPIN reads.  For a
+text without an answer SPIN is run; with ``FSM_SPIN=store`` its answer is stored, and
+with ``FSM_SPIN=again`` SPIN is run on everything.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ UNSET = 1
 
 
 def needed() -> None:
-    """Skip the test that asks where SPIN, or what compiles its verifiers, is missing."""
+    """Skip the test if SPIN, or a compiler for its verifiers, is missing and needed."""
     program("spin")
     program("gcc")
     headers_of_c()
 
 
 class Part(NamedTuple):
-    """An exported text, and the part of its claim that is asked for."""
+    """An exported text, and the part of its claim to be decided."""
 
     text: str
     case: int = 1
 
 
 class Answer(NamedTuple):
-    """What SPIN says: whether it found an error, at which depth, and how much it searched."""
+    """SPIN's result: whether it found an error, at which depth, and the size of the search."""
 
     error: bool
     at: int
@@ -64,7 +63,7 @@ class Answer(NamedTuple):
 
 
 def together(parts: Sequence[Part], *, safety: bool) -> str:
-    """One text of them all, in which ``chosen`` says which one runs."""
+    """One text of them all, in which ``chosen`` selects one to run."""
     texts = [f"int chosen = {CHOSEN};"]
     alike: dict[object, dict[int, _Pieces]] = {}
     for number, part in enumerate(parts):
@@ -78,7 +77,7 @@ def together(parts: Sequence[Part], *, safety: bool) -> str:
 
 
 class _Pieces(NamedTuple):
-    """A text taken apart: macros without and with parameters, variables, the process."""
+    """The pieces of a text: macros without and with parameters, variables, the process."""
 
     words: tuple[str, ...]
     macros: dict[str, tuple[str, str]]
@@ -136,7 +135,7 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
     names = {*(line.split()[1] for line in pieces.words), *pieces.variables, "machine"}
     own = {name for each in group.values() for name in each.macros}
 
-    def said(text: str, number: int) -> str:
+    def renamed(text: str, number: int) -> str:
         """*text* with the names of the group, and the macros of one of it."""
         text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{first}", text)
         return re.sub(rf"\b({'|'.join(own) or '-'})\b", rf"\1_{number}", text)
@@ -146,22 +145,22 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
         *rest, last = texts.items()
         return "".join(f"(chosen == {number} -> {text} : " for number, text in rest) + last[1] + ")" * len(rest)
 
-    yield from (said(line, first) for line in pieces.words)
+    yield from (renamed(line, first) for line in pieces.words)
     for number, each in group.items():
         yield from (
-            f"#define {name}_{number}({said(names_, number)}) {said(body, number)}"
+            f"#define {name}_{number}({renamed(names_, number)}) {renamed(body, number)}"
             for name, (names_, body) in each.macros.items()
         )
     for name in sorted(own if len(group) > 1 else ()):
         if re.search(rf"\b{name}\b", pieces.process):
-            names_ = said(pieces.macros[name][0], first)
+            names_ = renamed(pieces.macros[name][0], first)
             calls = {number: f"{name}_{number}({names_})" for number in group}
             yield f"#define {name}_any{first}({names_}) ({choice(calls)})"
     for name, (kind, _) in pieces.variables.items():
         for number, each in group.items():
-            yield f"{kind} {name}_{first}_{number} = {said(each.variables[name][1], number)};"
+            yield f"{kind} {name}_{first}_{number} = {renamed(each.variables[name][1], number)};"
         yield f"{kind} {name}_{first} = {UNSET};"
-    process = said(pieces.process, first)
+    process = renamed(pieces.process, first)
     if len(group) > 1:
         process = re.sub(rf"\b({'|'.join(own) or '-'})_{first}\b", rf"\1_any{first}", process)
     whose = " || ".join(f"chosen == {number}" for number in group)
@@ -176,7 +175,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
     made = subprocess.run([program("spin"), "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     code = (folder / "pan.c").read_text(encoding="utf-8")
-    # What no process mentions is an ordinary variable of C there, and none of the state.
+    # A variable that no process mentions is an ordinary one of C, and not part of the state.
     asked = 'atoi(getenv("CHOSEN"))'
     code = code.replace(str(CHOSEN), asked)
     first: dict[str, str] = {}
@@ -193,7 +192,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
 
 
 def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> Answer:
-    """What the verifier says of the part that is *chosen*."""
+    """The verifier's result for the part that is *chosen*."""
     done = subprocess.run(
         [pan, "-w12", *([] if safety else ["-a", f"-m{depth}"])],
         cwd=pan.parent,
@@ -202,17 +201,17 @@ def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> 
         text=True,
         check=False,
     )
-    said = done.stdout
+    output = done.stdout
 
     def number(pattern: str) -> int:
-        found = re.search(pattern, said)
-        assert found is not None, said
+        found = re.search(pattern, output)
+        assert found is not None, output
         return int(float(found[1]))
 
-    failed = re.search(r"assertion violated.*\(at depth (\d+)\)", said)
+    failed = re.search(r"assertion violated.*\(at depth (\d+)\)", output)
     errors = number(r"errors: (\d+)")
-    assert errors == 0 or failed or "acceptance cycle" in said, said
-    assert "max search depth too small" not in said, said
+    assert errors == 0 or failed or "acceptance cycle" in output, output
+    assert "max search depth too small" not in output, output
     return Answer(
         error=errors > 0,
         at=int(failed[1]) if failed else -1,
@@ -232,7 +231,7 @@ class Kept:
         self._now: dict[str, Answer] = {}
 
     def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-        """What SPIN says of each of *parts*; where it has to be asked, in *folder*."""
+        """SPIN's answer for each of *parts*; where it has to be run, in *folder*."""
         keys = [key(part, safety=safety) for part in parts]
         new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
         found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
@@ -240,7 +239,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the file has other answers, more, or fewer than were asked for; write it if that is wanted."""
+        """Fail if the file has other answers, more, or fewer than were used; write it on request."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)
@@ -256,13 +255,13 @@ class Kept:
 
 
 def key(part: Part, *, safety: bool) -> str:
-    """A digest of what SPIN reads."""
+    """A digest of the text that SPIN reads."""
     text = _processed(_bare(part.text), part.case, safety=safety)
     return hashlib.sha256(f"{safety}\n{text}".encode()).hexdigest()[:20]
 
 
 def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-    """What SPIN says of each of *parts*."""
+    """SPIN's result for each of *parts*."""
     found: list[Answer] = []
     for number, batch in enumerate(_batches(parts)):
         pan = compiled(together(batch, safety=safety), folder / str(number), safety=safety)
@@ -271,7 +270,7 @@ def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer
 
 
 def _batches(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """*parts* in order, as many at a time as a compiler can take without growing slow."""
+    """*parts* in order, as many at a time as compile quickly."""
     batch: list[Part] = []
     sharing: dict[str, int] = {}
     room = STEPS

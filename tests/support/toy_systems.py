@@ -1,4 +1,4 @@
-"""A system that every test may use: an office, of jobs and a door."""
+"""A toy system for all tests: an office, with jobs and a door."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFFICE = """\
 name   = "office"
 title  = "Jobs and a door"
 about  = "Jobs are heard of while the door is open."
-source = "nobody"
+source = "none"
 [part.door]
 machine = "door"
 [part.job]
@@ -36,8 +36,8 @@ steps = ["door.push/opened"]
 
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """The property of *system* that makes the *claim*, some lines of TOML; of this *copy* of the part that it is for."""
-    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "nobody"\n'
+    """The property of *system* with the *claim*, some lines of TOML; for this *copy* of its part."""
+    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "none"\n'
 
     def find(_: str) -> System:
         return system
