@@ -8,7 +8,8 @@ import click
 
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
-from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
+from fsm.cli import completion
+from fsm.cli.options import choices, progress, style, width
 from fsm.library import claims, specified, systems
 from fsm.report import check_report
 
@@ -20,17 +21,25 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
 @click.option(
     "--profile",
     "-p",
     "profiles",
     multiple=True,
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
 )
-@click.option("--property", "-P", "only", multiple=True, metavar="NAME", help="Only this property; may be repeated.")
+@click.option(
+    "--property",
+    "-P",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.properties,
+    help="Only this property; may be repeated.",
+)
 @click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")
 @click.option(
     "--limit",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import choices, complete_models, complete_profiles, width
+from fsm.cli import completion
+from fsm.cli.options import choices, width
 from fsm.cli.output import write
 from fsm.diagrams.compare import choose, compare
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
@@ -35,15 +36,15 @@ FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot"
 
 
 @click.command("diff", epilog="Exit codes: 0 there is no difference, 1 there is one, 2 the input is wrong.")
-@click.argument("first", metavar="A", shell_complete=complete_models)
-@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
+@click.argument("first", metavar="A", shell_complete=completion.models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
 @click.option(
     "--profile",
     "-p",
     "profiles",
     multiple=True,
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="A model as this profile has it; given twice, the first is for A and the second for B.",
 )
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.options import complete_models, complete_profiles
+from fsm.cli import completion
 from fsm.cli.output import write
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
@@ -59,7 +59,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models)
 @click.option(
     "--format",
     "-f",
@@ -75,8 +75,16 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(path_type=Path),
     help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
 )
-@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="As this profile has it.")
-@click.option("--event", "-e", "events", multiple=True, metavar="NAME", help="Only this event; may be repeated.")
+@click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help="As this profile has it.")
+@click.option(
+    "--event",
+    "-e",
+    "events",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.events,
+    help="Only this event; may be repeated.",
+)
 @click.option(
     "--show",
     "-s",

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
 
 import click
 
+from fsm.cli import completion
 from fsm.cli.options import style, width
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report import explanation
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem as Item
-
-
-def complete_codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
-    """Codes that begin with *incomplete*."""
-    del ctx, param
-    return [code for code in RULES if code.startswith(incomplete.upper())]
-
 
 @click.command("explain")
-@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=completion.codes)
 @click.pass_context
 def command(ctx: click.Context, codes: tuple[str, ...]) -> int:
     """Explain a code such as FSM104, which stands behind each mistake in an input.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import complete_models, complete_profiles
+from fsm.cli import completion
 from fsm.cli.output import write
 from fsm.errors import nearest
 from fsm.interop.dot import dot
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("export")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models)
 @click.option(
     "--to",
     "-t",
@@ -41,11 +41,16 @@ if TYPE_CHECKING:
     "--profile",
     "-p",
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="Export the machine as this profile has it.",
 )
 @click.option(
-    "--property", "-P", "wanted", metavar="NAME", help="With promela: export this property of the machine too."
+    "--property",
+    "-P",
+    "wanted",
+    metavar="NAME",
+    shell_complete=completion.properties,
+    help="With promela: export this property of the machine too.",
 )
 @click.option(
     "--output",

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from fsm.checker.known_defects import known_defects
-from fsm.cli.options import complete_claims, style, width
+from fsm.cli import completion
+from fsm.cli.options import style, width
 from fsm.cli.output import write
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
@@ -15,7 +16,7 @@ from fsm.report import findings_report as report
 
 
 @click.command("findings")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from fsm.cli import completion
 from fsm.cli.options import choices
 
 
 @click.command("help")
-@click.argument("name", metavar="[COMMAND]", required=False)
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
 @click.pass_context
 def command(ctx: click.Context, name: str | None) -> int:
     """Show the help of COMMAND, as 'fsm COMMAND --help' does; without one that of fsm.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import complete_claims, complete_profiles, style, watched, width
+from fsm.cli import completion
+from fsm.cli.options import style, watched, width
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.machine import LEVELS
@@ -47,14 +48,14 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "models",
     multiple=True,
     metavar="NAME|FILE",
-    shell_complete=complete_claims,
+    shell_complete=completion.models_and_systems,
     help="Judge by this model; may be repeated. By default the kind of recording decides.",
 )
 @click.option(
     "--profile",
     "-p",
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="Tolerate the declared deviations of a real version, such as containerd-1.6, and report them.",
 )
 @click.option(

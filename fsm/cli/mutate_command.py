@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import choices, complete_claims, complete_profiles, progress, style, width
+from fsm.cli import completion
+from fsm.cli.options import choices, progress, style, width
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import fates, joint_fates, joint_mutants, mutants
 from fsm.property.claims import JointSpecification
@@ -24,15 +25,23 @@ FEW: Final = 8
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_claims)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
 @click.option(
     "--profile",
     "-p",
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="Of the machines as they are under this profile; by default without one.",
 )
-@click.option("--property", "-P", "only", multiple=True, metavar="NAME", help="Only by this property; may be repeated.")
+@click.option(
+    "--property",
+    "-P",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.properties,
+    help="Only by this property; may be repeated.",
+)
 @click.option(
     "--list",
     "listed",

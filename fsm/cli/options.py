@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.errors import InputError, nearest
-from fsm.library import load, load_system, names, systems
+from fsm.errors import nearest
+from fsm.library import load, load_system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from click.shell_completion import CompletionItem as Item
 
     from fsm.machine import Machine
     from fsm.product.system import System
@@ -71,27 +69,3 @@ def system_under(name: str, profile: str | None) -> System:
     if profile not in system.profiles:
         raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
     return system.under(profile)
-
-
-def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
-    """Names of shipped models that begin with *incomplete*."""
-    del ctx, param
-    return [name for name in names() if name.startswith(incomplete)]
-
-
-def complete_claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
-    """Names of shipped models and systems that begin with *incomplete*."""
-    found = [name for name in systems() if name.startswith(incomplete)]
-    return [*complete_models(ctx, param, incomplete), *found]
-
-
-def complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str | Item]:
-    """Names of profiles that begin with *incomplete*."""
-    del ctx, param
-    found: dict[str, None] = {}
-    for name in names():
-        try:
-            found.update(dict.fromkeys(load(name).profiles))
-        except InputError:
-            continue
-    return [name for name in found if name.startswith(incomplete)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fsm.cli.options import choices, complete_claims, complete_profiles, machine_under, style, system_under, width
+from fsm.cli import completion
+from fsm.cli.options import choices, machine_under, style, system_under, width
 from fsm.library import is_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
@@ -12,11 +13,21 @@ from fsm.report import machine_report, system_report
 
 
 @click.command("show")
-@click.argument("name", metavar="MODEL", shell_complete=complete_claims)
-@click.option("--event", "-e", metavar="NAME", help="Only this event, by its name or its name on the wire.")
-@click.option("--state", "-s", metavar="NAME", help="Only this state.")
+@click.argument("name", metavar="MODEL", shell_complete=completion.models_and_systems)
 @click.option(
-    "--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Show the machine as this profile has it."
+    "--event",
+    "-e",
+    metavar="NAME",
+    shell_complete=completion.events,
+    help="Only this event, by its name or its name on the wire.",
+)
+@click.option("--state", "-s", metavar="NAME", shell_complete=completion.states, help="Only this state.")
+@click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    shell_complete=completion.profiles,
+    help="Show the machine as this profile has it.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."

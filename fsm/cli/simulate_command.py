@@ -8,7 +8,8 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.cli.options import complete_models, complete_profiles, machine_under
+from fsm.cli import completion
+from fsm.cli.options import machine_under
 from fsm.machine.simulation import simulate
 
 _TOGETHER: Final = 1_000
@@ -16,7 +17,7 @@ _TOGETHER: Final = 1_000
 
 
 @click.command("simulate")
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", shell_complete=completion.models)
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, show_default=True, help="How many observations.")
 @click.option(
@@ -29,7 +30,7 @@ _TOGETHER: Final = 1_000
     "--profile",
     "-p",
     metavar="NAME",
-    shell_complete=complete_profiles,
+    shell_complete=completion.profiles,
     help="Simulate the machine as this profile has it.",
 )
 def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import (
-    choices,
-    complete_claims,
-    complete_profiles,
-    machine_under,
-    progress,
-    style,
-    system_under,
-    watched,
-    width,
-)
+from fsm.cli import completion
+from fsm.cli.options import choices, machine_under, progress, style, system_under, watched, width
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import keep
@@ -38,16 +29,17 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("model", shell_complete=complete_claims)
+@click.argument("model", shell_complete=completion.models_and_systems)
 @click.option(
     "--against",
     "-a",
     "sut",
     required=True,
     metavar="SUT",
+    shell_complete=completion.suts,
     help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
 )
-@click.option("--profile", "-p", metavar="NAME", shell_complete=complete_profiles, help="Tolerate its deviations.")
+@click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help="Tolerate its deviations.")
 @click.option(
     "--examples", "-n", type=click.IntRange(min=0), default=100, show_default=True, help="Tests in random order."
 )
@@ -68,7 +60,13 @@ if TYPE_CHECKING:
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
 @click.option(
-    "--property", "-P", "only", multiple=True, metavar="NAME", help="Test for this property; may be repeated."
+    "--property",
+    "-P",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.properties,
+    help="Test for this property; may be repeated.",
 )
 @click.option(
     "--fail-on",

@@ -488,7 +488,7 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     assert "Traceback" not in terminal.shown
 
 
-# -- help, completion, the other commands ------------------------------------------------
+# -- help, the other commands ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -533,58 +533,6 @@ def test_without_a_command() -> None:
 
     assert (2, "") == (ran.returncode, ran.stdout)
     assert "Commands:" in ran.stderr
-
-
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("fsm ", list(COMMANDS)),
-        ("fsm s", ["show", "simulate", "schema"]),
-        ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1", "containerd-main"]),
-        ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
-        ("fsm judge --format s", ["sarif"]),
-        ("fsm judge --fail", ["--fail-on"]),
-        ("fsm simulate cri-", ["cri-container", "cri-pod"]),
-        ("fsm simulate cri-pod --profile containerd-2", ["containerd-2.1"]),
-        ("fsm show container-s", ["container-status"]),
-    ],
-)
-@pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
-def test_completion(where: str, line: str, offered: list[str]) -> None:
-    """Commands, options, models and profiles, as each shell asks for them."""
-    words = line.split(" ")
-    current = words[-1] if where == "fish" else str(len(words) - 1)
-    asked = {"_FSM_COMPLETE": f"{where}_complete", "COMP_WORDS": line, "COMP_CWORD": current}
-
-    lines = fsm(env=asked).stdout.splitlines()
-
-    found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
-    assert offered == found
-
-
-def _fish(lines: list[str]) -> list[str]:
-    """Fish takes a kind, a word and a help text; in three lines, or in one as older releases of click write it."""
-    if lines and lines[0] == "plain":
-        return lines[1::3]
-    return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
-
-
-def test_completion_in_bash_itself() -> None:
-    """The script that the help tells people to load does complete."""
-    ran = shell(
-        'eval "$(_FSM_COMPLETE=bash_source fsm)"\n'
-        "COMP_WORDS=(fsm judge --profile containerd-1) COMP_CWORD=3\n"
-        f'_fsm_completion "{FSM}"\n'
-        'echo "${COMPREPLY[@]}"'
-    )
-
-    assert ("containerd-1.6 containerd-1.7\n", "") == (ran.stdout, ran.stderr)
-
-
-@pytest.mark.parametrize("where", ["zsh", "fish"])
-def test_completion_scripts_of_other_shells(where: str) -> None:
-    """Each is made without that shell."""
-    assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
 
 
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --overlap 2"])

@@ -1,0 +1,90 @@
+"""What a shell offers for the word that is being typed: names that the rest of the line makes possible, or files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from click import Group
+from click.shell_completion import CompletionItem
+
+from fsm.errors import InputError
+from fsm.language.codes import RULES
+from fsm.library import claims, is_system, load, load_system, names, systems
+from fsm.product.system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeAlias
+
+    import click
+
+    from fsm.machine import Machine
+
+    Offered: TypeAlias = list[str | CompletionItem]
+    Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
+
+SUTS: Final = ("reference", "python:", "exec:", "model:")
+"""How each kind of a system under test begins."""
+
+
+def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
+    """What completes a word by those *found* that begin with it; with *files*, by file names if there are none."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
+        del param
+        offered: Offered = [each for each in dict.fromkeys(found(ctx)) if each.lower().startswith(incomplete.lower())]
+        return offered or ([CompletionItem(incomplete, type="file")] if files else [])
+
+    return complete
+
+
+def _named(ctx: click.Context) -> Iterator[Machine | System]:
+    """The models that the line names, in its order; what cannot be read is passed over."""
+    # An option without its value ends what click has read: the arguments before it are left over.
+    for each in (*ctx.params.values(), *ctx.args):
+        for name in each if isinstance(each, tuple) else (each,):
+            if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
+                try:
+                    yield load_system(name) if is_system(name) else load(name)
+                except InputError:
+                    continue
+
+
+def _profiles(ctx: click.Context) -> Iterator[str]:
+    """Those of the models in the line, or of all that are shipped."""
+    for each in tuple(_named(ctx)) or map(load, names()):
+        yield from each.profiles
+
+
+def _events(ctx: click.Context) -> Iterator[str]:
+    for each in _named(ctx):
+        yield from (joint.family for joint in each.events.values()) if isinstance(each, System) else each.events
+
+
+def _states(ctx: click.Context) -> Iterator[str]:
+    for each in _named(ctx):
+        if not isinstance(each, System):
+            yield from each.states
+
+
+def _properties(ctx: click.Context) -> Iterator[str]:
+    for each in _named(ctx):
+        try:
+            yield from (stated.name for stated in claims(each.path).properties)
+        except InputError:
+            continue
+
+
+def _commands(ctx: click.Context) -> Iterable[str]:
+    return ctx.parent.command.list_commands(ctx.parent) if ctx.parent and isinstance(ctx.parent.command, Group) else ()
+
+
+models: Final = _offer(lambda _: names(), files=True)
+models_and_systems: Final = _offer(lambda _: (*names(), *systems()), files=True)
+profiles: Final = _offer(_profiles)
+events: Final = _offer(_events)
+states: Final = _offer(_states)
+properties: Final = _offer(_properties)
+suts: Final = _offer(lambda _: SUTS)
+codes: Final = _offer(lambda _: RULES)
+commands: Final = _offer(_commands)
