@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from fsm.checker.breadth_first import LIMIT
+from fsm.checker.breadth_first import LIMIT, reachable_size
 from fsm.checker.cones import Cones, joint_listener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
@@ -21,7 +21,6 @@ from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.library import claims
 from fsm.machine.calls.belief import TooManyError
-from fsm.machine.graph import explore
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
 from fsm.product import SystemTable
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fsm.machine import Machine
-    from fsm.machine.table import TransitionSystem
     from fsm.property.claims import Claim, JointSpecification, Property, Specification
     from fsm.property.evidence import Conclusion
 
@@ -141,14 +139,6 @@ def examine(
     )
 
 
-def reachable_size(table: TransitionSystem) -> Counts:
-    """The number of states and transitions that *table* can reach, and their depth."""
-    graph = explore(table)
-    return Counts(
-        states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
-    )
-
-
 def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
     match claim:
         case Idempotent():
@@ -164,21 +154,13 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
         case Follows(other=other) if isinstance(stepping.table, SystemTable):
             listening = joint_listener(stepping.table.system, claim, with_same_profile(other, profile))
             return followed(stepping.table, listening, limit)
-        case _:
-            return _compare(claim, machine_table(stepping.table), profile, limit)
-
-
-def _compare(
-    claim: Follows | Refines | MatchesDiagram, table: Table, profile: str | None, limit: int
-) -> tuple[Conclusion, Counts]:
-    """The conclusion on a claim that compares the machine with something else."""
-    match claim:
         case Follows(other=other):
-            return check_follows(table, tabulate(with_same_profile(other, profile)), limit)
+            return check_follows(machine_table(stepping.table), tabulate(with_same_profile(other, profile)), limit)
         case Refines(other=other, overlap=overlap):
-            return check_refines(table, tabulate(with_same_profile(other, profile)), overlap, limit)
+            table, other_table = machine_table(stepping.table), tabulate(with_same_profile(other, profile))
+            return check_refines(table, other_table, overlap, limit)
         case MatchesDiagram():
-            return check_matches(claim, table.machine)
+            return check_matches(claim, machine_table(stepping.table).machine)
         case _:
             assert_never(claim)
 

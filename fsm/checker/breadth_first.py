@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from fsm.machine.graph import explore
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from fsm.machine.table import TransitionSystem
     from fsm.property.evidence import RunStep
 
 LIMIT = 2_000_000
@@ -62,3 +64,11 @@ def way(before: dict[N, tuple[N, RunStep]], node: N) -> tuple[RunStep, ...]:
         node, taken = before[node]
         steps.append(taken)
     return tuple(reversed(steps))
+
+
+def reachable_size(table: TransitionSystem) -> Counts:
+    """The number of states and transitions that *table* can reach, and their depth."""
+    graph = explore(table)
+    return Counts(
+        states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
+    )

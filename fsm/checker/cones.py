@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import StepCache
 from fsm.checker.refinement import Listener, believing
 from fsm.machine.conditions import Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
-from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable, cone, read
 from fsm.property.claims import Counts, Follows, Idempotent, LeadsTo, conditions_of
@@ -69,8 +69,7 @@ class Cones:
         if not self._known:
             return Counts(states=0, transitions=0, depth=0)
         largest = max(self._known, key=lambda each: len(each[0]))
-        graph = explore(self._known[largest].table)
-        return Counts(states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values()))
+        return reachable_size(self._known[largest].table)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
         """The copies that may emit an output that *condition* mentions."""

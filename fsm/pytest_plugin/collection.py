@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.checker import decide, reachable_size
+from fsm.checker import decide
+from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import StepCache
 from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import keep

@@ -12,7 +12,8 @@ from machines import DOOR, JOB, counter, counter_text, edited, machine_of
 from random_claims import random_property, stated
 from random_machines import random_machine
 
-from fsm.checker import decide, reachable_size
+from fsm.checker import decide
+from fsm.checker.breadth_first import reachable_size
 from fsm.language.build.machine_claims import specify
 from fsm.language.read import parse_properties
 from fsm.machine.table import tabulate

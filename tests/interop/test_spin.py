@@ -17,7 +17,8 @@ from random_claims import random_property, stated
 from random_machines import random_machine
 from shipped import specification
 
-from fsm.checker import decide, reachable_size
+from fsm.checker import decide
+from fsm.checker.breadth_first import reachable_size
 from fsm.interop.promela import promela
 from fsm.library import load, names, specified
 from fsm.machine.table import tabulate

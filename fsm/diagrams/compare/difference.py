@@ -7,6 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from fsm.diagrams.read.drawing import Location
 
 
@@ -92,3 +94,10 @@ class Comparison:
     def equal(self) -> bool:
         """Whether neither has anything that the other lacks, other than what may be left undrawn."""
         return not self.differing_states and not self.differing_moves
+
+
+def side_of(key: object, first: Container[object], second: Container[object]) -> Where:
+    """Which of the two contains *key*, which one of them does."""
+    if key in first:
+        return Where.BOTH if key in second else Where.FIRST
+    return Where.SECOND

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fsm.diagrams.abstraction import Move
 from fsm.diagrams.abstraction.drawn_names import parts
-from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, side_of
 
 if TYPE_CHECKING:
     from fsm.diagrams.read.drawing import Drawing, Location
@@ -20,7 +20,7 @@ def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
         first=first.place,
         second=second.place,
         states=tuple(
-            ComparedState(name=name, where=_where(name, first.states, second.states), place=place)
+            ComparedState(name=name, where=side_of(name, first.states, second.states), place=place)
             for name, place in states.items()
         ),
         moves=tuple(
@@ -28,21 +28,13 @@ def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
                 source=key.source,
                 event=key.event,
                 target=key.target,
-                where=_where(key, mine, theirs),
+                where=side_of(key, mine, theirs),
                 label=key.event,
                 places=(mine.get(key), theirs.get(key)),
             )
             for key in {**mine, **theirs}
         ),
     )
-
-
-def _where(
-    key: object, mine: dict[Move, Location] | dict[str, Location], theirs: dict[Move, Location] | dict[str, Location]
-) -> Where:
-    if key in mine:
-        return Where.BOTH if key in theirs else Where.FIRST
-    return Where.SECOND
 
 
 def _moves(drawing: Drawing) -> dict[Move, Location]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, side_of
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
@@ -54,18 +54,12 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
         ),
         moves=tuple(
             ComparedMove(
-                **entry._asdict(), where=_where(entry, mine, theirs), outcomes=mine.get(entry, theirs.get(entry, ()))
+                **entry._asdict(), where=side_of(entry, mine, theirs), outcomes=mine.get(entry, theirs.get(entry, ()))
             )
             for entry in {**mine, **theirs}
         ),
         initial=first.initial if states[second.initial] == first.initial else "",
     )
-
-
-def _where(entry: _Entry, mine: Mapping[_Entry, object], theirs: Mapping[_Entry, object]) -> Where:
-    if entry in mine:
-        return Where.BOTH if entry in theirs else Where.FIRST
-    return Where.SECOND
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
