@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import gc
 import os
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     asyncio.run(pyfuncitem.obj(**arguments))
     return True
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, so the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 class NoSkips:
