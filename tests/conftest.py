@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import gc
+import inspect
 import os
 from typing import TYPE_CHECKING
 
