@@ -15,12 +15,13 @@ from nri_parts import ONE, POD
 
 from fsm.conformance.suite import conform
 from fsm.library import load
+from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.api_sut import NriApiSUT
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.nri_errors import BlockedError, DuplicateDomainError, NRIError, NRIStoppedError, ReentrantError
-from fsm.reference.nri.sync_lock import PluginSyncBlock
+from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
     from fsm.reference.nri.messages import Container, Pod
@@ -347,7 +348,7 @@ def test_timeouts_can_be_changed() -> None:
 
 
 def test_a_start_waits_while_synchronisation_is_blocked() -> None:
-    nri = NRI(Config(plugin_registration_timeout=0.01), plugins=[FakePlugin()])
+    nri = NRI(plugins=[FakePlugin()], sync=SyncLock(TurnedClock(hurried=True)))
     block = nri.block_plugin_sync()
 
     with pytest.raises(BlockedError):
