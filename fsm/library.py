@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources import files
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fsm.language.system_file import WrittenSystem
     from fsm.machine import Machine
     from fsm.product.system import System
+
+Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 
 DISTRIBUTION: Final = "container-fsm"
 
@@ -91,6 +93,34 @@ def load(name: str | PathLike[str]) -> Machine:
 def systems() -> tuple[str, ...]:
     """The names of the shipped systems, sorted."""
     return tuple(sorted(path.stem for path in (home() / "models" / "systems").glob("*.toml")))
+
+
+def roles() -> dict[str, Role]:
+    """Every shipped machine and system with what it is for, those that are asked for most first.
+
+    A *contract* is what another machine refines or follows.  A *part* is a
+    machine of systems only: it has no profile, and refines or follows nothing.
+
+    >>> found = roles()
+    >>> next(iter(found)), found["pod-sandbox"], found["sync-reader"]
+    ('cri-container', 'implementation', 'part')
+    """
+    bound: dict[str, str] = {}
+    for name in specified():
+        path = home() / "properties" / f"{name}.toml"
+        for stated in _stated(content(path), str(path)).written.property.values():
+            if other := stated.refines or stated.follows:
+                bound[name] = other
+    used = {part.machine for name in systems() for part in composition(load_system(name)).written.part.values()}
+    contracts = [name for name in names() if name in bound.values()]
+    bare = {name for name in used if name not in bound and not load(name).profiles}
+    others = [name for name in names() if name not in {*contracts, *bound, *bare}]
+    return {
+        **dict.fromkeys(contracts, "contract"),
+        **dict.fromkeys((*bound, *others), "implementation"),
+        **dict.fromkeys(systems(), "system"),
+        **dict.fromkeys((name for name in names() if name in bare and name not in contracts), "part"),
+    }
 
 
 def is_system(name: str) -> bool:

@@ -1,22 +1,32 @@
-"""``fsm list``: the shipped models."""
+"""``fsm list``: the shipped models and systems."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.cli.options import width
-from fsm.library import load, load_system, names, systems
+from fsm.library import is_system, load, load_system, roles
 from fsm.report.json_report import dumped
 from fsm.report.words import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from fsm.library import Role
     from fsm.machine import Machine
     from fsm.product.system import System
     from fsm.report.json_report import Json
+
+
+ABOUT: Final[Mapping[Role, str]] = {
+    "contract": "Contracts of interfaces",
+    "implementation": "Implementations in containerd",
+    "system": "Systems of machines",
+    "part": "Parts of systems",
+}
+"""What the models of a role are, most wanted first."""
 
 
 @click.command("list")
@@ -29,33 +39,42 @@ if TYPE_CHECKING:
     help="How to write the list.",
 )
 def command(form: str) -> int:
-    """List the models, then the systems, with the profiles of each."""
-    machines = [load(name) for name in names()]
-    composed = [load_system(name) for name in systems()]
+    """List the shipped models and systems, with their profiles, by what they are for."""
+    found = roles()
     if form == "json":
-        click.echo(dumped([*map(_machine, machines), *map(_system, composed)]), nl=False)
+        click.echo(dumped([_data(name, role) for name, role in found.items()]), nl=False)
         return 0
     formatter = click.HelpFormatter(width=width())
-    rows = []
-    for each in machines:
-        size = f"{plural(len(each.states), 'state')}, {plural(len(each.events), 'event')}"
-        rows.append((each.name, f"{each.title}: {size}.{_profiles(each.profiles)}"))
-    for one in composed:
-        parts = ", ".join(f"{len(part.copies)} {part.name}" for part in one.parts.values())
-        rows.append((one.name, f"{one.title}: a system of {parts}.{_profiles(one.profiles)}"))
-    formatter.write_dl(rows)
+    for role, about in ABOUT.items():
+        formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
+        with formatter.indentation():
+            formatter.write_dl([(name, _line(name)) for name, each in found.items() if each == role])
     click.echo(formatter.getvalue(), nl=False)
     return 0
 
 
+def _line(name: str) -> str:
+    if is_system(name):
+        system = load_system(name)
+        parts = ", ".join(f"{len(part.copies)} {part.name}" for part in system.parts.values())
+        return f"{system.title}: {parts}.{_profiles(system.profiles)}"
+    machine = load(name)
+    size = f"{plural(len(machine.states), 'state')}, {plural(len(machine.events), 'event')}"
+    return f"{machine.title}: {size}.{_profiles(machine.profiles)}"
+
+
 def _profiles(names: Iterable[str]) -> str:
-    said = ", ".join(names)
-    return f" Profiles: {said}." if said else ""
+    listed = ", ".join(names)
+    return f" Profiles: {listed}." if listed else ""
 
 
-def _machine(machine: Machine) -> Json:
+def _data(name: str, role: Role) -> Json:
+    data = _system(load_system(name)) if is_system(name) else _machine(load(name))
+    return {"name": name, "role": role, **data}
+
+
+def _machine(machine: Machine) -> dict[str, Json]:
     return {
-        "name": machine.name,
         "title": machine.title,
         "entity": machine.entity,
         "states": list(machine.states),
@@ -64,9 +83,8 @@ def _machine(machine: Machine) -> Json:
     }
 
 
-def _system(system: System) -> Json:
+def _system(system: System) -> dict[str, Json]:
     return {
-        "name": system.name,
         "title": system.title,
         "parts": {part.name: len(part.copies) for part in system.parts.values()},
         "events": list(dict.fromkeys(joint.family for joint in system.events.values())),

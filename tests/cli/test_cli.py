@@ -20,7 +20,7 @@ from machines import DOOR
 from real_parts import program
 
 from fsm.cli import COMMANDS
-from fsm.library import home, load, names, systems
+from fsm.library import home, load, names, roles, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
 FORMATS = ("text", "json", "junit", "sarif", "github")
@@ -591,9 +591,31 @@ def test_list_names_every_model_and_profile() -> None:
     """As text for people, as JSON for scripts."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
-    assert [*names(), *systems()] == [each["name"] for each in data]
+    assert list(roles().items()) == [(each["name"], each["role"]) for each in data]
+    assert {*names(), *systems()} == {each["name"] for each in data}
     assert all(name in told for name in systems())
     assert [] == [profile for name, profile in PROFILES if name not in told or profile not in told]
+
+
+def test_list_separates_what_models_are_for() -> None:
+    """Contracts first, parts last, each below a heading of its own."""
+    found: dict[str, list[str]] = {}
+    for line in fsm("list", env={"COLUMNS": "100"}).stdout.splitlines():
+        if line and not line.startswith(" "):
+            names_below = found.setdefault(line.partition(":")[0], [])
+        elif line.startswith("  ") and line[2] != " ":
+            names_below.append(line.split()[0])
+
+    assert [
+        "Contracts of interfaces",
+        "Implementations in containerd",
+        "Systems of machines",
+        "Parts of systems",
+    ] == list(found)
+    assert ["cri-container", "cri-pod", "plugin-container", "plugin-pod"] == found["Contracts of interfaces"]
+    assert ["container-status", "nri-container", "nri-pod", "pod-sandbox"] == found["Implementations in containerd"][:4]
+    assert list(systems()) == found["Systems of machines"]
+    assert "sync-reader" in found["Parts of systems"]
 
 
 def test_the_module_is_the_command() -> None:
