@@ -29,7 +29,7 @@ class CrashedError(BaseException):
     """The process crashes here; not an :class:`Exception`, so that no error handler catches it."""
 
 
-class Crash:
+class CrashInjector:
     """A crash of the process under test before one of its effects, on its world or on the disk at *home*.
 
     Effects on the disk are audit events of Python.  After ``crashed`` every
@@ -72,7 +72,7 @@ class Crash:
 
 
 class _Thread(threading.local):
-    crash: Crash | None = None
+    crash: CrashInjector | None = None
 
 
 _THREAD: Final = _Thread()
@@ -101,7 +101,7 @@ class Faults(set[str]):
     fsm.reference.container.world.WorldError: cannot run
     """
 
-    def __init__(self, crash: Crash | None = None) -> None:
+    def __init__(self, crash: CrashInjector | None = None) -> None:
         """No faults yet."""
         super().__init__()
         self._crash = crash

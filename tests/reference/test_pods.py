@@ -22,7 +22,7 @@ from fsm.reference.driven import CallError, first_offered, is_noop
 from fsm.reference.harness import turns
 from fsm.reference.pods.containers import ReferenceContainers
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.pod import Pod, Status
+from fsm.reference.pods.pod import Pod, PodStatus
 from fsm.reference.pods.service import Pods
 from fsm.reference.pods.stages import Stage
 from fsm.reference.pods.sut import NAME, PodsSUT
@@ -402,8 +402,8 @@ class StopOfAbsentFails(Pods):
 class StatusOfAbsent(Pods):
     """An absent pod has a status."""
 
-    def status(self, id: str) -> Status:  # noqa: A002
-        return super().status(id) if id in self._store else Status(id=id, name="", state="SANDBOX_NOTREADY")
+    def status(self, id: str) -> PodStatus:  # noqa: A002
+        return super().status(id) if id in self._store else PodStatus(id=id, name="", state="SANDBOX_NOTREADY")
 
 
 class ForgetsTheName(Pods):

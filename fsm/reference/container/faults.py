@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
-from fsm.reference.fault_injection import DAMAGE, Crash, Faults, hide, restore
+from fsm.reference.fault_injection import DAMAGE, CrashInjector, Faults, hide, restore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,9 +50,9 @@ class SimulatedWorld:
     record, ``ended`` whether the process was killed by the current event.
     """
 
-    def __init__(self, root: Path, crash: Crash | None = None) -> None:
+    def __init__(self, root: Path, crash: CrashInjector | None = None) -> None:
         self.root = root
-        self.crash = crash or Crash(root.parent)
+        self.crash = crash or CrashInjector(root.parent)
         self.faults = Faults(self.crash)
         self.known = False
         self.process: Task | None = None

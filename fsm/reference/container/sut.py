@@ -19,7 +19,7 @@ from fsm.reference.container.record import LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import driver
-from fsm.reference.fault_injection import Crash, CrashedError, damage
+from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
 from fsm.reference.harness import reply, scratch_folder
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ContainerSUT:
         self.close()
         home = self._scope.enter_context(scratch_folder())
         self._root = home / "container"
-        self._crash = Crash(home)
+        self._crash = CrashInjector(home)
         self.world = SimulatedWorld(self._root, self._crash)
         self.container = self._kind(self._root, self.world, effects=self._effects)
         self._limits = 0

@@ -31,7 +31,7 @@ LEAKS: Final = ("-leaks", "-panics")
 """The endings of outcomes in which a step fails, as it should and as in containerd."""
 
 
-class Controller:
+class AnyController:
     """A sandbox controller that accepts any service."""
 
     def init(self, parts: Parts) -> None:
@@ -83,7 +83,7 @@ class ConstructionSUT:
             monitor=lambda: EventMonitor(Feed, self._handle),
             watch=self._watch,
             registration=lambda: Registration(NRI(), Domains(), FakeDomain()),
-            controller=lambda: None if self._fails else Controller(),
+            controller=lambda: None if self._fails else AnyController(),
             introspect=lambda: self._fail("runtimes cannot be asked"),
         )
         self.construction = self._kind(makers, fatal=self._fatal)

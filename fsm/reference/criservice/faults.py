@@ -88,7 +88,7 @@ class ImmediateRegistration(Registration):
         self.nri.start()
 
 
-class Listener:
+class FakeListener:
     """A socket of NRI to which plugins never connect."""
 
     def close(self) -> None:

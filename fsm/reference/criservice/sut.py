@@ -17,10 +17,10 @@ from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
+    FakeListener,
     Feed,
     Gate,
     ImmediateRegistration,
-    Listener,
     ProcessExitError,
     StubbornServer,
     cancel_others,
@@ -264,11 +264,11 @@ class CRIServiceSUT:
         del event
         await self._handled.wait()
 
-    def _listen(self, path: str) -> Listener:
+    def _listen(self, path: str) -> FakeListener:
         if not self._listens:
             message = f"cannot listen at {path}"
             raise OSError(message)
-        return Listener()
+        return FakeListener()
 
     def _ready(self) -> None:
         if not self.service.is_initialized():

@@ -30,7 +30,7 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class PodStatus:
     """The status of a pod, as a client reads it."""
 
     id: str

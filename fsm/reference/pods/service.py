@@ -16,10 +16,10 @@ from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offer
 from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.pods.containers import NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
-from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, Status
+from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, PodStatus
 from fsm.reference.pods.registrar import Registrar
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
-from fsm.reference.sandbox.controller import Record
+from fsm.reference.sandbox.controller import SandboxRecord
 from fsm.reference.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class Pods:
         """The state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
-    def status(self, id: str) -> Status:  # noqa: A002  (the field's name)
+    def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
         """The status of a pod."""
-        pod, record = self._existing(id, "status"), Record()
+        pod, record = self._existing(id, "status"), SandboxRecord()
         with suppress(CallError):
             record = self.controller.status(id)
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
-        return Status(
+        return PodStatus(
             id=id,
             name=pod.name,
             state=pod.position.shows,

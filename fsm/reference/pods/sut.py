@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
-from fsm.reference.fault_injection import Crash, CrashedError, Faults, damage, hide, restore
+from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
 from fsm.reference.harness import reply, scratch_folder, turns
 from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE, CountedContainers
 from fsm.reference.pods.network import Leases
@@ -61,7 +61,7 @@ class PodsSUT:
         self._scope.callback(self._end_processes)
         self._runner = self._scope.enter_context(asyncio.Runner())
         self._runner.get_loop().set_exception_handler(_report)
-        self._crash = Crash(self._home)
+        self._crash = CrashInjector(self._home)
         self.faults = Faults(self._crash)
         self.worlds: dict[str, FaultyProcesses] = {}
         self.containers = CountedContainers(self.faults)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fsm.reference.pods.metadata import Metadata
-    from fsm.reference.pods.pod import Status
+    from fsm.reference.pods.pod import PodStatus
     from fsm.reference.pods.stages import MakeError
 
 NAME_AND_METADATA: Final = 2
@@ -43,7 +43,7 @@ class UpstreamPods(Pods):
     profile = "containerd-2.1"
     shim = False
 
-    def status(self, id: str) -> Status:  # noqa: A002  (the field's name)
+    def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
         """The status, with the state at the controller."""
         status = super().status(id)
         with suppress(CallError):

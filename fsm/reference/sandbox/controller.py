@@ -33,7 +33,7 @@ MACHINE: Final = "sandbox-controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class SandboxRecord:
     """The record of a sandbox; times are nanoseconds since 1970, or 0."""
 
     pid: int = 0
@@ -59,7 +59,7 @@ class Sandbox:
         self.id = name
         self.world = world
         self.position = position
-        self.record = Record()
+        self.record = SandboxRecord()
         self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self.watch: asyncio.Task[None] | None = None
         self.noticed = False
@@ -122,7 +122,7 @@ class Controller:
         self.retries.stop()
         await self._tasks.cancel()
 
-    def status(self, name: str) -> Record:
+    def status(self, name: str) -> SandboxRecord:
         """The record of a sandbox."""
         sandbox = self._get(name)
         self._take(sandbox, "status")
@@ -217,7 +217,7 @@ class Controller:
             why = str(error)
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
-    def recover(self, name: str) -> Record:
+    def recover(self, name: str) -> SandboxRecord:
         """Add a sandbox to the store as a restart finds it, and watch its process; its record."""
         sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
         self._store[name] = sandbox
