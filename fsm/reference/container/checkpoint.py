@@ -73,7 +73,7 @@ def encode(status: Status) -> bytes:
     >>> encode(Status(created_at=7, message="exit > 0"))
     b'{"Version":"v1","Pid":0,"CreatedAt":7,"StartedAt":0,"FinishedAt":0,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
     """
-    status = status.checked()
+    status = status.copied()
     fields = {key: getattr(status, name) for name, key in _KEYS.items()}
     if status.restore is None:
         del fields[_KEYS["restore"]]

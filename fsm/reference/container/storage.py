@@ -56,7 +56,7 @@ class StatusStorage:
 
     def __init__(self, root: Path, status: Status) -> None:
         self.path = root / NAME
-        self._status = status.checked()
+        self._status = status.copied()
         self._lock = threading.Lock()
         self._writer: int | None = None
         self._deleted = False
@@ -106,7 +106,7 @@ class StatusStorage:
                 raise DeletedError(self.path)
             self._writer = threading.get_ident()
             try:
-                status = change(self._status.copied()).checked()
+                status = change(self._status.copied()).copied()
                 if checkpointed:
                     durable_files.write(self.path, encode(status))
                 self._status = status
