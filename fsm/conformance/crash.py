@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fsm.conformance.plan import IDLE
 from fsm.conformance.record_laws import difference
@@ -43,9 +43,29 @@ def meant(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
     return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
 
 
+class Ended(NamedTuple):
+    """What a SUT shows and remembers."""
+
+    shows: str
+    record: Any
+
+
+class Crashed(NamedTuple):
+    """Whether a SUT came to die, what it shows then, what is wrong with that, and what it is after the whole event."""
+
+    died: bool
+    shows: str
+    fault: str
+    whole: Ended
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """One event of *sut* that dies; *again* brings it back to where that begins."""
+    """One event of *sut* that dies; *again* brings it back to where that begins.
+
+    ``whole`` is what it shows and remembers when it dies after all of the event;
+    ``None`` if that is not known from another point of the same test.
+    """
 
     plan: Plan
     sut: SUT
@@ -53,24 +73,31 @@ class Crash:
     edge: Edge
     step: Stimulus
     again: Callable[[], None]
+    whole: Ended | None = None
 
-    def died(self) -> tuple[bool, str, str]:
-        """Whether it came to that, what is shown then, and what is wrong with it."""
-        _, last, whole, _ = self._once(WHOLE)
-        self.again()
+    def died(self) -> Crashed:
+        """What became of it."""
+        ended = self.whole
+        if ended is None:
+            _, last, whole, _ = self._once(WHOLE)
+            ended = Ended(last, whole)
+            self.again()
+        last, whole = ended
         before = _record(self.sut)
         died, shows, record, arranged = self._once(self.step.point)
         allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
         if shows and shows not in allowed:
             either = " or ".join(dict.fromkeys(allowed))
-            return died, shows, f"after a crash it shows {shows}, where a restart may show {either}"
+            fault = f"after a crash it shows {shows}, where a restart may show {either}"
+            return Crashed(died, shows, fault, ended)
         right = [before] if shows == self._shown() else []
         right += [whole] if shows == last else []
         # Where the restart moved it, what was before cannot be compared with what is now.
         if shows == self._shown() and record not in right and (not self._moves() or shows != last):
             said = difference(right[0], record)
-            return died, shows, f"after a crash its record is neither as before nor as after the event: {said}"
-        return died, shows, ""
+            fault = f"after a crash its record is neither as before nor as after the event: {said}"
+            return Crashed(died, shows, fault, ended)
+        return Crashed(died, shows, "", ended)
 
     def _once(self, point: int) -> tuple[bool, str, Any, bool]:
         """Die, or not; what is shown then and remembered, and whether the SUT sees to how the restart goes."""

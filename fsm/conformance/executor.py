@@ -16,6 +16,7 @@ from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, Res
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fsm.conformance.crash import Ended
     from fsm.conformance.oracle import Oracle
     from fsm.conformance.plan import Edge, Point
     from fsm.machine.calls.configuration import Configurations
@@ -79,7 +80,8 @@ class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
     ``unsupported`` are events that the SUT has not, by name and stage;
-    ``unarranged`` the outcomes that it said it cannot see to.
+    ``unarranged`` the outcomes that it said it cannot see to; ``whole`` has what it
+    was after the last event of a test, if it died only then.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -89,6 +91,7 @@ class Cover:
     unarranged: set[tuple[str, str]] = field(default_factory=set)
     deviations: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
+    whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
 
 
 class Walk:
@@ -220,7 +223,8 @@ class Walk:
         edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
-        path = [taken.step for taken in self.trace]
+        path = tuple(taken.step for taken in self.trace)
+        event = (*path, step._replace(point=0))
         crash = Crash(
             plan=self.oracle.plan,
             sut=self.sut,
@@ -228,9 +232,10 @@ class Walk:
             edge=edge,
             step=step,
             again=lambda: Walk(self.oracle, self.sut).replay(path),
+            whole=self.cover.whole.get(event),
         )
         try:
-            self.died, shows, fault = crash.died()
+            self.died, shows, fault, self.cover.whole[event] = crash.died()
         except UnsupportedError:
             self.died = False
             return
