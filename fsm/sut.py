@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-Stage: TypeAlias = Literal["do", "begin", "end", "crash"]
+StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
 """Which part of an event a test asks for: all of it, its beginning, its next stage, or that the SUT dies in it."""
 
 
@@ -28,7 +28,7 @@ class Stimulus(NamedTuple):
     """
 
     event: str
-    stage: Stage = "do"
+    stage: StimulusStage = "do"
     expected: tuple[str, ...] = ()
     point: int = 0
 

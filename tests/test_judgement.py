@@ -11,8 +11,8 @@ from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.language.codes import RULES
 from fsm.machine.calls import belief
-from fsm.recordings import Kind
-from fsm.report import Answer, Report
+from fsm.recordings import RecordingKind
+from fsm.report import ExitCode, Report
 from fsm.verdict import Holds, Illegal, Unknown
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -112,7 +112,7 @@ def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
 
     judged = judge(str(nothing))
 
-    assert Kind.NOTHING is judged.kind
+    assert RecordingKind.NOTHING is judged.kind
     assert {Unknown} == {type(each.verdict) for each in judged.judgements}
 
 
@@ -137,7 +137,7 @@ def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
     assert {Unknown(why=f"the trace tells of no {kind}") for kind in ("container", "pod")} == {
         each.verdict for each in judged.judgements
     }
-    assert Answer.UNKNOWN is Report(judged=(judged,)).total()
+    assert ExitCode.UNKNOWN is Report(judged=(judged,)).total()
 
 
 def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_machine_of_nobody_does_not_count_beside_another(tmp_path: Path) -> No
     judged = judge(str(alone))
 
     assert [Holds, Unknown] == [type(each.verdict) for each in judged.judgements]
-    assert Answer.HOLDS is Report(judged=(judged,)).total()
+    assert ExitCode.HOLDS is Report(judged=(judged,)).total()
 
 
 OVERLAPPING = '{"entity": "c2", "event": "create", "reply": "ok"}\n' + "".join(
@@ -171,14 +171,14 @@ REFUSED = '{"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}\n'
 @pytest.mark.parametrize(
     ("trace", "answer"),
     [
-        (TWICE, Answer.HOLDS),
-        (OVERLAPPING, Answer.UNKNOWN),
-        (TWICE + OVERLAPPING, Answer.UNKNOWN),
-        (TWICE + REFUSED + OVERLAPPING, Answer.FAILS),
+        (TWICE, ExitCode.HOLDS),
+        (OVERLAPPING, ExitCode.UNKNOWN),
+        (TWICE + OVERLAPPING, ExitCode.UNKNOWN),
+        (TWICE + REFUSED + OVERLAPPING, ExitCode.FAILS),
     ],
 )
 def test_what_could_not_be_judged_is_no_pass_beside_surprises(
-    trace: str, answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trace: str, answer: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a violation says more than that too many calls overlap."""
     monkeypatch.setattr(belief, "LIMIT", 20)

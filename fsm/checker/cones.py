@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import StepCache
-from fsm.checker.refinement import Listener, believing
+from fsm.checker.refinement import OutputListener, believing
 from fsm.machine.conditions import Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable, cone, read
@@ -126,7 +126,7 @@ def _outputs(condition: Condition) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointListener(Listener):
+class JointListener(OutputListener):
     """The other machine, which takes the signals and outputs of some copies as its events."""
 
     of: frozenset[int]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fsm.trace import Phase
 
 
-class Call(NamedTuple):
+class OpenCall(NamedTuple):
     """A call in progress: its row, and its stage as :mod:`fsm.machine.calls.rules` has it."""
 
     row: int
@@ -53,7 +53,7 @@ class Node(NamedTuple):
     """The state, the calls in progress, and the number of a belief about the other machine."""
 
     state: int
-    calls: tuple[Call, ...]
+    calls: tuple[OpenCall, ...]
     belief: int
 
 
@@ -78,7 +78,7 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
     return followed(table, listener(table, other), limit)
 
 
-def followed(table: TransitionSystem, listening: Listener, limit: int) -> tuple[Conclusion, Counts]:
+def followed(table: TransitionSystem, listening: OutputListener, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the machine that is *listening* can explain all that *table* tells it."""
     steps = Successors(table)
 
@@ -91,7 +91,7 @@ def followed(table: TransitionSystem, listening: Listener, limit: int) -> tuple[
     return _concluded(found, listening.believing, table)
 
 
-def listener(table: Table, other: Table) -> Listener:
+def listener(table: Table, other: Table) -> OutputListener:
     """What *other* makes of the outputs of *table*."""
     shared = {
         each.index: each.event.name
@@ -100,11 +100,11 @@ def listener(table: Table, other: Table) -> Listener:
         and each.event.name in other.row
         and other.rows[other.row[each.event.name]].event.kind == "signal"
     }
-    return Listener(believing=believing(table, other, whole=True), shared=shared)
+    return OutputListener(believing=believing(table, other, whole=True), shared=shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class OutputListener:
     """The other machine, which hears outputs as its events, and the signals that both have, by row."""
 
     believing: Believing
@@ -220,7 +220,7 @@ class _Product:
     rules: Rules
     believing: Believing
     overlap: int
-    met: dict[tuple[int, tuple[Call, ...]], list[int]] = field(default_factory=dict)
+    met: dict[tuple[int, tuple[OpenCall, ...]], list[int]] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -271,7 +271,7 @@ class _Product:
         belief = self.believing.after(node.belief, Observation(event=self._name(row), phase="request"))
         name = table.states[node.state]
         taken = RunStep(event=event.name, source=name, target=name, phase="request")
-        calls = tuple(sorted((*node.calls, Call(row, ASKED))))
+        calls = tuple(sorted((*node.calls, OpenCall(row, ASKED))))
         return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
     def _happened(self, node: Node, instant: Instant) -> SearchEdge[Node]:
@@ -288,15 +288,15 @@ class _Product:
         taken = self._taken(node.state, instant)
         return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
 
-    def _goes_on(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
+    def _goes_on(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
         if call.stage >= 0 or call.stage == FREE:
             yield from self._replies(node, call, others)
         for instant in self.rules.instants(node.state, call.row, call.stage):
-            calls = tuple(sorted((*others, Call(call.row, instant.stage))))
+            calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
             to = Node(instant.to, calls, node.belief)
             yield SearchEdge(taken=self._taken(node.state, instant), to=to, found=False)
 
-    def _replies(self, node: Node, call: Call, others: tuple[Call, ...]) -> Iterator[SearchEdge[Node]]:
+    def _replies(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
         table = self.table
         name = table.states[node.state]
         event = table.rows[call.row].event.name
@@ -305,7 +305,7 @@ class _Product:
             taken = RunStep(event=event, source=name, target=name, reply=reply, phase="reply")
             yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
 
-    def _choices(self, call: Call) -> tuple[str, ...]:
+    def _choices(self, call: OpenCall) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite tell nothing, and are left out."""
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.believing.dynamics.table.machine

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fsm.diagrams.compare import Comparison
-    from fsm.diagrams.read import Drawing, Found
+    from fsm.diagrams.read import Drawing, FoundDrawing
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
@@ -127,7 +127,7 @@ class _Side:
 
     name: str
     machine: Machine | None = None
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundDrawing, ...] = ()
     line: int = 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fsm.cli.output import write
-from fsm.interop.formats import FORMS, Form, imported, read
+from fsm.interop.formats import FORMS, ToolFormat, imported, read
 from fsm.interop.source_text import LARGEST
 
 STANDARD_INPUT = "-"
@@ -24,7 +24,7 @@ STANDARD_INPUT = "-"
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; it is complete or not there. By default standard output.",
 )
-def command(file: Path, form: Form | None, *, outcomes: bool, output: Path | None) -> int:
+def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
     """Make a model of a machine that another tool has.
 
     FILE is a configuration of the Python library transitions (the dictionary

@@ -23,7 +23,7 @@ from fsm.report import conformance_report, property_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.conformance.property_tests import Kept
+    from fsm.conformance.property_tests import PropertyTestResult
     from fsm.machine import Level, Machine
     from fsm.sut import SUT, Stimulus
 
@@ -168,7 +168,7 @@ def _kept(
     examples: int,
     steps: int,
     seed: int,
-) -> list[Kept]:
+) -> list[PropertyTestResult]:
     """What tests show of each property of the *model*, or of those called *only*."""
     stated = specification(model)
     known = [each.name for each in stated.properties]

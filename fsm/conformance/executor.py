@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.conformance.crash import Crash, meant
+from fsm.conformance.crash import CrashedEvent, meant
 from fsm.conformance.oracle import point
 from fsm.conformance.plan import IDLE
-from fsm.conformance.record_laws import Memory
+from fsm.conformance.record_laws import RecordSnapshot
 from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, Response, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsm.conformance.plan import Edge, Point
     from fsm.machine.calls.configuration import Configurations
     from fsm.property_monitor import Violated, Watch
-    from fsm.sut import SUT, Stage
+    from fsm.sut import SUT, StimulusStage
     from fsm.verdict import Violation
 
 LISTED: Final = 20
@@ -87,7 +87,7 @@ class Cover:
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
     ways: Counter[int] = field(default_factory=Counter)
     steps: int = 0
-    unsupported: set[tuple[str, Stage]] = field(default_factory=set)
+    unsupported: set[tuple[str, StimulusStage]] = field(default_factory=set)
     unarranged: set[tuple[str, str]] = field(default_factory=set)
     deviations: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
@@ -113,7 +113,7 @@ class Walk:
         self.watch = watch
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Stimulus]] = Counter()
-        self.memory = Memory(sut)
+        self.memory = RecordSnapshot(sut)
         self.died = False
         self.shown = False
         self._begin()
@@ -225,7 +225,7 @@ class Walk:
             return
         path = tuple(taken.step for taken in self.trace)
         event = (*path, step._replace(point=0))
-        crash = Crash(
+        crash = CrashedEvent(
             plan=self.oracle.plan,
             sut=self.sut,
             dying=self.sut,

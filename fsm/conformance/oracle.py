@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table
-    from fsm.sut import Response, Stage, Stimulus
+    from fsm.sut import Response, Stimulus, StimulusStage
 
 WAITING: Final = "(nothing yet)"
 """Stands for the reply of a call that is still in progress."""
@@ -48,7 +48,7 @@ class Oracle:
     plan: Plan
     others: tuple[Table, ...]
     dynamics: Dynamics
-    _known: dict[tuple[Configurations, str, Stage, Response], Configurations] = field(default_factory=dict)
+    _known: dict[tuple[Configurations, str, StimulusStage, Response], Configurations] = field(default_factory=dict)
 
     @property
     def start(self) -> Configurations:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine.table import Table, Way
-    from fsm.sut import Stage
+    from fsm.sut import StimulusStage
 
 _STEP: Final = re.compile(
     r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<expected>[^\s=][^=]*))?"
@@ -54,7 +54,7 @@ def steps(text: str) -> tuple[Stimulus, ...]:
                 f"{part!r} is no step: EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', and =OUTCOME if it matters"
             )
             raise ValueError(message)
-        stage = cast("Stage", match["stage"] or ("crash" if match["point"] else "do"))
+        stage = cast("StimulusStage", match["stage"] or ("crash" if match["point"] else "do"))
         outcomes = tuple(each.strip() for each in (match["expected"] or "").split(",") if each.strip())
         found.append(Stimulus(match["event"], stage, outcomes, int(match["point"] or 0)))
     return tuple(found)
@@ -92,7 +92,7 @@ class Plan:
     _paths: dict[Point, dict[Point, Edge | None]] = field(default_factory=dict)
     _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
     _meant: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
-    _going: dict[tuple[Point, str, Stage], tuple[Edge, ...]] = field(default_factory=dict)
+    _going: dict[tuple[Point, str, StimulusStage], tuple[Edge, ...]] = field(default_factory=dict)
 
     @property
     def start(self) -> Point:
@@ -118,7 +118,7 @@ class Plan:
             found = self._meant[point] = {edge.step: edge for edge in self.leaving(point)}
         return found.get(step)
 
-    def going(self, point: Point, event: str, stage: Stage) -> tuple[Edge, ...]:
+    def going(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
         """Every way in which *event* may go at *point*, as far as one step sees.
 
         A call whose beginning or next stage is asked for may as well be
@@ -179,7 +179,7 @@ class Plan:
                 left = point.call if way.begins else IDLE
                 yield self._edge(point, "end", ((end, point.state, way),), left)
 
-    def _edge(self, point: Point, stage: Stage, stages: tuple[_Stage, ...], left: int) -> Edge:
+    def _edge(self, point: Point, stage: StimulusStage, stages: tuple[_Stage, ...], left: int) -> Edge:
         ways = tuple(way for _, _, way in stages if way is not None)
         event = self.table.rows[stages[0][0]].event.name
         choice = tuple(len(self.table.step(state, row) or ()) > 1 for row, state, _ in stages)

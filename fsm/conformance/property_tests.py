@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class PropertyTestResult:
     """What tests say of a property: how it fails, if it does; ``untested`` says why nothing put it to the test.
 
     ``unmet`` is what should be reachable, and no test has certainly gone through.
@@ -50,7 +50,7 @@ def keep(
     examples: int = 20,
     steps: int = 30,
     chance: int = 0,
-) -> Kept:
+) -> PropertyTestResult:
     """Test whether what *factory* makes has the property *stated* of *machine*.
 
     >>> from fsm.library import specification
@@ -61,7 +61,7 @@ def keep(
     (None, '')
     """
     if why := untestable(stated):
-        return Kept(of=stated, untested=why, unwatchable=True)
+        return PropertyTestResult(of=stated, untested=why, unwatchable=True)
     sut = factory()
     try:
         overlaps = isinstance(sut, Overlapping)
@@ -77,9 +77,9 @@ def keep(
             if examples:
                 run_random(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
-            return Kept(of=stated, failure=shorten(walk, failed.failure))
+            return PropertyTestResult(of=stated, failure=shorten(walk, failed.failure))
         untested = "" if watch.tried else "no test has put it to the test"
-        return Kept(of=stated, untested=untested, unmet=watch.unmet)
+        return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
     finally:
         sut.close()
 

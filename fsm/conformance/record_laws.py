@@ -24,7 +24,7 @@ SCRIBBLE: Final = "scribbled over by the test"
 
 
 @dataclass(slots=True)
-class Memory:
+class RecordSnapshot:
     """The record of *sut* before a step, if it shows one."""
 
     sut: SUT

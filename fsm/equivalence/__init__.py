@@ -21,7 +21,7 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.equivalence.comparison import Comparison, Observable
+    from fsm.equivalence.comparison import EquivalenceResult, Observable
     from fsm.equivalence.observer import Moment, Observer
     from fsm.equivalence.witness import Play
     from fsm.machine.table import Table
@@ -35,7 +35,7 @@ LIMIT: Final = 100_000
 
 def compare(
     first: Table, second: Table, *, shared: bool = False, overlap: int = OVERLAP, limit: int = LIMIT
-) -> Comparison:
+) -> EquivalenceResult:
     """Whether the two are equivalent, and if not, what distinguishes them.
 
     With *shared* only by what both have: signals of only one are hidden, calls of only

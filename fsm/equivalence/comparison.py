@@ -88,4 +88,4 @@ class Branching:
     every_trace: bool = True
 
 
-Comparison: TypeAlias = "Equivalent | Distinguished | Branching | Unknown"
+EquivalenceResult: TypeAlias = "Equivalent | Distinguished | Branching | Unknown"

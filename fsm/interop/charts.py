@@ -15,7 +15,7 @@ from fsm.interop.draft import Draft, DraftState, DraftTransition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
@@ -63,7 +63,7 @@ class StateChart:
     notes: tuple[str, ...] = ()
 
 
-def draft_of(chart: StateChart, problems: Problems) -> Draft:
+def draft_of(chart: StateChart, problems: SourceProblems) -> Draft:
     """The draft of a machine that *chart* defines."""
     states: dict[str, ChartState] = {}
     for state in chart.states:
@@ -93,7 +93,7 @@ def draft_of(chart: StateChart, problems: Problems) -> Draft:
     )
 
 
-def _check(state: ChartState, states: dict[str, ChartState], problems: Problems) -> None:
+def _check(state: ChartState, states: dict[str, ChartState], problems: SourceProblems) -> None:
     if state.final and state.transitions:
         what = f"final state '{state.name}' has transitions"
         problems.add("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")

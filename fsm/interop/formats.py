@@ -16,7 +16,7 @@ from fsm.errors import contents
 from fsm.interop.draft import machine_of
 from fsm.interop.python_statemachine import read as python_statemachine
 from fsm.interop.scxml import read as scxml
-from fsm.interop.source_text import LARGEST, Problems, text_of
+from fsm.interop.source_text import LARGEST, SourceProblems, text_of
 from fsm.interop.transitions import read as transitions
 from fsm.interop.xml_elements import element_of
 from fsm.interop.yaml_nodes import node_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fsm.interop.draft import Draft
     from fsm.machine import Machine
 
-Form: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
-FORMS: Final[tuple[Form, ...]] = get_args(Form)
+ToolFormat: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
+FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class Imported:
     text: str
 
 
-def read(path: str | Path, *, form: Form | None = None, outcomes: bool = False) -> Imported:
+def read(path: str | Path, *, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:
     """The machine in the file at *path*; see :func:`imported`."""
     data = contents(path, most=LARGEST, code="FSM501", hint="give the path of a file")
     return imported(data, path=str(path), form=form, outcomes=outcomes)
 
 
-def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool = False) -> Imported:
+def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:
     """The machine in *data*; *path* is only the name used in problems, and the model's source.
 
     Without *form* the format is recognised from the text.  With *outcomes* an event
@@ -59,7 +59,7 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     >>> imported(lamp, path="lamp.json").machine.events["press"].cells["on"].codes
     ('error',)
     """
-    problems = Problems(path=path)
+    problems = SourceProblems(path=path)
     text = text_of(data, problems)
     name = Path(path).stem or "machine"
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
@@ -81,7 +81,7 @@ def imported(data: bytes, *, path: str, form: Form | None = None, outcomes: bool
     return _written(found, problems, outcomes=outcomes)
 
 
-def _written(found: Draft, problems: Problems, *, outcomes: bool) -> Imported:
+def _written(found: Draft, problems: SourceProblems, *, outcomes: bool) -> Imported:
     """*found* as a model file, read back."""
     file = Path(problems.path).name.encode(errors="replace").decode()  # file names need not be UTF-8
     draft = replace(found, file=file)

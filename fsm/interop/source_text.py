@@ -23,7 +23,7 @@ MOST_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problems:
+class SourceProblems:
     """The problems of one file, collected so that they can be reported at once."""
 
     path: str
@@ -58,7 +58,7 @@ class Problems:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
 
 
-def text_of(data: bytes, problems: Problems) -> str:
+def text_of(data: bytes, problems: SourceProblems) -> str:
     """*data* as text."""
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"

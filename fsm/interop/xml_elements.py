@@ -15,7 +15,7 @@ from fsm.interop.source_text import DEEPEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
 
 _BETWEEN = " "
 """Separates the namespace and the name of an element or attribute."""
@@ -36,7 +36,7 @@ class Element:
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
-def element_of(text: str, problems: Problems) -> Element:
+def element_of(text: str, problems: SourceProblems) -> Element:
     """The root element of the XML in *text*."""
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator=_BETWEEN)
     top = Element(space="", name="", attributes={}, line=1)

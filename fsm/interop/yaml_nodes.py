@@ -18,7 +18,7 @@ from fsm.interop.source_text import DEEPEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C, if PyYAML has it."""
@@ -79,7 +79,7 @@ class _Open:
     key: YamlNode | None = None
 
 
-def node_of(text: str, problems: Problems) -> YamlNode:
+def node_of(text: str, problems: SourceProblems) -> YamlNode:
     """The one document in *text*."""
     try:
         return _document(_events(text), problems)
@@ -112,7 +112,7 @@ def _as_yaml(found: re.Match[str]) -> str:
     return " " if piece == "\t" else f"\\u{ord(piece):04x}"
 
 
-def _document(events: Iterator[yaml.Event], problems: Problems) -> YamlNode:
+def _document(events: Iterator[yaml.Event], problems: SourceProblems) -> YamlNode:
     """The value that *events* make; iteratively, since the nesting is not bounded yet."""
     top = _Open(node=YamlNode(value=[], line=1))
     stack = [top]
@@ -143,7 +143,7 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> YamlNode:
     return YamlNode(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
 
 
-def _add(opened: _Open, node: YamlNode, problems: Problems) -> None:
+def _add(opened: _Open, node: YamlNode, problems: SourceProblems) -> None:
     key = opened.key
     match opened.node.value:
         case list() as items:

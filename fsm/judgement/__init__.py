@@ -15,7 +15,7 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.judgement.histories import judge_history
 from fsm.library import is_system, load, load_system
 from fsm.monitor import Monitor
-from fsm.recordings import Kind, open_recording
+from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.combined import open_together
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fsm.verdict import Judgement
 
 
-_HEADERS: Final = {Kind.TRACE: "trace", Kind.HISTORY: "history"}
+_HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
 """The key of the first line of a recording that says which machine it is of."""
 
 
@@ -40,7 +40,7 @@ class Judged:
     """
 
     name: str
-    kind: Kind
+    kind: RecordingKind
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str

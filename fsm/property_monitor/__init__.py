@@ -27,8 +27,8 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import Always, LeadsTo, MatchesDiagram, Never, Reachable
 from fsm.property.evidence import Run
 from fsm.property_monitor.automata import Broken, Owing, memory, parts
-from fsm.property_monitor.run_tracking import Place, relive, widened
-from fsm.sut import Stage, Stimulus
+from fsm.property_monitor.run_tracking import RunPlace, relive, widened
+from fsm.sut import Stimulus, StimulusStage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.property.claims import Fair, Property
     from fsm.property.evidence import RunStep
-    from fsm.property_monitor.automata import Memory, Progress
-    from fsm.property_monitor.run_tracking import Trail, Trails
+    from fsm.property_monitor.automata import Progress, PropertyMemory
+    from fsm.property_monitor.run_tracking import RunTrail, Trails
     from fsm.sut import Response
 
 REMEMBERED: Final = 20_000
@@ -88,7 +88,7 @@ def untestable(stated: Property) -> str:
 class _Next(NamedTuple):
     """What a step leads to: places, whether the machine explains it, what it has put to the test, what fair it was."""
 
-    places: frozenset[Place]
+    places: frozenset[RunPlace]
     told: bool
     asked: bool
     fair: frozenset[int]
@@ -129,7 +129,7 @@ class Watch:
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
         self._runs = relive(self._stepping.steps(), self._memory, rows)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._known: dict[tuple[frozenset[Place], Stimulus, Response, bool], _Next] = {}
+        self._known: dict[tuple[frozenset[RunPlace], Stimulus, Response, bool], _Next] = {}
         self._beginning = frozenset(self._runs.beginning())
         self._due = list(range(len(self._memory.texts)))
         self.tried = False
@@ -237,7 +237,7 @@ class Watch:
         if index is None:
             return None
         fair = self._fair[index]
-        stage: Stage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
+        stage: StimulusStage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _turn(self) -> int | None:
@@ -288,10 +288,10 @@ class Watch:
             found.update(dict.fromkeys(self._asking(memory(claim, self._stepping, self._profile))))
         return tuple(sorted(found, key=lambda run: run.length))
 
-    def _asking(self, remembered: Memory) -> Iterator[Run]:
+    def _asking(self, remembered: PropertyMemory) -> Iterator[Run]:
         """The shortest runs to the steps that *remembered* asks about."""
-        start = Place(self._table.initial, remembered.start)
-        before: dict[Place, tuple[Place, RunStep]] = {}
+        start = RunPlace(self._table.initial, remembered.start)
+        before: dict[RunPlace, tuple[RunPlace, RunStep]] = {}
         queue, known = deque([start]), {start}
         while queue and len(known) <= AIMS:
             place = queue.popleft()
@@ -302,14 +302,14 @@ class Watch:
                 if moved.way.index not in asked and remembered.asks(place.progress, moved):
                     asked.add(moved.way.index)
                     yield Run(initial=self._table.states[start.state], steps=(*way(before, place), moved.taken))
-                to = Place(moved.way.to, remembered.after(place.progress, moved, ""))
+                to = RunPlace(moved.way.to, remembered.after(place.progress, moved, ""))
                 if to not in known:
                     known.add(to)
                     before[to] = (place, moved.taken)
                     queue.append(to)
 
 
-def _trail(trail: Trail | None) -> Iterator[Trail]:
+def _trail(trail: RunTrail | None) -> Iterator[RunTrail]:
     """The steps of a run, the first one first."""
     steps = []
     while trail is not None:
@@ -318,7 +318,7 @@ def _trail(trail: Trail | None) -> Iterator[Trail]:
     yield from reversed(steps)
 
 
-def _mattering(moves: list[Trail], start: Progress | Broken) -> tuple[int, ...]:
+def _mattering(moves: list[RunTrail], start: Progress | Broken) -> tuple[int, ...]:
     """The steps of the test in which the run came nearer to its last progress, since it was last at its *start*."""
     numbers: list[int] = []
     for move in reversed(moves):

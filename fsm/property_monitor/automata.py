@@ -43,7 +43,7 @@ class Broken:
     which: int = 0
 
 
-class Memory(Protocol):
+class PropertyMemory(Protocol):
     """What a property remembers."""
 
     @property
@@ -69,7 +69,7 @@ class Memory(Protocol):
         """Whether *step* puts the property to the test."""
 
 
-def memory(claim: Claim, stepping: StepCache, profile: str | None) -> Memory:
+def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
     """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
     match claim:
         case Always() | Never() | Reachable():

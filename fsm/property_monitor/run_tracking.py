@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from fsm.checker.instants import InstantStep, Successors
     from fsm.machine.calls.rules import Instant
     from fsm.machine.table import Table
-    from fsm.property_monitor.automata import Memory, Progress
+    from fsm.property_monitor.automata import Progress, PropertyMemory
     from fsm.sut import Response, Stimulus
 
 NOWHERE = "?"
 """The state of an implementation that shows what no state shows."""
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """A state, and how far the run is; ``None`` while it is where the property says nothing."""
 
     state: int
     progress: Progress | Broken | None
 
 
-class Trail(NamedTuple):
+class RunTrail(NamedTuple):
     """How a run came ``to`` a place: its last step, from where, and in which step of the test that was."""
 
-    before: Trail | None
-    source: Place
+    before: RunTrail | None
+    source: RunPlace
     moved: InstantStep
-    to: Place
+    to: RunPlace
     number: int
 
 
 class _Open(NamedTuple):
     """A run in the middle of a step: where it is, how far the call is, what has been emitted since the step began."""
 
-    place: Place
-    trail: Trail | None
+    place: RunPlace
+    trail: RunTrail | None
     stage: int
     emitted: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ class _Open(NamedTuple):
 OVER: Final = -8
 """The step has had its reply; it is only to be shown where it has led."""
 
-Trails: TypeAlias = "dict[Place, Trail | None]"
+Trails: TypeAlias = "dict[RunPlace, RunTrail | None]"
 
 
 def widened(table: Table) -> Table:
@@ -86,11 +86,11 @@ class Reliving:
 
     steps: Successors
     rules: Rules
-    memory: Memory
+    memory: PropertyMemory
     unseen: tuple[int, ...]
     reached: frozenset[int]
     resting: frozenset[int]
-    known: dict[tuple[Place, int, int, str, str], tuple[InstantStep, Place]] = field(default_factory=dict)
+    known: dict[tuple[RunPlace, int, int, str, str], tuple[InstantStep, RunPlace]] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -99,10 +99,10 @@ class Reliving:
 
     def beginning(self) -> Trails:
         """Where a test begins."""
-        return {Place(self.table.initial, self.memory.start): None}
+        return {RunPlace(self.table.initial, self.memory.start): None}
 
     def after(
-        self, before: Mapping[Place, Trail | None], step: Stimulus, seen: Response, number: int, *, busy: bool
+        self, before: Mapping[RunPlace, RunTrail | None], step: Stimulus, seen: Response, number: int, *, busy: bool
     ) -> tuple[Trails, bool]:
         """Where the runs are after *step*, the *number*-th of the test, too; and whether any of them explains it.
 
@@ -118,8 +118,16 @@ class Reliving:
     # -- one step ----------------------------------------------------------
 
     def _went(
-        self, place: Place, trail: Trail | None, row: int, way: Way, number: int, *, reply: str = "", shows: str = ""
-    ) -> tuple[Place, Trail]:
+        self,
+        place: RunPlace,
+        trail: RunTrail | None,
+        row: int,
+        way: Way,
+        number: int,
+        *,
+        reply: str = "",
+        shows: str = "",
+    ) -> tuple[RunPlace, RunTrail]:
         key = (place, row, way.index, reply, shows)
         found = self.known.get(key) if way.index >= 0 else None
         if found is None:
@@ -131,22 +139,22 @@ class Reliving:
                     progress = self._anew(way.to)
                 case _:
                     progress = self.memory.after(place.progress, moved, shows)
-            found = moved, Place(way.to, progress)
+            found = moved, RunPlace(way.to, progress)
             if way.index >= 0:
                 self.known[key] = found
         moved, to = found
-        return to, Trail(trail, place, moved, to, number)
+        return to, RunTrail(trail, place, moved, to, number)
 
     def _beside(
         self,
-        place: Place,
-        trail: Trail | None,
+        place: RunPlace,
+        trail: RunTrail | None,
         row: int,
         to: int,
         number: int,
         *,
         seen: Response | None = None,
-    ) -> tuple[Place, Trail]:
+    ) -> tuple[RunPlace, RunTrail]:
         """A step of which the machine says nothing: unless the property speaks of it too, it begins anew."""
         way = self._unsaid(to, seen)
         shows = seen.shows if seen else ""
@@ -154,8 +162,8 @@ class Reliving:
             return self._went(place, trail, row, way, number, reply=(seen.reply if seen else "") or "", shows=shows)
         moved = self.steps.step(place.state, row, way, (seen.reply if seen else "") or "")
         progress = place.progress if isinstance(place.progress, Broken) else self._anew(to)
-        there = Place(to, progress)
-        return there, Trail(trail, place, moved, there, number)
+        there = RunPlace(to, progress)
+        return there, RunTrail(trail, place, moved, there, number)
 
     def _anew(self, state: int) -> Progress | None:
         return self.memory.anew if state in self.reached else None
@@ -171,8 +179,8 @@ class Reliving:
     # -- what the machine explains -----------------------------------------
 
     def _explained(
-        self, before: Mapping[Place, Trail | None], step: Stimulus, seen: Response, number: int, *, hidden: bool
-    ) -> Iterator[tuple[Place, Trail]]:
+        self, before: Mapping[RunPlace, RunTrail | None], step: Stimulus, seen: Response, number: int, *, hidden: bool
+    ) -> Iterator[tuple[RunPlace, RunTrail]]:
         """Every run on which *step* gave what was *seen*; if *hidden*, unobservable events may happen meanwhile."""
         first = BEGUN if step.stage == "end" else ASKED
         todo = deque(_Open(place, trail, first) for place, trail in before.items())
@@ -217,7 +225,9 @@ class Reliving:
                 if instant.to < len(self.table.states) - 1:
                     yield instant, here.stage, ""
 
-    def _passed(self, here: _Open, instant: Instant, number: int, *, reply: str, shows: str) -> tuple[Place, Trail]:
+    def _passed(
+        self, here: _Open, instant: Instant, number: int, *, reply: str, shows: str
+    ) -> tuple[RunPlace, RunTrail]:
         if instant.way is None:
             return self._beside(here.place, here.trail, instant.row, instant.to, number)
         return self._went(here.place, here.trail, instant.row, instant.way, number, reply=reply, shows=shows)
@@ -262,14 +272,14 @@ class Reliving:
     # -- what it does not --------------------------------------------------
 
     def _left(
-        self, place: Place, trail: Trail | None, step: Stimulus, seen: Response, number: int, *, busy: bool
-    ) -> Iterator[tuple[Place, Trail]]:
+        self, place: RunPlace, trail: RunTrail | None, step: Stimulus, seen: Response, number: int, *, busy: bool
+    ) -> Iterator[tuple[RunPlace, RunTrail]]:
         """What was seen, from *place* to wherever it may have led: the machine does not do this."""
         table = self.table
         row = table.row[step.event]
         ways = table.step(place.state, row) or ()
         begun = {way.to for way in ways if way.begins} if step.stage == "do" else set()
-        starts: list[tuple[Place, Trail | None, int]] = []
+        starts: list[tuple[RunPlace, RunTrail | None, int]] = []
         if step.stage == "end":
             starts.append((place, trail, table.end.get(row, row)))
         elif not begun or not all(way.begins for way in ways):
@@ -304,7 +314,7 @@ class Reliving:
         return likely or reached or known or [len(self.table.states) - 1]
 
 
-def _first(found: Iterable[tuple[Place, Trail]]) -> Trails:
+def _first(found: Iterable[tuple[RunPlace, RunTrail]]) -> Trails:
     """The places that were *found*, with the trail that each was found by first."""
     trails: Trails = {}
     for place, trail in found:
@@ -312,7 +322,7 @@ def _first(found: Iterable[tuple[Place, Trail]]) -> Trails:
     return trails
 
 
-def relive(steps: Successors, memory: Memory, unseen: tuple[int, ...]) -> Reliving:
+def relive(steps: Successors, memory: PropertyMemory, unseen: tuple[int, ...]) -> Reliving:
     """The runs of the machine of *steps*, as *memory* remembers them."""
     table = machine_table(steps.table)
     return Reliving(

@@ -20,7 +20,7 @@ from fsm.property.claims import NO_PROFILE
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
 from fsm.pytest_plugin.settings import ALL, against
-from fsm.report import Answer, check_report, conformance_report
+from fsm.report import ExitCode, check_report, conformance_report
 from fsm.report.failures import told
 from fsm.report.layout import plain
 
@@ -68,13 +68,13 @@ class ModelFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The questions about this file."""
-        yield WellFormed.from_parent(self, name="well-formed")
+        yield WellFormedItem.from_parent(self, name="well-formed")
         sut = _sut(self.config, self.path.stem)
         if sut:
-            yield Conforms.from_parent(self, name=f"conforms[{sut}]", sut=sut)
+            yield ConformsItem.from_parent(self, name=f"conforms[{sut}]", sut=sut)
 
 
-class WellFormed(_Item):
+class WellFormedItem(_Item):
     """The model can be read, and means something."""
 
     parent: ModelFile
@@ -84,7 +84,7 @@ class WellFormed(_Item):
         _ = self.parent.machine
 
 
-class Conforms(_Item):
+class ConformsItem(_Item):
     """A SUT takes the test of the model."""
 
     parent: ModelFile
@@ -98,7 +98,7 @@ class Conforms(_Item):
         """Test it, and fail with everything that is not legal."""
         machine = self.parent.machine
         tested = conform(machine, find(self.sut, machine), name=self.sut)
-        if conformance_report.answer(tested, "observed") is not Answer.HOLDS:
+        if conformance_report.answer(tested, "observed") is not ExitCode.HOLDS:
             raise _FailedError(conformance_report.text(tested, width=WIDTH))
 
 
@@ -124,22 +124,22 @@ class PropertyFile(pytest.File):
         try:
             stated = self.specification
         except InputError:
-            yield Stated.from_parent(self, name="well-formed")
+            yield StatedItem.from_parent(self, name="well-formed")
             return
         for profile in (None, *stated.machine.profiles):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
-                yield Sized.from_parent(self, name=f"size{suffix}", profile=profile)
+                yield SizedItem.from_parent(self, name=f"size{suffix}", profile=profile)
             for each in stated.properties:
-                yield Proved.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
+                yield ProvedItem.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
         sut = _sut(self.config, stated.machine.name)
         for each in stated.properties if sut else ():
             # What the machine is known not to have is nothing to ask of others.
             if not untestable(each) and each.expected(None) is None:
-                yield Tested.from_parent(self, name=f"{each.name}[{sut}]", stated=each, sut=sut)
+                yield TestedItem.from_parent(self, name=f"{each.name}[{sut}]", stated=each, sut=sut)
 
 
-class Stated(_Item):
+class StatedItem(_Item):
     """A property file can be read, and means something."""
 
     parent: PropertyFile
@@ -169,7 +169,7 @@ class _OfProfile(_Item):
         )
 
 
-class Sized(_OfProfile):
+class SizedItem(_OfProfile):
     """The machine has as many states and transitions, and is as deep, as is expected."""
 
     def runtest(self) -> None:
@@ -179,7 +179,7 @@ class Sized(_OfProfile):
             raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
 
 
-class Proved(_OfProfile):
+class ProvedItem(_OfProfile):
     """A property is proved, or fails as it is known to."""
 
     def __init__(self, *, stated: Property, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
@@ -190,11 +190,11 @@ class Proved(_OfProfile):
     def runtest(self) -> None:
         """Decide it."""
         examined = self.examined(self.stated)
-        if check_report.answer([examined]) is not Answer.HOLDS:
+        if check_report.answer([examined]) is not ExitCode.HOLDS:
             raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
 
 
-class Tested(_Item):
+class TestedItem(_Item):
     """A SUT has the property, as far as tests show."""
 
     parent: PropertyFile

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
-from fsm.recordings.line_reader import Lines, Piece
+from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fsm.trace import Line, Observation
 
 
-class Kind(Enum):
+class RecordingKind(Enum):
     """What a file is a recording of."""
 
     LOG = "containerd log"
@@ -58,7 +58,7 @@ class Recording:
     """
 
     name: str
-    kind: Kind
+    kind: RecordingKind
     machines: tuple[str, ...]
     shown: frozenset[str] | None
     hidden: tuple[str, ...]
@@ -84,25 +84,25 @@ class _Sniffed(msgspec.Struct):
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
-def kind_of(line: bytes) -> Kind:
+def kind_of(line: bytes) -> RecordingKind:
     """What *line* is a line of.
 
     >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
-    <Kind.CALLS: 'CRI calls'>
+    <RecordingKind.CALLS: 'CRI calls'>
     """
     if entry(line) is not None:  # first of all: containerd's own fields may have any name, "event" and "op" too
-        return Kind.LOG
+        return RecordingKind.LOG
     try:
         found = _SNIFFER.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return Kind.NOTHING
+        return RecordingKind.NOTHING
     if found.trace is not None or found.entity is not None or found.phase is not None:
-        return Kind.TRACE
+        return RecordingKind.TRACE
     if found.op is not None:
-        return Kind.CALLS
+        return RecordingKind.CALLS
     if found.event is not None:
-        return Kind.TRACE if found.ts is None else Kind.EVENTS
-    return Kind.NOTHING
+        return RecordingKind.TRACE if found.ts is None else RecordingKind.EVENTS
+    return RecordingKind.NOTHING
 
 
 def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
@@ -112,7 +112,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
-    source = Lines(name=name, notes=notes, advanced=advanced)
+    source = LineReader(name=name, notes=notes, advanced=advanced)
     data = source.data()
     start = next(data, b"")
     if histories.recognised(start):
@@ -120,7 +120,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     pieces = source.pieces(chain([start], data))
     head = next(pieces, Piece(first=1, lines=[]))
     kinds = (kind_of(line) for line in head.lines)
-    kind = next((each for each in kinds if each is not Kind.NOTHING), Kind.NOTHING)
+    kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
 
     def rest() -> Iterator[Piece]:
         yield head
@@ -129,19 +129,19 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     title = next((found for line in head.lines[:1] if (found := json_lines.header(line))), None)
     log = containerd_log.Log(notes=notes)
     match kind:
-        case Kind.CALLS:
+        case RecordingKind.CALLS:
             batches, machines, shown = (
-                _calls(cri_calls.Calls(notes=notes), rest()),
+                _calls(cri_calls.CriCallReader(notes=notes), rest()),
                 ("cri-container", "cri-pod"),
                 cri_calls.SHOWN,
             )
-        case Kind.EVENTS:
+        case RecordingKind.EVENTS:
             batches, machines, shown = (
                 _events(nri_events.Events(notes=notes), rest()),
                 ("plugin-container", "plugin-pod"),
                 nri_events.SHOWN,
             )
-        case Kind.TRACE:
+        case RecordingKind.TRACE:
             machine = (title.machine,) if title and title.machine else ()
             trace = json_lines.Trace(notes=notes)
             return Recording(
@@ -165,7 +165,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
         shown=shown,
         hidden=(),
         fresh=False,
-        outputs=kind is Kind.EVENTS,
+        outputs=kind is RecordingKind.EVENTS,
         batches=batches,
         notes=notes,
         version=lambda: log.version,
@@ -186,7 +186,7 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
     ends = tuple(history.observations())
     return Recording(
         name=name,
-        kind=Kind.HISTORY,
+        kind=RecordingKind.HISTORY,
         machines=(history.title.machine,) if history.title.machine else (),
         shown=None,
         hidden=history.title.unseen,
@@ -210,7 +210,7 @@ def _log(log: containerd_log.Log, pieces: Iterator[Piece]) -> Iterator[Batch]:
         yield Batch(found, lines)
 
 
-def _calls(recording: cri_calls.Calls, pieces: Iterator[Piece]) -> Iterator[Batch]:
+def _calls(recording: cri_calls.CriCallReader, pieces: Iterator[Piece]) -> Iterator[Batch]:
     for piece in pieces:
         found = [
             each

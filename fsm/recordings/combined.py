@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import structs
 
 from fsm.errors import InputError, Problem
-from fsm.recordings import Batch, Kind, Recording, open_recording
+from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.json_lines import nanoseconds
-from fsm.recordings.line_reader import STDIN, Lines
+from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, Events
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
@@ -71,8 +71,8 @@ def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambd
     Raises :class:`InputError` if a file cannot be opened, or is of another kind.
     """
     for file, kinds, what in (
-        (name, {Kind.EVENTS}, "NRI events, as a plugin was told them"),
-        (calls, {Kind.CALLS, Kind.LOG}, "the CRI calls, or the containerd log, of the same run"),
+        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin was told them"),
+        (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
     ):
         if file == STDIN or open_recording(file).kind not in kinds:
             found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
@@ -83,7 +83,7 @@ def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambd
     points = heapq.merge(_told(name, events, advanced), _called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
-        kind=Kind.TOGETHER,
+        kind=RecordingKind.TOGETHER,
         machines=("nri-plugin-contract",),
         shown=None,
         hidden=(),
@@ -97,7 +97,7 @@ def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 def _told(name: str, events: Events, advanced: Callable[[int], None]) -> Iterator[_Point]:
     latest = 0
-    for piece in Lines(name=name, notes=events.notes, advanced=advanced):
+    for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
             told = events.read(line) if line.strip() else None
             if told is not None:

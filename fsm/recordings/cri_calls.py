@@ -36,7 +36,7 @@ _READS: Final = 1_024
 """Status calls whose interval is remembered for the line that tells what they showed."""
 
 
-class Call(msgspec.Struct, gc=False):
+class CriCallLine(msgspec.Struct, gc=False):
     """One line of a recording."""
 
     op: str
@@ -52,22 +52,22 @@ class Call(msgspec.Struct, gc=False):
 class _Point(msgspec.Struct, gc=False):
     """One end of a call: its request or its reply."""
 
-    call: Call
+    call: CriCallLine
     line: int
     asks: bool
 
 
-_DECODER: Final = msgspec.json.Decoder(Call)
+_DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 
 @dataclass(slots=True, kw_only=True)
-class Calls:
+class CriCallReader:
     """Turns the lines of one recording into observations, in the order of time."""
 
     notes: Counter[str] = field(default_factory=Counter)
     _joiner: Joiner = field(default_factory=Joiner)
     _points: Ordering[_Point] = field(default_factory=Ordering)
-    _reads: deque[Call] = field(default_factory=lambda: deque(maxlen=_READS))
+    _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
     _latest: int = 0
 
     def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
@@ -97,7 +97,7 @@ class Calls:
         self._points.add(end, _Point(call, number, asks=False))
         yield from self._settled(self._points.settled())
 
-    def _read(self, shown: Call) -> Call | None:
+    def _read(self, shown: CriCallLine) -> CriCallLine | None:
         """The status call whose answer *shown* tells; it may have shortened the id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
@@ -114,13 +114,13 @@ class Calls:
             for seen in self._request(point.call) if point.asks else self._reply(point.call):
                 yield point.line, seen
 
-    def _request(self, call: Call) -> Iterable[Observation]:
+    def _request(self, call: CriCallLine) -> Iterable[Observation]:
         if call.op == "RunPodSandbox":
             return ()
         identity = call.pod if call.op == "CreateContainer" else call.id
         return self._joiner.observations(call.op, identity, "request", at=call.start)
 
-    def _reply(self, call: Call) -> Iterable[Observation]:
+    def _reply(self, call: CriCallLine) -> Iterable[Observation]:
         ok = call.code == "OK"
         if call.op == "RunPodSandbox":
             return self._joiner.ran(call.id, at=call.end) if ok and call.id else ()

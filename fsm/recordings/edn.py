@@ -20,7 +20,7 @@ DEEPEST: Final = 32
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | float | bool | None"
 
 
-class Form(NamedTuple):
+class EdnForm(NamedTuple):
     """A value, and the line on which it begins."""
 
     line: int
@@ -75,7 +75,7 @@ class _Open(NamedTuple):
     inside: list[Data]
 
 
-def forms(text: str) -> Iterator[Form]:
+def forms(text: str) -> Iterator[EdnForm]:
     r"""Each form at the top of *text*, or in the one vector or list that the whole text is.
 
     Raises :class:`NotationError` where the text is not EDN, a map has a key
@@ -83,7 +83,7 @@ def forms(text: str) -> Iterator[Form]:
     place is given first.
 
     >>> list(forms('{:f :start, :value [1 nil]}\n#inst "2026"'))
-    [Form(line=1, value={'f': 'start', 'value': [1, None]}), Form(line=2, value='2026')]
+    [EdnForm(line=1, value={'f': 'start', 'value': [1, None]}), EdnForm(line=2, value='2026')]
     >>> [form.value for form in forms("[{:a 1} {:a 2}]")]
     [{'a': 1}, {'a': 2}]
     """
@@ -123,7 +123,7 @@ class _Reader:
         self._begun = False
         self._over = False
 
-    def take(self, kind: str, word: str, line: int) -> Form | None:
+    def take(self, kind: str, word: str, line: int) -> EdnForm | None:
         """Take one token; the form at the top that ends with it, if one does."""
         if self._over:
             raise NotationError(line, f"found {word[:10]!r} after the end of the vector")
@@ -158,7 +158,7 @@ class _Reader:
             raise NotationError(line, f"nests deeper than {DEEPEST} levels")
         self._stack.append(_Open(word, line, []))
 
-    def _put(self, value: Data, line: int) -> Form | None:
+    def _put(self, value: Data, line: int) -> EdnForm | None:
         while self._stack and self._stack[-1].bracket not in _CLOSES:
             prefix = self._stack.pop()
             if prefix.bracket == "#_":
@@ -166,7 +166,7 @@ class _Reader:
             line = prefix.line
         if not self._stack:
             self._begun = True
-            return Form(line, value)
+            return EdnForm(line, value)
         self._stack[-1].inside.append(value)
         return None
 

@@ -18,8 +18,8 @@ import msgspec
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import operations
-from fsm.recordings.edn import Form, NotationError, forms
-from fsm.recordings.operations import MeaningError, Part, reader
+from fsm.recordings.edn import EdnForm, NotationError, forms
+from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,7 +145,7 @@ def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
 # -- notations -----------------------------------------------------------------
 
 
-def _read(text: str) -> Iterator[Form]:
+def _read(text: str) -> Iterator[EdnForm]:
     """The forms of *text*: as JSON, if its first one is JSON, else as EDN."""
     try:
         next(_json(text))
@@ -156,7 +156,7 @@ def _read(text: str) -> Iterator[Form]:
     return _json(text)
 
 
-def _json(text: str) -> Iterator[Form]:
+def _json(text: str) -> Iterator[EdnForm]:
     """Each value at the top of *text*, or in the one list that it is."""
     decoder = json.JSONDecoder()
     position, line, counted = _skip(text, 0), 1, 0
@@ -172,7 +172,7 @@ def _json(text: str) -> Iterator[Form]:
             raise NotationError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except (RecursionError, ValueError) as error:
             raise NotationError(line, "nests too deep, or has a number of too many digits") from error
-        yield Form(line, value)
+        yield EdnForm(line, value)
         position = _skip(text, position)
         if listed and position < len(text) and text[position] != "]":
             if text[position] != ",":
@@ -199,7 +199,7 @@ class _Begun:
 
     number: int
     line: int
-    part: Part
+    part: UnderstoodForm
 
 
 @dataclass(slots=True)
@@ -215,7 +215,7 @@ class _Pairing:
     _timed: set[bool] = field(default_factory=set)
     _left_out: int = 0
 
-    def take(self, number: int, form: Form) -> None:
+    def take(self, number: int, form: EdnForm) -> None:
         """Take the form of this *number*."""
         value = form.value
         if not number and isinstance(value, dict) and "history" in value:
@@ -240,7 +240,7 @@ class _Pairing:
             return
         self._add(number, form.line, part)
 
-    def _add(self, number: int, line: int, part: Part) -> None:
+    def _add(self, number: int, line: int, part: UnderstoodForm) -> None:
         match part.end:
             case "output":
                 self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)
@@ -253,7 +253,7 @@ class _Pairing:
             case _:
                 self._return(number, line, part)
 
-    def _whole(self, number: int, line: int, part: Part) -> None:
+    def _whole(self, number: int, line: int, part: UnderstoodForm) -> None:
         seen = part.seen
         self._mixed(line, timed=seen.start is not None)
         if seen.start is None:
@@ -277,7 +277,7 @@ class _Pairing:
             )
         self._timed.add(timed)
 
-    def _call(self, number: int, line: int, part: Part) -> None:
+    def _call(self, number: int, line: int, part: UnderstoodForm) -> None:
         self._mixed(line, timed=False)
         before = self._begun.pop(part.pairs, None)
         if before is not None:
@@ -290,7 +290,7 @@ class _Pairing:
             self._wrong(line, "is a call of nothing", "a call has an event")
         self._begun[part.pairs] = _Begun(number, line, part)
 
-    def _return(self, number: int, line: int, part: Part) -> None:
+    def _return(self, number: int, line: int, part: UnderstoodForm) -> None:
         self._mixed(line, timed=False)
         begun = self._begun.pop(part.pairs, None)
         seen = part.seen

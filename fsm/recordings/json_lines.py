@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of a trace, where there is one.
 
     ``unseen`` names signals that happen without an observation; ``fresh``
@@ -34,11 +34,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DECODER: Final = msgspec.json.Decoder(Observation)
-_HEADER: Final = msgspec.json.Decoder(Header)
+_HEADER: Final = msgspec.json.Decoder(TraceHeader)
 _DAMAGE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def header(line: bytes) -> Header | None:
+def header(line: bytes) -> TraceHeader | None:
     """The header, if *line* is one."""
     try:
         return _HEADER.decode(line)

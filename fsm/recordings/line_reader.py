@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lines:
+class LineReader:
     """The lines of one input.
 
     ``advanced`` is called with the number of bytes taken from the file, for

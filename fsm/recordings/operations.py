@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fsm.recordings.edn import Data
 
-End: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
+FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """Which part of an operation a form is.
 
 Its call; its return; that nobody knows how it ended; that it certainly did
@@ -30,13 +30,13 @@ NEVER: Final = (1 << 63) - 1
 """The instant of a return that never came, in tools whose instants have 64 bits."""
 
 
-class Part(NamedTuple):
+class UnderstoodForm(NamedTuple):
     """A form, understood: ``pairs`` is what the two ends of one operation have in common, ``value`` what it holds.
 
     What stands ``aside`` is of no client; it is an operation only if the machine has its event.
     """
 
-    end: End
+    end: FormRole
     pairs: str
     seen: Observation
     value: Data = None
@@ -52,7 +52,7 @@ class MeaningError(ValueError):
         self.hint = hint
 
 
-def reader(value: Data) -> Callable[[Mapping[str, Data]], Part] | None:
+def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:
     """What reads *value*; ``None`` if it is a form of no history.
 
     >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
@@ -78,7 +78,7 @@ def _plain(key: str) -> str:
 # -- ours ----------------------------------------------------------------------
 
 
-def ours(value: Mapping[str, Data]) -> Part:
+def ours(value: Mapping[str, Data]) -> UnderstoodForm:
     """A line of a trace that says which process it is of.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
@@ -89,11 +89,11 @@ def ours(value: Mapping[str, Data]) -> Part:
     except msgspec.ValidationError as error:
         raise MeaningError(str(error)[:1].lower() + str(error)[1:], "docs/linearizability.md has the keys") from error
     if seen.output:
-        return Part("output", "", seen)
+        return UnderstoodForm("output", "", seen)
     phase = "whole" if not seen.phase else {"request": "call", "reply": "return", "lost": "lost"}.get(seen.phase)
     match phase:
         case "call" | "return" | "lost" | "whole":
-            return Part(phase, repr(seen.process), msgspec.structs.replace(seen, phase=""))
+            return UnderstoodForm(phase, repr(seen.process), msgspec.structs.replace(seen, phase=""))
         case _:
             hint = "phase is request, reply or lost, or left out for a whole operation"
             raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
@@ -101,11 +101,11 @@ def ours(value: Mapping[str, Data]) -> Part:
 
 # -- Jepsen's ------------------------------------------------------------------
 
-TYPES: Final[Mapping[str, End]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
+TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
 """What the types of Jepsen's operations are ends of."""
 
 
-def jepsen(value: Mapping[str, Data]) -> Part:
+def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     """An operation of Jepsen: ``:f`` is the event, ``:value`` and ``:error`` hold the reply, or what was shown.
 
     >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
@@ -126,7 +126,7 @@ def jepsen(value: Mapping[str, Data]) -> Part:
         at=at if isinstance(at, int) else None,
     )
     if not isinstance(process, int):  # the nemesis, which has :info for both ends, and values of its own
-        return Part("next", repr(process), seen, aside=True)
+        return UnderstoodForm("next", repr(process), seen, aside=True)
     entity, rest = _keyed(value.get("value"))
     reply, shows, detail = "", "", ""
     if kind == "ok":
@@ -136,7 +136,7 @@ def jepsen(value: Mapping[str, Data]) -> Part:
         reply, detail = _error(value.get("error"))
         end, rest = "return" if reply else "undone", None
     seen = msgspec.structs.replace(seen, entity=seen.entity or entity, reply=reply, shows=shows, detail=detail)
-    return Part(end, repr(process), seen, rest)
+    return UnderstoodForm(end, repr(process), seen, rest)
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
@@ -167,7 +167,7 @@ def _error(error: Data) -> tuple[str, str]:
 # -- porcupine's ---------------------------------------------------------------
 
 
-def porcupine(value: Mapping[str, Data]) -> Part:
+def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     """A whole operation: who called, what, and when; what came back, and when.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
@@ -179,10 +179,10 @@ def porcupine(value: Mapping[str, Data]) -> Part:
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
         raise MeaningError(f"is called at {call!r} and returns at {back!r}", "call and return are whole numbers")
     back = None if back is None or back >= NEVER else back
-    return Part("whole", "", msgspec.structs.replace(seen, reply=reply, shows=shows, start=call, end=back))
+    return UnderstoodForm("whole", "", msgspec.structs.replace(seen, reply=reply, shows=shows, start=call, end=back))
 
 
-def porcupine_event(value: Mapping[str, Data]) -> Part:
+def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
     """One end of an operation: its call has the input as value, its return the output, and both have one id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
@@ -192,10 +192,10 @@ def porcupine_event(value: Mapping[str, Data]) -> Part:
     process = _one(value, "clientid", "client", "process")
     match _one(value, "kind"):
         case 0 | "call":
-            return Part("call", pairs, _asked(what, process))
+            return UnderstoodForm("call", pairs, _asked(what, process))
         case 1 | "return":
             reply, shows = _answer(what)
-            return Part("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
+            return UnderstoodForm("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
         case kind:
             raise MeaningError(f"kind {kind!r} is of no event", "a kind is false, 0 or call; or true, 1 or return")
 

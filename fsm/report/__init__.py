@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fsm.verdict import Finding, Judgement
 
 
-class Answer(Enum):
-    """What a report comes to; the value is the exit code."""
+class ExitCode(Enum):
+    """The result of a report; its value is the exit code of the command."""
 
     HOLDS = 0
     FAILS = 1
@@ -52,26 +52,26 @@ class Report:
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
 
-    def answer(self, judgement: Judgement) -> Answer:
+    def answer(self, judgement: Judgement) -> ExitCode:
         """What one judgement comes to."""
         match judgement.verdict:
             case Illegal(findings=findings, incomplete=incomplete):
                 if any(self.fails(each) for each in findings):
-                    return Answer.FAILS
-                return Answer.UNKNOWN if incomplete else Answer.HOLDS
+                    return ExitCode.FAILS
+                return ExitCode.UNKNOWN if incomplete else ExitCode.HOLDS
             case Unknown():
-                return Answer.UNKNOWN
+                return ExitCode.UNKNOWN
             case Holds():
-                return Answer.HOLDS
+                return ExitCode.HOLDS
 
-    def of(self, judged: Judged) -> Answer:
+    def of(self, judged: Judged) -> ExitCode:
         """What one recording comes to: machines of whose entities it tells nothing do not count beside others."""
         told = [each for each in judged.judgements if each.entities]
         return worst([self.answer(each) for each in told or judged.judgements])
 
-    def total(self) -> Answer:
+    def total(self) -> ExitCode:
         """What all of it comes to."""
-        return worst([self.of(each) for each in self.judged] + [Answer.UNKNOWN for _ in self.problems])
+        return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
         """The exit code: a recording that cannot be judged outweighs whatever was found in others."""
@@ -97,13 +97,13 @@ def why(judgement: Judgement) -> str:
             return ""
 
 
-def worst(answers: list[Answer]) -> Answer:
+def worst(answers: list[ExitCode]) -> ExitCode:
     """Failing beats not knowing, which beats holding; nothing at all is not known.
 
-    >>> worst([Answer.HOLDS, Answer.UNKNOWN])
-    <Answer.UNKNOWN: 3>
+    >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
+    <ExitCode.UNKNOWN: 3>
     """
-    for answer in (Answer.FAILS, Answer.UNKNOWN):
+    for answer in (ExitCode.FAILS, ExitCode.UNKNOWN):
         if answer in answers:
             return answer
-    return Answer.HOLDS if answers else Answer.UNKNOWN
+    return ExitCode.HOLDS if answers else ExitCode.UNKNOWN

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
 
 from fsm.property.evidence import Misdrawn, Proved, Refuted, Run, Unexplained, Unreached, Vacuous
-from fsm.report import Answer, worst
+from fsm.report import ExitCode, worst
 from fsm.report.json_report import dumped
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fsm.report.json_report import Json
 
 
-class Status(Enum):
+class CheckStatus(Enum):
     """What is to be said of one property in a word."""
 
     HOLDS = "holds"
@@ -34,43 +34,43 @@ class Status(Enum):
 
 
 _COLOURS: Final = {
-    Status.HOLDS: "green",
-    Status.KNOWN: "blue",
-    Status.FAILS: "red",
-    Status.MENDED: "red",
-    Status.VACUOUS: "yellow",
-    Status.UNKNOWN: "yellow",
+    CheckStatus.HOLDS: "green",
+    CheckStatus.KNOWN: "blue",
+    CheckStatus.FAILS: "red",
+    CheckStatus.MENDED: "red",
+    CheckStatus.VACUOUS: "yellow",
+    CheckStatus.UNKNOWN: "yellow",
 }
 _ANSWERS: Final = {
-    Status.HOLDS: Answer.HOLDS,
-    Status.KNOWN: Answer.HOLDS,
-    Status.FAILS: Answer.FAILS,
-    Status.MENDED: Answer.FAILS,
-    Status.VACUOUS: Answer.UNKNOWN,
-    Status.UNKNOWN: Answer.UNKNOWN,
+    CheckStatus.HOLDS: ExitCode.HOLDS,
+    CheckStatus.KNOWN: ExitCode.HOLDS,
+    CheckStatus.FAILS: ExitCode.FAILS,
+    CheckStatus.MENDED: ExitCode.FAILS,
+    CheckStatus.VACUOUS: ExitCode.UNKNOWN,
+    CheckStatus.UNKNOWN: ExitCode.UNKNOWN,
 }
 _LABEL: Final = 9
 _NARROWEST: Final = 40
 
 
-def status(checked: Checked) -> Status:
+def status(checked: Checked) -> CheckStatus:
     """The word for *checked*."""
     match checked.verdict:
         case Refuted():
-            return Status.FAILS if checked.unexpected else Status.KNOWN
+            return CheckStatus.FAILS if checked.unexpected else CheckStatus.KNOWN
         case Vacuous():
-            return Status.VACUOUS
+            return CheckStatus.VACUOUS
         case Unknown():
-            return Status.UNKNOWN
+            return CheckStatus.UNKNOWN
         case Proved():
-            return Status.MENDED if checked.expected else Status.HOLDS
+            return CheckStatus.MENDED if checked.expected else CheckStatus.HOLDS
         case _:
             assert_never(checked.verdict)
 
 
-def answer(examined: Sequence[Examined]) -> Answer:
+def answer(examined: Sequence[Examined]) -> ExitCode:
     """What all of it comes to."""
-    resized = [Answer.FAILS for each in examined if each.resized]
+    resized = [ExitCode.FAILS for each in examined if each.resized]
     return worst([*resized, *(_ANSWERS[status(one)] for each in examined for one in each.checked)])
 
 
@@ -104,7 +104,7 @@ class _Writer:
         name = each.profile or "without a profile"
         yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
         if each.expected is not None and each.resized:
-            yield from self._item(Status.FAILS, f"expect says {_counts(each.expected)}")
+            yield from self._item(CheckStatus.FAILS, f"expect says {_counts(each.expected)}")
         left_out = 0
         for checked in each.checked:
             said = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
@@ -160,7 +160,7 @@ class _Writer:
             case _:
                 assert_never(evidence)
 
-    def _item(self, word: Status, what: str) -> Iterator[str]:
+    def _item(self, word: CheckStatus, what: str) -> Iterator[str]:
         lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False) or [""]
         yield f"    {self.style(f'{word.value:<{_LABEL}}', _COLOURS[word])}{lines[0]}"
         yield from (f"{'':{_LABEL + 4}}{line}" for line in lines[1:])
@@ -172,21 +172,23 @@ class _Writer:
     def _summary(self, examined: Sequence[Examined]) -> Iterator[str]:
         words = [status(one) for each in examined for one in each.checked]
         resized = sum(each.resized for each in examined)
-        parts = [f"{words.count(Status.HOLDS)} hold"]
+        parts = [f"{words.count(CheckStatus.HOLDS)} hold"]
         for word, phrase in (
-            (Status.KNOWN, "{} as is known"),
-            (Status.FAILS, "{}"),
-            (Status.MENDED, "{} hold that were known to fail"),
-            (Status.VACUOUS, "{} vacuous"),
-            (Status.UNKNOWN, "{} unknown"),
+            (CheckStatus.KNOWN, "{} as is known"),
+            (CheckStatus.FAILS, "{}"),
+            (CheckStatus.MENDED, "{} hold that were known to fail"),
+            (CheckStatus.VACUOUS, "{} vacuous"),
+            (CheckStatus.UNKNOWN, "{} unknown"),
         ):
             if count := words.count(word):
                 fails = "fails" if count == 1 else "fail"
-                parts.append(phrase.format(f"{count} {fails}" if word in {Status.KNOWN, Status.FAILS} else count))
+                parts.append(
+                    phrase.format(f"{count} {fails}" if word in {CheckStatus.KNOWN, CheckStatus.FAILS} else count)
+                )
         if resized:
             parts.append(f"{plural(resized, 'machine')} of another size")
         total = answer(examined)
-        colour = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}[total]
+        colour = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}[total]
         yield f"{self.style(total.name.lower(), colour)}: {', '.join(parts)}"
 
 

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine import LEVELS
-from fsm.report import Answer, words
+from fsm.report import ExitCode, words
 from fsm.report.failures import lines
 from fsm.report.json_report import Json, clause_data, dumped, violation_data
 from fsm.report.lanes import raced
@@ -29,11 +29,11 @@ def fails(failure: Failure, least: Level) -> bool:
     return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
 
 
-def answer(tested: Tested, least: Level) -> Answer:
+def answer(tested: Tested, least: Level) -> ExitCode:
     """What all of it comes to; where nothing could be tested it is not known."""
     if tested.race is not None or any(fails(each, least) for each in tested.failures):
-        return Answer.FAILS
-    return Answer.HOLDS if tested.cover.cells else Answer.UNKNOWN
+        return ExitCode.FAILS
+    return ExitCode.HOLDS if tested.cover.cells else ExitCode.UNKNOWN
 
 
 def text(
@@ -95,8 +95,8 @@ class _Writer:
         if unarranged:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
         came = answer(tested, self.least)
-        how = {Answer.FAILS: "red", Answer.HOLDS: "green", Answer.UNKNOWN: "yellow"}[came]
-        why = ", since nothing could be tested" if came is Answer.UNKNOWN else ""
+        how = {ExitCode.FAILS: "red", ExitCode.HOLDS: "green", ExitCode.UNKNOWN: "yellow"}[came]
+        why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
         yield f"  verdict: {self.layout.style(came.name.lower(), how)}{why}"
 
     def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from fsm.conformance.suite import Tested
 from fsm.judgement import Judged
 from fsm.linearizability import Linearizable, NotLinearizable
 from fsm.property.evidence import Examined
-from fsm.recordings import Kind
+from fsm.recordings import RecordingKind
 from fsm.report import Report, check_report, conformance_report, words
 from fsm.report.lanes import explained
 from fsm.report.layout import Layout, plain
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fsm.linearizability import Linearizability
 
-Found: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | Linearizability"
+Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | Linearizability"
 
 
-def describe(found: Found, *, width: int = 100) -> str:
+def describe(found: Describable, *, width: int = 100) -> str:
     """What was *found*, in words, in lines of *width* columns.
 
     It takes what :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
@@ -42,7 +42,7 @@ def describe(found: Found, *, width: int = 100) -> str:
             lines = text(Report(judged=(found,)), width=width)
         case Judgement(machine=machine, observations=number):
             judged = Judged(
-                name=machine.name, kind=Kind.TRACE, judgements=(found,), notes={"lines": number}, version=""
+                name=machine.name, kind=RecordingKind.TRACE, judgements=(found,), notes={"lines": number}, version=""
             )
             lines = text(Report(judged=(judged,)), width=width)
         case Violation():

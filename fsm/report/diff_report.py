@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from fsm.diagrams.compare import Where, Why
-from fsm.report import Answer
+from fsm.report import ExitCode
 from fsm.report.json_report import dumped
 from fsm.report.words import plural, visible
 
@@ -21,9 +21,9 @@ _NARROWEST: Final = 40
 _WHERE: Final = {Where.FIRST: "red", Where.SECOND: "green"}
 
 
-def answer(found: Comparison) -> Answer:
+def answer(found: Comparison) -> ExitCode:
     """Whether there is any difference."""
-    return Answer.HOLDS if found.equal else Answer.FAILS
+    return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:

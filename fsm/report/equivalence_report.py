@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, assert_never
 
 from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Side
-from fsm.report import Answer
+from fsm.report import ExitCode
 from fsm.report.json_report import dumped
 from fsm.report.runs import data, steps
 from fsm.report.words import either
@@ -15,26 +15,28 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.equivalence.comparison import Comparison, Observable
+    from fsm.equivalence.comparison import EquivalenceResult, Observable
     from fsm.report.json_report import Json
 
 _WIDTH = 80
 
 
-def answer(found: Comparison) -> Answer:
+def answer(found: EquivalenceResult) -> ExitCode:
     """Whether nobody can tell them apart."""
     match found:
         case Equivalent():
-            return Answer.HOLDS
+            return ExitCode.HOLDS
         case Distinguished() | Branching():
-            return Answer.FAILS
+            return ExitCode.FAILS
         case Unknown():
-            return Answer.UNKNOWN
+            return ExitCode.UNKNOWN
         case _:
             assert_never(found)
 
 
-def text(found: Comparison, names: tuple[str, str], style: Callable[[str, str], str], *, width: int = _WIDTH) -> str:
+def text(
+    found: EquivalenceResult, names: tuple[str, str], style: Callable[[str, str], str], *, width: int = _WIDTH
+) -> str:
     """Whether the machines of these *names* behave alike, and if not, how it shows; it ends in a newline."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     head = f"{style(first, 'bold')} and {style(second, 'bold')}"
@@ -123,10 +125,10 @@ def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
 # -- for programs --------------------------------------------------------------
 
 
-def json(found: Comparison, names: tuple[str, str]) -> str:
+def json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     """The same as one JSON document, ending in a newline; what does not apply is ``null``."""
     document: dict[str, Json] = {
-        "verdict": {Answer.HOLDS: "equal", Answer.FAILS: "different", Answer.UNKNOWN: "unknown"}[answer(found)],
+        "verdict": {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}[answer(found)],
         "first": names[0],
         "second": names[1],
         "only": None,

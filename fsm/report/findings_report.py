@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
-from fsm.report import Answer
+from fsm.report import ExitCode
 from fsm.report.json_report import dumped
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from fsm.report.json_report import Json
 
 
-def answer(found: Sequence[KnownDefect]) -> Answer:
+def answer(found: Sequence[KnownDefect]) -> ExitCode:
     """Whether all of it is as is known."""
-    return Answer.HOLDS if all(each.proved for each in found) else Answer.FAILS
+    return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
 def text(found: Sequence[KnownDefect], *, width: int, style: Callable[[str, str], str]) -> str:

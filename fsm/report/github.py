@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.report import Answer, why, words
+from fsm.report import ExitCode, why, words
 from fsm.report.lanes import stretched
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def github(report: Report) -> str:
             title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"
             about = f"{words.done(each.first)} ({words.often(each.count)})"
             lines.append(_command("notice", each.first.file, each.first.line, title, about))
-        if report.answer(judgement) is report.of(judged) is Answer.UNKNOWN:
+        if report.answer(judgement) is report.of(judged) is ExitCode.UNKNOWN:
             lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))
     lines += [
         _command("error", each.path, max(each.line, 1), each.code, f"{each.what}\n{each.hint}")

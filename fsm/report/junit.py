@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from fsm.report import Answer, why, words
+from fsm.report import ExitCode, why, words
 from fsm.report.lanes import stretched
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Ju
     if violations:
         case.result = [_failure(violations, judgement)]
     elif reason := why(judgement):
-        case.result = [Skipped(f"{Answer.UNKNOWN.name.lower()}: {reason}")]
+        case.result = [Skipped(f"{ExitCode.UNKNOWN.name.lower()}: {reason}")]
     said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
     said += [
         f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"

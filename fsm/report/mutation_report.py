@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fsm.mutation import Mutant
 from fsm.property.claims import JointSpecification
-from fsm.report import Answer
+from fsm.report import ExitCode
 from fsm.report.json_report import dumped
 from fsm.report.words import plural
 
@@ -46,9 +46,9 @@ class Mutated:
         return {each.name: counted[each.name] for each in self.specification.properties}
 
 
-def answer(mutated: tuple[Mutated, ...]) -> Answer:
+def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
     """Whether any mutant survives."""
-    return Answer.FAILS if any(each.survivors for each in mutated) else Answer.HOLDS
+    return ExitCode.FAILS if any(each.survivors for each in mutated) else ExitCode.HOLDS
 
 
 def text(

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.machine import LEVELS
-from fsm.report import Answer, words, worst
+from fsm.report import ExitCode, words, worst
 from fsm.report.failures import evidence
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import Layout, plain
@@ -14,12 +14,12 @@ from fsm.report.layout import Layout, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.conformance.property_tests import Kept
+    from fsm.conformance.property_tests import PropertyTestResult
     from fsm.machine import Level
     from fsm.property.claims import KnownFailure, Property
 
 
-class Status(Enum):
+class PropertyTestStatus(Enum):
     """What is to be said of one property in a word."""
 
     HOLDS = "holds"
@@ -31,20 +31,20 @@ class Status(Enum):
 
 
 ANSWERS: Final = {
-    Status.HOLDS: Answer.HOLDS,
-    Status.KNOWN: Answer.HOLDS,
-    Status.FAILS: Answer.FAILS,
-    Status.SURPRISE: Answer.HOLDS,
+    PropertyTestStatus.HOLDS: ExitCode.HOLDS,
+    PropertyTestStatus.KNOWN: ExitCode.HOLDS,
+    PropertyTestStatus.FAILS: ExitCode.FAILS,
+    PropertyTestStatus.SURPRISE: ExitCode.HOLDS,
 }
 """What each status comes to; the others come to nothing."""
 
 COLOURS: Final = {
-    Status.HOLDS: "green",
-    Status.KNOWN: "blue",
-    Status.FAILS: "red",
-    Status.SURPRISE: "yellow",
-    Status.UNEXERCISED: "yellow",
-    Status.UNWATCHABLE: "yellow",
+    PropertyTestStatus.HOLDS: "green",
+    PropertyTestStatus.KNOWN: "blue",
+    PropertyTestStatus.FAILS: "red",
+    PropertyTestStatus.SURPRISE: "yellow",
+    PropertyTestStatus.UNEXERCISED: "yellow",
+    PropertyTestStatus.UNWATCHABLE: "yellow",
 }
 
 
@@ -60,19 +60,19 @@ class Shown(NamedTuple):
     why: str = ""
     unwatchable: bool = False
 
-    def status(self, least: Level) -> Status:
+    def status(self, least: Level) -> PropertyTestStatus:
         """The word for it, where a breach of a level below *least* is a surprise."""
         if self.violated:
             if self.known is not None:
-                return Status.KNOWN
+                return PropertyTestStatus.KNOWN
             fails = LEVELS.index(self.of.level) >= LEVELS.index(least)
-            return Status.FAILS if fails else Status.SURPRISE
+            return PropertyTestStatus.FAILS if fails else PropertyTestStatus.SURPRISE
         if self.unwatchable:
-            return Status.UNWATCHABLE
-        return Status.UNEXERCISED if self.why else Status.HOLDS
+            return PropertyTestStatus.UNWATCHABLE
+        return PropertyTestStatus.UNEXERCISED if self.why else PropertyTestStatus.HOLDS
 
 
-def total(shown: Sequence[Shown], least: Level) -> Answer:
+def total(shown: Sequence[Shown], least: Level) -> ExitCode:
     """What all of it comes to; unknown if no property was put to the test."""
     return worst([ANSWERS[status] for each in shown if (status := each.status(least)) in ANSWERS])
 
@@ -84,17 +84,17 @@ def counts(shown: Sequence[Shown], least: Level) -> str:
     '0 hold'
     """
     found = [each.status(least) for each in shown]
-    parts = [f"{found.count(Status.HOLDS)} hold"]
+    parts = [f"{found.count(PropertyTestStatus.HOLDS)} hold"]
     for status, phrase in (
-        (Status.KNOWN, "{} as is known"),
-        (Status.FAILS, "{}"),
-        (Status.SURPRISE, "{} below the level asked for"),
-        (Status.UNEXERCISED, "{} not exercised"),
-        (Status.UNWATCHABLE, "{} not watched"),
+        (PropertyTestStatus.KNOWN, "{} as is known"),
+        (PropertyTestStatus.FAILS, "{}"),
+        (PropertyTestStatus.SURPRISE, "{} below the level asked for"),
+        (PropertyTestStatus.UNEXERCISED, "{} not exercised"),
+        (PropertyTestStatus.UNWATCHABLE, "{} not watched"),
     ):
         if count := found.count(status):
             fails = f"{count} {'fails' if count == 1 else 'fail'}"
-            broken = status in {Status.KNOWN, Status.FAILS, Status.SURPRISE}
+            broken = status in {PropertyTestStatus.KNOWN, PropertyTestStatus.FAILS, PropertyTestStatus.SURPRISE}
             parts.append(phrase.format(fails if broken else count))
     return ", ".join(parts)
 
@@ -107,7 +107,7 @@ def item(shown: Shown, least: Level, layout: Layout) -> Iterator[str]:
     first, *rest = layout.filled(f"{of.name} ({of.level}){says}", lead, " " * len(lead))
     yield first.replace(status.value, layout.style(status.value, COLOURS[status]), 1)
     yield from rest
-    if status is Status.KNOWN and shown.known is not None:
+    if status is PropertyTestStatus.KNOWN and shown.known is not None:
         yield from layout.row("known", shown.known.about)
         yield from layout.row("", shown.known.link)
 
@@ -130,7 +130,7 @@ def item_data(shown: Shown, least: Level) -> dict[str, Json]:
 # -- tests of a SUT ------------------------------------------------------------
 
 
-def _shown(kept: Kept, profile: str | None) -> Shown:
+def _shown(kept: PropertyTestResult, profile: str | None) -> Shown:
     """What tests show of a property, under *profile*."""
     unmet = f"no test has certainly gone through {words.either(kept.unmet)}" if kept.unmet else ""
     return Shown(
@@ -142,13 +142,13 @@ def _shown(kept: Kept, profile: str | None) -> Shown:
     )
 
 
-def answer(found: Sequence[Kept], profile: str | None, least: Level) -> Answer:
+def answer(found: Sequence[PropertyTestResult], profile: str | None, least: Level) -> ExitCode:
     """What tests of all properties come to."""
     return total([_shown(each, profile) for each in found], least)
 
 
 def text(
-    found: Sequence[Kept],
+    found: Sequence[PropertyTestResult],
     *,
     machine: str,
     sut: str,
@@ -166,14 +166,19 @@ def text(
         if kept.failure is not None:
             lines += evidence(kept.failure, layout)
     come = total(shown, least)
-    how = {Answer.FAILS: "red", Answer.HOLDS: "green", Answer.UNKNOWN: "yellow"}[come]
-    why = ", since nothing was put to the test" if come is Answer.UNKNOWN else ""
+    how = {ExitCode.FAILS: "red", ExitCode.HOLDS: "green", ExitCode.UNKNOWN: "yellow"}[come]
+    why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
     lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {style(come.name.lower(), how)}{why}"]
     return "\n".join(lines) + "\n"
 
 
 def json(
-    found: Sequence[Kept], *, machine: str, sut: str, profile: str | None = None, least: Level = "observed"
+    found: Sequence[PropertyTestResult],
+    *,
+    machine: str,
+    sut: str,
+    profile: str | None = None,
+    least: Level = "observed",
 ) -> str:
     """The same as one JSON document, ending in a newline."""
     properties: list[Json] = [

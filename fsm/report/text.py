@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fsm.recordings import Kind
-from fsm.report import Answer, why, words
+from fsm.recordings import RecordingKind
+from fsm.report import ExitCode, why, words
 from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, Layout, plain
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
 
-_COLOURS: Final = {Answer.HOLDS: "green", Answer.FAILS: "red", Answer.UNKNOWN: "yellow"}
+_COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
 
 def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
@@ -52,7 +52,7 @@ class _Writer:
                 yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
-        kind = "no kind of recording that fsm knows" if judged.kind is Kind.NOTHING else judged.kind.value
+        kind = "no kind of recording that fsm knows" if judged.kind is RecordingKind.NOTHING else judged.kind.value
         version = f" of containerd {words.visible(judged.version)}" if judged.version else ""
         yield f"{self.layout.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
         for judgement in judged.judgements:
@@ -120,14 +120,14 @@ class _Writer:
             ", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes])
         )
         yield from self.layout.wrapped(self._advice(judged))
-        if judged.kind is Kind.NOTHING:
-            kinds = words.either(kind.value for kind in Kind if kind is not Kind.NOTHING)
+        if judged.kind is RecordingKind.NOTHING:
+            kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
             yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
         yield f"  verdict: {self._answer(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
-        reason = f", {why(judgement)}" if answer is Answer.UNKNOWN else ""
+        reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
         word = answer.name.lower()
         yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
         if not judgement.entities:
@@ -195,5 +195,5 @@ class _Writer:
 
     # -- lines -------------------------------------------------------------
 
-    def _answer(self, answer: Answer, longest: str = "") -> str:
+    def _answer(self, answer: ExitCode, longest: str = "") -> str:
         return self.layout.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])

@@ -15,7 +15,7 @@ from machines import DOOR, door, edited, machine_of
 from fsm.errors import InputError
 from fsm.interop.formats import FORMS, imported
 from fsm.interop.scxml.write import scxml
-from fsm.interop.source_text import LARGEST, Problems
+from fsm.interop.source_text import LARGEST, SourceProblems
 from fsm.interop.transitions.write import transitions
 from fsm.interop.yaml_nodes import YamlNode, node_of
 from fsm.language.codes import RULES
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.errors import Problem
-    from fsm.interop.formats import Form
+    from fsm.interop.formats import ToolFormat
 
 
 LAMP = """\
@@ -178,7 +178,7 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
 ]
 
 
-def problems_of(data: str | bytes, form: Form | None = None) -> list[tuple[str, int, str]]:
+def problems_of(data: str | bytes, form: ToolFormat | None = None) -> list[tuple[str, int, str]]:
     """The mistakes in *data*: code, line, and message."""
     with pytest.raises(InputError) as caught:
         imported(data.encode() if isinstance(data, str) else data, path="lamp", form=form)
@@ -237,7 +237,7 @@ VALUES = st.recursive(
 def test_json_is_read_as_json(value: Any, indent: int | str | None, ascii_only: bool) -> None:  # noqa: FBT001, ANN401
     """Whatever its contents."""
     text = json.dumps({"it": value}, indent=indent, ensure_ascii=ascii_only)
-    problems = Problems(path="it")
+    problems = SourceProblems(path="it")
     if any(len(key) > 100 for key in text.split('"')):
         return
 
@@ -284,7 +284,7 @@ NEAR = st.recursive(
 
 
 @given(st.dictionaries(WORDS, NEAR), st.sampled_from([None, *FORMS]))
-def test_what_is_nearly_a_machine_is_one_or_not(document: dict[str, Any], form: Form | None) -> None:
+def test_what_is_nearly_a_machine_is_one_or_not(document: dict[str, Any], form: ToolFormat | None) -> None:
     """A model, or problems; nothing else."""
     problems: tuple[Problem, ...] = ()
     try:
@@ -296,7 +296,7 @@ def test_what_is_nearly_a_machine_is_one_or_not(document: dict[str, Any], form: 
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([None, *FORMS]))
-def test_what_is_no_machine_is_refused(data: bytes, form: Form | None) -> None:
+def test_what_is_no_machine_is_refused(data: bytes, form: ToolFormat | None) -> None:
     with pytest.raises(InputError):
         imported(data, path="lamp", form=form)
 

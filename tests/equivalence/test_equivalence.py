@@ -25,7 +25,7 @@ from fsm.verdict import Unknown
 if TYPE_CHECKING:
     import random
 
-    from fsm.equivalence.comparison import Comparison
+    from fsm.equivalence.comparison import EquivalenceResult
     from fsm.machine import Cell, Event, Machine, Outcome
 
 Kind = TypeVar("Kind", bound="Cell")
@@ -34,7 +34,7 @@ MOST_SITUATIONS = 30
 """Moments of both machines together; the second opinion compares all pairs, repeatedly."""
 
 
-def compared(first: Machine, second: Machine, *, shared: bool = False) -> Comparison:
+def compared(first: Machine, second: Machine, *, shared: bool = False) -> EquivalenceResult:
     """The comparison of the two."""
     return compare(tabulate(first), tabulate(second), shared=shared)
 
@@ -42,7 +42,7 @@ def compared(first: Machine, second: Machine, *, shared: bool = False) -> Compar
 # -- two opinions --------------------------------------------------------------
 
 
-def agree(first: Machine, second: Machine, *, shared: bool = False) -> Comparison | None:
+def agree(first: Machine, second: Machine, *, shared: bool = False) -> EquivalenceResult | None:
     """The comparison by the engine, which the second opinion confirms; ``None`` if the machines are too large.
 
     All evidence is confirmed.

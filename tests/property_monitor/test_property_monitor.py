@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.machine.table import Way
     from fsm.property.evidence import RunStep
-    from fsm.sut import Stage
+    from fsm.sut import StimulusStage
 
 KINDS = ("idempotent", "always", "never", "never")
 
@@ -54,7 +54,7 @@ def told(machine: Machine, run: Iterable[naive_checker.Step]) -> list[tuple[Stim
         takes_time = bool(machine.events[each.event].ends)
         shows = machine.states[each.way.to].shows
         reply = None if each.way.begins else each.reply
-        stage: Stage = "end" if each.ends else "begin" if takes_time else "do"
+        stage: StimulusStage = "end" if each.ends else "begin" if takes_time else "do"
         found.append((Stimulus(each.event, stage), Response(reply=reply, shows=shows, outputs=tuple(each.way.emits))))
     return found
 
@@ -208,7 +208,7 @@ def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, 
         way = next(way for way in ways if way.name == each.outcome)
         later = (other.reply for other in taken[index:] if other.event == each.event and other.reply)
         reply = None if way.begins else next(later, way.reply[0]) if way.reply else ""
-        stage: Stage = "end" if each.ends else "begin" if event.ends else "do"
+        stage: StimulusStage = "end" if each.ends else "begin" if event.ends else "do"
         seen = Response(reply=reply, shows=machine.states[each.target].shows, outputs=each.emits)
         found.append((Stimulus(each.event, stage), seen))
     return found

@@ -11,7 +11,7 @@ import pytest
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.language.codes import RULES
-from fsm.recordings import Kind, histories, open_recording
+from fsm.recordings import RecordingKind, histories, open_recording
 from fsm.recordings.histories import read, recognised
 from fsm.verdict import Holds, Illegal
 
@@ -59,7 +59,7 @@ def test_one_is_legal(name: str) -> None:
     found = judged(name.replace(".", ".ok."), PAIRS[name][0])
 
     (judgement,) = found.judgements
-    assert Kind.HISTORY is found.kind
+    assert RecordingKind.HISTORY is found.kind
     assert Holds() == judgement.verdict
     assert judgement.observations
     assert sum(judgement.covered.cells.values())
@@ -191,7 +191,7 @@ def test_gzip_and_standard_forms_are_read_alike(tmp_path: Path) -> None:
     recording = open_recording(str(path))
 
     assert recording.history
-    assert (Kind.HISTORY, 4) == (recording.kind, len(recording.history.operations))
+    assert (RecordingKind.HISTORY, 4) == (recording.kind, len(recording.history.operations))
 
 
 @pytest.mark.parametrize(

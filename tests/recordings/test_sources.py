@@ -13,9 +13,9 @@ import pytest
 from judged import content, every_violation, judged, violations
 
 from fsm.judgement import judge
-from fsm.recordings import Kind, kind_of
+from fsm.recordings import RecordingKind, kind_of
 from fsm.recordings.containerd_log import Log
-from fsm.recordings.cri_calls import Calls
+from fsm.recordings.cri_calls import CriCallReader
 from fsm.recordings.error_texts import met, split
 from fsm.recordings.line_reader import LONGEST
 from fsm.recordings.log_entries import entry
@@ -92,7 +92,7 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
     plain = judged(recording, tmp_path)
     found = judged("\n".join(mixed).encode(), tmp_path)
 
-    assert Kind.LOG is found.kind
+    assert RecordingKind.LOG is found.kind
     assert beside_lines(plain) == beside_lines(found)
     assert [each.line * 2 - 1 for each in violations(plain)] == [each.line for each in violations(found)]
 
@@ -145,25 +145,25 @@ def test_standard_input_is_a_recording(
 def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     """Foreign and damaged lines are no entries."""
     assert entry(line) is None
-    assert Kind.NOTHING is kind_of(line)
+    assert RecordingKind.NOTHING is kind_of(line)
 
 
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        (b'{"trace": 1, "machine": "cri-container"}', Kind.TRACE),
-        (b'{"entity": "c1", "event": "stop"}', Kind.TRACE),
-        (b'{"op": "StopContainer", "id": "c1"}', Kind.CALLS),
-        (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', Kind.EVENTS),
-        (b'time="2026" level=info msg="StopContainer for c1"', Kind.LOG),
-        (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', Kind.LOG),
-        (b'{"event":"x","level":"info","msg":"received","time":"2026"}', Kind.LOG),
-        (b'{"op":"prepare","level":"info","msg":"snapshot","time":"2026"}', Kind.LOG),
-        (b'{"entity":"c1","phase":"init","level":"info","msg":"m","time":"2026"}', Kind.LOG),
-        (b'{"trace":1,"level":"debug","msg":"m","time":"2026"}', Kind.LOG),
+        (b'{"trace": 1, "machine": "cri-container"}', RecordingKind.TRACE),
+        (b'{"entity": "c1", "event": "stop"}', RecordingKind.TRACE),
+        (b'{"op": "StopContainer", "id": "c1"}', RecordingKind.CALLS),
+        (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', RecordingKind.EVENTS),
+        (b'time="2026" level=info msg="StopContainer for c1"', RecordingKind.LOG),
+        (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', RecordingKind.LOG),
+        (b'{"event":"x","level":"info","msg":"received","time":"2026"}', RecordingKind.LOG),
+        (b'{"op":"prepare","level":"info","msg":"snapshot","time":"2026"}', RecordingKind.LOG),
+        (b'{"entity":"c1","phase":"init","level":"info","msg":"m","time":"2026"}', RecordingKind.LOG),
+        (b'{"trace":1,"level":"debug","msg":"m","time":"2026"}', RecordingKind.LOG),
     ],
 )
-def test_a_line_tells_what_it_is_a_line_of(line: bytes, kind: Kind) -> None:
+def test_a_line_tells_what_it_is_a_line_of(line: bytes, kind: RecordingKind) -> None:
     """The first line that fits a kind decides for the file."""
     assert kind is kind_of(line)
 
@@ -631,7 +631,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     """The code is lost on the way to the client, the text is not."""
-    recording = Calls()
+    recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
     assert [] == list(recording.observations(json.dumps(call).encode(), 1))

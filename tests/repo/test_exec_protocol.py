@@ -62,17 +62,17 @@ def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
 
 def test_the_keys_are_those_of_the_protocol() -> None:
     assert _keys(adapter.Greeting) == _cells("The greeting")
-    assert _keys(adapter.Answer) == _cells("Answers")
+    assert _keys(adapter.ChildAnswer) == _cells("Answers")
     assert set(get_args(adapter.Ability)) == set(re.findall(r"(?:^|\. )`(\w+)`: ", TEXT, re.MULTILINE))
 
 
 @pytest.mark.parametrize("example", _cells("Requests"))
 def test_requests_are_written_as_shown(example: str) -> None:
-    assert example == msgspec.json.encode(msgspec.json.decode(example, type=adapter.Request)).decode()
+    assert example == msgspec.json.encode(msgspec.json.decode(example, type=adapter.ChildRequest)).decode()
 
 
 def test_every_request_is_shown() -> None:
-    assert set(_keys(adapter.Request)) == {key for each in _cells("Requests") for key in msgspec.json.decode(each)}
+    assert set(_keys(adapter.ChildRequest)) == {key for each in _cells("Requests") for key in msgspec.json.decode(each)}
 
 
 def test_the_limits_are_those_that_are_said() -> None:

@@ -11,19 +11,19 @@ from nearly_alike import EARLY, LATE, NO_WARP, undecided
 
 from fsm.equivalence import compare
 from fsm.machine.table import tabulate
-from fsm.report import Answer, equivalence_report
+from fsm.report import ExitCode, equivalence_report
 
 if TYPE_CHECKING:
-    from fsm.equivalence.comparison import Comparison
+    from fsm.equivalence.comparison import EquivalenceResult
     from fsm.machine import Machine
 
 
-def compared(first: Machine, second: Machine, limit: int = 100_000) -> Comparison:
+def compared(first: Machine, second: Machine, limit: int = 100_000) -> EquivalenceResult:
     """What tells the two apart."""
     return compare(tabulate(first), tabulate(second), limit=limit)
 
 
-def text(found: Comparison, names: tuple[str, str] = ("one", "other")) -> str:
+def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
     """What people read, without colours."""
     return equivalence_report.text(found, names, lambda value, _: value)
 
@@ -129,10 +129,10 @@ def test_what_a_limit_leaves_open() -> None:
 
 @pytest.mark.parametrize(
     ("second", "limit", "answer"),
-    [(door(), 100, Answer.HOLDS), (machine_of(NO_WARP), 100, Answer.FAILS), (job(), 100, Answer.FAILS), (job(), 2, Answer.UNKNOWN)],
+    [(door(), 100, ExitCode.HOLDS), (machine_of(NO_WARP), 100, ExitCode.FAILS), (job(), 100, ExitCode.FAILS), (job(), 2, ExitCode.UNKNOWN)],
     ids=["same", "branching", "distinguished", "unknown"],
 )  # fmt: skip
-def test_what_programs_read(second: Machine, limit: int, answer: Answer) -> None:
+def test_what_programs_read(second: Machine, limit: int, answer: ExitCode) -> None:
     """Every key is always there, and what does not apply is null."""
     found = compared(door(), second, limit)
     document: Any = json.loads(equivalence_report.json(found, ("one", "other")))
@@ -140,9 +140,9 @@ def test_what_programs_read(second: Machine, limit: int, answer: Answer) -> None
 
     assert equivalence_report.answer(found) is answer
     assert {
-        Answer.HOLDS: ("equal", set()),
-        Answer.UNKNOWN: ("unknown", {"why"}),
-        Answer.FAILS: ("different", {"only", "trace", "run", "states", "instead"})
+        ExitCode.HOLDS: ("equal", set()),
+        ExitCode.UNKNOWN: ("unknown", {"why"}),
+        ExitCode.FAILS: ("different", {"only", "trace", "run", "states", "instead"})
         if document["trace"]
         else ("different", {"only", "start", "rounds", "option", "every_trace"}),
     }[answer] == (document["verdict"], given - {"verdict", "first", "second"})

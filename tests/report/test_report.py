@@ -22,8 +22,8 @@ from fsm.errors import Problem
 from fsm.judgement import Judged, judge
 from fsm.library import load
 from fsm.machine import Clause, Deviation
-from fsm.recordings import Kind
-from fsm.report import Answer, Report, words
+from fsm.recordings import RecordingKind
+from fsm.report import ExitCode, Report, words
 from fsm.report.github import github
 from fsm.report.json_report import json as as_json
 from fsm.report.junit import junit
@@ -113,7 +113,7 @@ def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
 def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
     """A report of one log."""
     judged = Judged(
-        name=name, kind=Kind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version
+        name=name, kind=RecordingKind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version
     )
     return Report(judged=(judged,), fail_on=fail_on)
 
@@ -215,7 +215,7 @@ def check_text(written: str) -> None:
 
 def check_json(written: str) -> None:
     """JSON in UTF-8, with a verdict."""
-    assert {answer.name.lower() for answer in Answer} >= {json.loads(written.encode())["verdict"]}
+    assert {answer.name.lower() for answer in ExitCode} >= {json.loads(written.encode())["verdict"]}
 
 
 COMMAND = re.compile(r"::(error|warning|notice) ((?:file=[^:,\n]+,line=\d+,)?title=[^:,\n]+)::([^\r\n]+)")
@@ -688,15 +688,15 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
 @pytest.mark.parametrize(
     ("level", "fail_on", "answer"),
     [
-        ("MUST", "MUST", Answer.FAILS),
-        ("SHOULD", "MUST", Answer.HOLDS),
-        ("SHOULD", "SHOULD", Answer.FAILS),
-        ("MAY", "SHOULD", Answer.HOLDS),
-        ("observed", "MUST", Answer.HOLDS),
-        ("observed", "observed", Answer.FAILS),
+        ("MUST", "MUST", ExitCode.FAILS),
+        ("SHOULD", "MUST", ExitCode.HOLDS),
+        ("SHOULD", "SHOULD", ExitCode.FAILS),
+        ("MAY", "SHOULD", ExitCode.HOLDS),
+        ("observed", "MUST", ExitCode.HOLDS),
+        ("observed", "observed", ExitCode.FAILS),
     ],
 )
-def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: Answer) -> None:
+def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: ExitCode) -> None:
     """What is asked for decides what fails."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
@@ -706,17 +706,17 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
 @pytest.mark.parametrize(
     ("situation", "answer"),
     [
-        ("nothing judged", Answer.UNKNOWN),
-        ("nothing found", Answer.HOLDS),
-        ("unknown", Answer.UNKNOWN),
-        ("one machine unknown", Answer.HOLDS),
-        ("two files", Answer.FAILS),
-        ("a surprise, and more unknown", Answer.UNKNOWN),
-        ("a violation, and more unknown", Answer.FAILS),
-        ("a file that cannot be read", Answer.UNKNOWN),
-        ("no file that can be read", Answer.UNKNOWN),
+        ("nothing judged", ExitCode.UNKNOWN),
+        ("nothing found", ExitCode.HOLDS),
+        ("unknown", ExitCode.UNKNOWN),
+        ("one machine unknown", ExitCode.HOLDS),
+        ("two files", ExitCode.FAILS),
+        ("a surprise, and more unknown", ExitCode.UNKNOWN),
+        ("a violation, and more unknown", ExitCode.FAILS),
+        ("a file that cannot be read", ExitCode.UNKNOWN),
+        ("no file that can be read", ExitCode.UNKNOWN),
     ],
 )
-def test_not_knowing_is_no_pass(situation: str, answer: Answer) -> None:
+def test_not_knowing_is_no_pass(situation: str, answer: ExitCode) -> None:
     """A machine that a recording says nothing of is passed over only where another could be judged."""
     assert answer == SITUATIONS[situation].total()

@@ -43,7 +43,7 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     can: tuple[Ability, ...] = ()
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a child is asked; ``id`` and one of the others, ``outcome`` beside ``arrange``."""
 
     id: int
@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shows: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a child answers; all but the ``id`` may be left out."""
 
     id: int
@@ -111,7 +111,7 @@ class Talk:
         self.can: frozenset[Ability] = frozenset()
         self.can = self._greeted()
 
-    def reset(self) -> Answer:
+    def reset(self) -> ChildAnswer:
         """Begin anew, in a process of its own if there is none that runs."""
         with self._lock:
             if self._process is None:
@@ -135,13 +135,13 @@ class Talk:
         arrange: str = "",
         outcome: str = "",
         shows: bool = False,
-    ) -> Answer:
+    ) -> ChildAnswer:
         """The answer to one request."""
         with self._lock:
             if self._process is None:
                 raise BrokenError(f"{self._broken}; it is started again by the next reset")
             self._number += 1
-            request = Request(
+            request = ChildRequest(
                 id=self._number, reset=reset, do=do, begin=begin, end=end, arrange=arrange, outcome=outcome, shows=shows
             )
             asked = msgspec.json.encode(request)
@@ -184,7 +184,7 @@ class Talk:
             self._breaks("was interrupted", asked)
             raise
 
-    def _answer(self, line: bytes, asked: bytes) -> Answer:
+    def _answer(self, line: bytes, asked: bytes) -> ChildAnswer:
         try:
             answer = _ANSWER.decode(line)
         except msgspec.MsgspecError as error:
@@ -252,14 +252,14 @@ class Child:
         """End the child, and whatever it has started."""
         self._talk.close()
 
-    def _told(self, answer: Answer, event: str) -> str | None:
+    def _told(self, answer: ChildAnswer, event: str) -> str | None:
         """What *answer* has for the reply to *event*."""
         self._heard(answer)
         if answer.unsupported:
             raise UnsupportedError(event)
         return answer.reply
 
-    def _heard(self, answer: Answer) -> None:
+    def _heard(self, answer: ChildAnswer) -> None:
         self._shows = answer.shows
         self._outputs += answer.outputs
 
@@ -303,7 +303,7 @@ class _Overlaps(Child):
 _MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
-_ANSWER: Final = msgspec.json.Decoder(Answer)
+_ANSWER: Final = msgspec.json.Decoder(ChildAnswer)
 
 _CLOSED: Final = "was closed"
 _HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed (docs/exec-protocol.md)'

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fsm.diagrams.compare.difference import Comparison
-    from fsm.diagrams.read import Drawing, Found
+    from fsm.diagrams.read import Drawing, FoundDrawing
     from fsm.machine import Machine
 
 
 def choose(
-    first: Machine | tuple[Found, ...],
-    second: Machine | tuple[Found, ...],
+    first: Machine | tuple[FoundDrawing, ...],
+    second: Machine | tuple[FoundDrawing, ...],
     compare: Callable[[Machine | Drawing, Machine | Drawing], Comparison],
 ) -> Comparison:
     """The comparison of two sides, each of which is a machine or the drawings found in a file.
@@ -41,13 +41,13 @@ def choose(
     raise InputError([_several(side) for side in sides if len(side) > 1])
 
 
-def _drawn(side: Machine | tuple[Found, ...]) -> list[Machine | Drawing]:
+def _drawn(side: Machine | tuple[FoundDrawing, ...]) -> list[Machine | Drawing]:
     if not isinstance(side, tuple):
         return [side]
     return [found.drawing for found in side if found.drawing is not None]
 
 
-def _several(side: tuple[Found, ...]) -> Problem:
+def _several(side: tuple[FoundDrawing, ...]) -> Problem:
     (path,) = {found.drawing.path for found in side if found.drawing is not None}
     lines = ", ".join(str(found.line) for found in side)
     what = f"has {len(side)} drawings, on lines {lines}, and none of them is the same as the other side"

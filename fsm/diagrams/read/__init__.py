@@ -18,7 +18,7 @@ from fsm.diagrams.read.canvas import canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.errors import InputError, Problem, contents
 
-__all__ = ["Arrow", "ArrowLabel", "Drawing", "Found", "Location", "Notation", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "Notation", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""
@@ -31,7 +31,7 @@ _SQUEEZED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundDrawing:
     """One place in a text that looks like a drawing: the drawing, unless there are ``problems``."""
 
     line: int
@@ -40,7 +40,7 @@ class Found:
     problems: tuple[Problem, ...]
 
 
-def find(path: str) -> tuple[Found, ...]:
+def find(path: str) -> tuple[FoundDrawing, ...]:
     """All drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
     Raises :class:`InputError` if the file cannot be read or has none.
@@ -54,14 +54,14 @@ def find(path: str) -> tuple[Found, ...]:
         raise _refused(path, "FSM401", "is not UTF-8 text", "drawings are read from text files") from error
 
 
-def parse(text: str, path: str) -> tuple[Found, ...]:
+def parse(text: str, path: str) -> tuple[FoundDrawing, ...]:
     """All drawings in *text*; *path* is the name used in problems.
 
     >>> [found.drawing.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
     """
     sheet = canvas(text, path)
-    found: list[Found] = []
+    found: list[FoundDrawing] = []
     for drawing, problems in characters.drawings(sheet):
         found.append(_found(drawing, drawing.line, drawing.last, problems))
     for block in mermaid.blocks(text, path):
@@ -75,8 +75,8 @@ def parse(text: str, path: str) -> tuple[Found, ...]:
     return tuple(sorted(found, key=lambda each: each.line))
 
 
-def _found(drawing: Drawing | None, line: int, last: int, problems: list[Problem]) -> Found:
-    return Found(line=line, last=last, drawing=None if problems else drawing, problems=tuple(problems))
+def _found(drawing: Drawing | None, line: int, last: int, problems: list[Problem]) -> FoundDrawing:
+    return FoundDrawing(line=line, last=last, drawing=None if problems else drawing, problems=tuple(problems))
 
 
 def _refused(path: str, code: str, what: str, hint: str) -> InputError:

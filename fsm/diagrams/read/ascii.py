@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.diagrams.read.canvas import Canvas, Paragraph
     from fsm.diagrams.read.labels import PlacedLabel
     from fsm.diagrams.read.nets import Net, NetEnd
-    from fsm.diagrams.read.strokes import Cell
+    from fsm.diagrams.read.strokes import GridCell
     from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
@@ -46,10 +46,10 @@ class Reading:
 
     sheet: Canvas
     within: Paragraph
-    problems: list[tuple[Cell, Problem]] = field(default_factory=list)
+    problems: list[tuple[GridCell, Problem]] = field(default_factory=list)
     lines: int = 0
 
-    def add_problem(self, cell: Cell, code: str, what: str, hint: str) -> None:
+    def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
         """Add a problem at *cell*."""
         place = self.sheet.place(cell)
         problem = Problem(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.strokes import Direction, GridCell
 
 NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""
@@ -31,23 +31,23 @@ class Box:
     """A drawn state: its name, which begins at ``cell``, and the rows and columns of its border."""
 
     name: str
-    cell: Cell
+    cell: GridCell
     top: int
     bottom: int
     left: int
     right: int
 
-    def holds(self, cell: Cell) -> bool:
+    def holds(self, cell: GridCell) -> bool:
         """Whether *cell* is on the border or inside."""
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[GridCell]:
         """All cells on the border and inside."""
         for row in range(self.top, self.bottom + 1):
             for column in range(self.left, self.right + 1):
                 yield row, column
 
-    def sides(self) -> Iterator[tuple[Cell, Direction]]:
+    def sides(self) -> Iterator[tuple[GridCell, Direction]]:
         """The cells of the border without its corners, and the direction outward from each."""
         for column in range(self.left + 1, self.right):
             yield (self.top, column), "N"
@@ -56,7 +56,7 @@ class Box:
             yield (row, self.left), "W"
             yield (row, self.right), "E"
 
-    def corners(self) -> tuple[Cell, ...]:
+    def corners(self) -> tuple[GridCell, ...]:
         """Clockwise, from the top left."""
         return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
 
@@ -82,7 +82,7 @@ def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
     return [box for box in found if box not in around], around
 
 
-def strokes(sheet: Canvas, within: Paragraph) -> list[Cell]:
+def strokes(sheet: Canvas, within: Paragraph) -> list[GridCell]:
     """The beginnings of strokes that could have been the top or the bottom of a box."""
     return [
         (edge.row, edge.first)
@@ -151,7 +151,7 @@ def _upright(char: str) -> bool:
     return HEADS.get(char) in {"E", "W"} or (reaches(char, "N") and reaches(char, "S"))
 
 
-def _clean(sheet: Canvas, box: Box, corner: Cell) -> bool:
+def _clean(sheet: Canvas, box: Box, corner: GridCell) -> bool:
     """Whether no line continues outward from *corner*, and no arrowhead is on it."""
     up: Direction = "N" if corner[0] == box.top else "S"
     out: Direction = "W" if corner[1] == box.left else "E"
@@ -165,7 +165,7 @@ def _clean(sheet: Canvas, box: Box, corner: Cell) -> bool:
     )
 
 
-def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, Cell]:
+def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, GridCell]:
     """The lines in the box, joined by blanks, without remarks in parentheses; and where they begin."""
     left, right = min(top.first, bottom.first), max(top.last, bottom.last)
     lines = {row: sheet.text(row, left + 1, right - 1) for row in range(top.row + 1, bottom.row)}

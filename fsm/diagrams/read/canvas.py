@@ -16,7 +16,7 @@ from fsm.diagrams.read.drawing import Location
 from fsm.diagrams.read.strokes import beyond
 
 if TYPE_CHECKING:
-    from fsm.diagrams.read.strokes import Cell
+    from fsm.diagrams.read.strokes import GridCell
 
 _TAB: Final = 8
 _FILL: Final = "\0"
@@ -47,14 +47,14 @@ class Canvas:
     rows: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
 
-    def at(self, cell: Cell) -> str:
+    def at(self, cell: GridCell) -> str:
         """The character at *cell*; a blank beyond the edges."""
         row, column = cell
         if 0 <= row < len(self.rows) and 0 <= column < len(self.rows[row]):
             return self.rows[row][column]
         return " "
 
-    def stroke(self, cell: Cell) -> str:
+    def stroke(self, cell: GridCell) -> str:
         """The character at *cell*; a blank if it is part of a word, as the v of "Remove" and most hyphens are."""
         char = self.at(cell)
         if char in "vV":
@@ -66,7 +66,7 @@ class Canvas:
             return " " if _letter(before) and _letter(after) else char
         return char
 
-    def place(self, cell: Cell) -> Location:
+    def place(self, cell: GridCell) -> Location:
         """The place of *cell* in the file."""
         row, column = cell
         columns = self.columns[row] if 0 <= row < len(self.columns) else ()

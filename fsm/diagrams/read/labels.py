@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fsm.diagrams.read.phrases import Phrase
-    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.strokes import Direction, GridCell
     from fsm.diagrams.read.wires import Wires
 
 FARTHEST: Final = 8
@@ -43,7 +43,7 @@ class Labels:
     """Finds the line of each phrase; ``stretch`` numbers the stretches of line between junctions."""
 
     wires: Wires
-    add_problem: Callable[[Cell, str, str, str], None]
+    add_problem: Callable[[GridCell, str, str, str], None]
     stretch: dict[Stroke, int] = field(default_factory=dict)
 
     def find(
@@ -146,7 +146,7 @@ class Labels:
                     found[number] = (gap, node)
         return found
 
-    def _nearest(self, cell: Cell, to: Direction) -> tuple[int, Stroke] | None:
+    def _nearest(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
         """The first stroke on the way from *cell*, and the number of blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
@@ -157,5 +157,5 @@ class Labels:
                 return None
         return None
 
-    def _at(self, cell: Cell, axis: str) -> Stroke | None:
+    def _at(self, cell: GridCell, axis: str) -> Stroke | None:
         return next((node for node in (Stroke(cell), Stroke(cell, axis)) if node in self.wires.links), None)

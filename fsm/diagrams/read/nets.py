@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fsm.diagrams.read.phrases import Phrase
-    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.strokes import Direction, GridCell
     from fsm.diagrams.read.wires import Wires
 
 NEAR: Final = 2
@@ -30,7 +30,7 @@ class NetEnd:
 
     state: str | None
     node: Stroke
-    cell: Cell
+    cell: GridCell
     head: bool
 
 
@@ -53,7 +53,7 @@ class Nets:
 
     wires: Wires
     phrases: list[Phrase]
-    add_problem: Callable[[Cell, str, str, str], None]
+    add_problem: Callable[[GridCell, str, str, str], None]
     words: dict[Stroke, Phrase] = field(default_factory=dict)
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
     problems: int = 0
@@ -73,7 +73,7 @@ class Nets:
             found.append(Net(nodes=nodes, ends=ends, broken=self.problems > before))
         return found
 
-    def _add_problem(self, cell: Cell, what: str, hint: str) -> None:
+    def _add_problem(self, cell: GridCell, what: str, hint: str) -> None:
         self.problems += 1
         self.add_problem(cell, "FSM404", what, hint)
 
@@ -91,7 +91,7 @@ class Nets:
                     taken.append(word)
         self._take(taken)
 
-    def _word(self, cell: Cell, to: Direction) -> Phrase | None:
+    def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
         """The phrase that a line at *cell* points at in that direction."""
         for far in range(1, 2 if to in "NS" else NEAR + 2):
             there = beyond(cell, to, far)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import Cell
+    from fsm.diagrams.read.strokes import GridCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Phrase:
     last: int
 
     @property
-    def start(self) -> Cell:
+    def start(self) -> GridCell:
         """The cell where it begins."""
         return self.row, self.first
 
@@ -30,12 +30,12 @@ class Phrase:
         """Whether it covers *column*."""
         return self.first <= column <= self.last
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[GridCell]:
         """The cells of its characters."""
         return ((self.row, column) for column in range(self.first, self.last + 1))
 
 
-def phrases(sheet: Canvas, within: Paragraph, drawn: Callable[[Cell], bool]) -> list[Phrase]:
+def phrases(sheet: Canvas, within: Paragraph, drawn: Callable[[GridCell], bool]) -> list[Phrase]:
     """The phrases of a paragraph, line by line, other than what is *drawn*."""
     found: list[Phrase] = []
     for row in range(within.first, within.last + 1):

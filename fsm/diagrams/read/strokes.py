@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Direction: TypeAlias = Literal["N", "E", "S", "W"]
-Cell: TypeAlias = tuple[int, int]
+GridCell: TypeAlias = tuple[int, int]
 """Row and column, counted from 0."""
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("N", "E", "S", "W")
 OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "S": "N", "E": "W", "W": "E"}
-_OFFSET: Final[Mapping[Direction, Cell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
+_OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
 
 _ARMS: Final[Mapping[str, str]] = {
     "-─━┄┅┈┉╌╍═": "EW",
@@ -44,7 +44,7 @@ STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 """What may stand at the beginning of an arrow without a source."""
 
 
-def beyond(cell: Cell, to: Direction, far: int = 1) -> Cell:
+def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
     """The cell *far* steps from *cell*.
 
     >>> beyond((3, 3), "E", 2)

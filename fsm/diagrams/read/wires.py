@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from fsm.diagrams.read.boxes import Box
     from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import Cell, Direction
+    from fsm.diagrams.read.strokes import Direction, GridCell
 
 
 class Stroke(NamedTuple):
     """One stroke: a cell, and the ``axis`` if two lines cross there."""
 
-    cell: Cell
+    cell: GridCell
     axis: str = ""
 
 
@@ -40,7 +40,7 @@ class Touch(NamedTuple):
     """A line that meets a box at a cell of its border, with an arrowhead or without."""
 
     box: Box
-    border: Cell
+    border: GridCell
     head: bool
 
 
@@ -55,54 +55,54 @@ class Wires:
     sheet: Canvas
     within: Paragraph
     boxes: tuple[Box, ...]
-    owners: dict[Cell, Box]
-    chars: dict[Cell, str] = field(default_factory=dict)
+    owners: dict[GridCell, Box]
+    chars: dict[GridCell, str] = field(default_factory=dict)
     links: dict[Stroke, dict[Direction, Stroke]] = field(default_factory=dict)
     touches: dict[Stroke, list[Touch]] = field(default_factory=dict)
-    loose: list[Cell] = field(default_factory=list)
+    loose: list[GridCell] = field(default_factory=list)
 
     # -- characters ----------------------------------------------------------
 
-    def box(self, cell: Cell) -> Box | None:
+    def box(self, cell: GridCell) -> Box | None:
         """The box that *cell* belongs to."""
         return self.owners.get(cell)
 
-    def char(self, cell: Cell) -> str:
+    def char(self, cell: GridCell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""
         if cell not in self.chars:
             self.chars[cell] = self._char(cell)
         return self.chars[cell]
 
-    def _char(self, cell: Cell) -> str:
+    def _char(self, cell: GridCell) -> str:
         char = self.sheet.stroke(cell)
         inside = self.within.first <= cell[0] <= self.within.last and (char in ARMS or char in HEADS)
         return char if inside and self.box(cell) is None and self._turns(cell, char) else " "
 
-    def _turns(self, cell: Cell, char: str) -> bool:
+    def _turns(self, cell: GridCell, char: str) -> bool:
         """Whether a line turns at a dot or a quotation mark."""
         if char not in ROUND:
             return True
         ways = {to for to in DIRECTIONS if reaches(char, to) and reaches(self._near(cell, to), OPPOSITE[to])}
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
 
-    def _near(self, cell: Cell, to: Direction) -> str:
+    def _near(self, cell: GridCell, to: Direction) -> str:
         near = self.sheet.at(beyond(cell, to))
         return " " if near in ROUND else near
 
     # -- where lines go on -----------------------------------------------------
 
-    def _crossed(self, cell: Cell) -> bool:
+    def _crossed(self, cell: GridCell) -> bool:
         """Whether two lines cross at *cell* without joining."""
         char = self.char(cell)
         sides: tuple[Direction, Direction] = ("W", "E") if vertical(char) else ("N", "S")
         return straight(char) and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
 
-    def _ends_at(self, cell: Cell, to: Direction) -> bool:
+    def _ends_at(self, cell: GridCell, to: Direction) -> bool:
         """Whether a plain stroke, or the tail of an arrowhead, leads from *cell* in that direction."""
         char = self.char(cell)
         return reaches(char, to) and (straight(char) or char in HEADS)
 
-    def _next(self, cell: Cell, to: Direction) -> Stroke | None:
+    def _next(self, cell: GridCell, to: Direction) -> Stroke | None:
         """The stroke to which a line continues from *cell* in that direction."""
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
@@ -116,14 +116,14 @@ class Wires:
             return self.node(there, to)
         return None
 
-    def node(self, cell: Cell, to: Direction) -> Stroke:
+    def node(self, cell: GridCell, to: Direction) -> Stroke:
         """The stroke that a line going in direction *to* is on at *cell*."""
         return Stroke(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Stroke(cell)
 
     def _ways(self, node: Stroke) -> Iterable[Direction]:
         return [to for to in DIRECTIONS if not node.axis or (to in "EW") == (node.axis == "h")]
 
-    def _link(self, cell: Cell) -> None:
+    def _link(self, cell: GridCell) -> None:
         axes = ("h", "v") if self._crossed(cell) else ("",)
         for node in [Stroke(cell, axis) for axis in axes]:
             found: dict[Direction, Stroke] = {}
@@ -136,7 +136,7 @@ class Wires:
 
     # -- boxes -----------------------------------------------------------------
 
-    def _meet(self, box: Box, border: Cell, out: Direction) -> None:
+    def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
         """Record the line at *border*, or a loose arrowhead or joint there."""
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
@@ -150,7 +150,7 @@ class Wires:
         elif reaches(mark, out):
             self.loose.append(border)
 
-    def _touch(self, cell: Cell, out: Direction, touch: Touch) -> None:
+    def _touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
 
     def trace(self) -> None:

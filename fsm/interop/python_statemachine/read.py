@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.interop.draft import Draft
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
     from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a definition of python-statemachine"
@@ -26,7 +26,7 @@ CHOOSING: Final = ("raise", "if", "foreach")
 """Actions that make a step cause another one, or send an event conditionally."""
 
 
-def read(root: YamlNode, name: str, problems: Problems) -> Draft:
+def read(root: YamlNode, name: str, problems: SourceProblems) -> Draft:
     """The draft that the definition *root* defines; called *name* if it has no name."""
     return _Reader(problems=problems).draft(root, name)
 
@@ -35,7 +35,7 @@ def read(root: YamlNode, name: str, problems: Problems) -> Draft:
 class _Reader:
     """Reads one definition."""
 
-    problems: Problems
+    problems: SourceProblems
 
     def draft(self, root: YamlNode, name: str) -> Draft:
         check_keys(root, DOCUMENT, self.problems, of="the definition")

@@ -8,7 +8,7 @@ from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, dr
 
 if TYPE_CHECKING:
     from fsm.interop.draft import Draft
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
     from fsm.interop.xml_elements import Element
 
 FORM: Final = "a state chart in SCXML"
@@ -18,7 +18,7 @@ CHOOSING: Final = ("raise", "if", "foreach")
 """Actions that make a step cause another one, or send an event conditionally."""
 
 
-def read(root: Element, name: str, problems: Problems) -> Draft:
+def read(root: Element, name: str, problems: SourceProblems) -> Draft:
     """The draft that the document defines; called *name* if it has no name."""
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -41,7 +41,7 @@ def read(root: Element, name: str, problems: Problems) -> Draft:
     return draft_of(chart, problems)
 
 
-def _state(element: Element, problems: Problems) -> ChartState:
+def _state(element: Element, problems: SourceProblems) -> ChartState:
     name = element.attributes.get("id", "")
     if not name:
         problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
@@ -58,7 +58,7 @@ def _state(element: Element, problems: Problems) -> ChartState:
     )
 
 
-def _transition(element: Element, problems: Problems) -> ChartTransition:
+def _transition(element: Element, problems: SourceProblems) -> ChartTransition:
     attributes = element.attributes
     condition = attributes.get("cond", "")
     return ChartTransition(
@@ -70,7 +70,7 @@ def _transition(element: Element, problems: Problems) -> ChartTransition:
     )
 
 
-def _sent(element: Element, problems: Problems) -> list[str]:
+def _sent(element: Element, problems: SourceProblems) -> list[str]:
     """The events with a target that the actions in *element* send."""
     for child in element.named(*CHOOSING):
         what = f"<{child.name}> causes other steps, or chooses among them"

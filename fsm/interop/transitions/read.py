@@ -16,7 +16,7 @@ from fsm.interop.key_words import check_keys, flag, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fsm.interop.source_text import Problems
+    from fsm.interop.source_text import SourceProblems
     from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a configuration of transitions"
@@ -52,7 +52,7 @@ ADDED: Final = "initial"
 """The initial state of a configuration that does not define it."""
 
 
-def read(root: YamlNode, name: str, problems: Problems) -> Draft:
+def read(root: YamlNode, name: str, problems: SourceProblems) -> Draft:
     """The draft that the configuration *root* defines, in the file *problems.path*; called *name* if it has no name."""
     return _Reader(root=root, problems=problems).draft(name)
 
@@ -62,7 +62,7 @@ class _Reader:
     """Reads one configuration."""
 
     root: YamlNode
-    problems: Problems
+    problems: SourceProblems
 
     def draft(self, name: str) -> Draft:
         root, problems = self.root, self.problems
