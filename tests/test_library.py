@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
 from machines import DOOR, edited
 
+import fsm
 from fsm.errors import InputError
-from fsm.library import load, specification
+from fsm.library import claims, load, names, specification, specified, systems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,3 +74,17 @@ def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
     door.write_text(DOOR, encoding="utf-8")
 
     assert "shut" == load(str(door)).initial
+
+
+@pytest.mark.installed
+def test_all_that_is_shipped_is_found() -> None:
+    """Every machine and every system, each with what is stated of it."""
+    assert names() == specified()
+    assert [*names(), *systems()] == [claims(name).machine.name for name in (*names(), *systems())]
+
+
+@pytest.mark.installed
+@pytest.mark.parametrize("name", sorted(each.name for each in walk_packages(fsm.__path__, "fsm.")))
+def test_every_module_can_be_imported(name: str) -> None:
+    """By itself, with no more than what is installed with it."""
+    import_module(name)

@@ -58,6 +58,7 @@ def shown(tested: Tested) -> list[str]:
     return ["; ".join(map(str, each.steps)) for each in tested.failures]
 
 
+@pytest.mark.installed
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_a_pod_in_shell_is_right(shell: str) -> None:
     tested = found("nri-pod", shell, str(SUTS / "nri_pod.sh"))

@@ -61,6 +61,7 @@ def test_does_nothing_unless_asked(repository: Path) -> None:
     assert "no tests ran" in folders.stdout
 
 
+@pytest.mark.installed
 @pytest.mark.parametrize("how", ["table", "option"])
 def test_collects_models_and_properties(repository: Path, how: str) -> None:
     """Each file, each property, each profile."""
