@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fsm.machine import Event
     from fsm.machine.calls.belief import Dynamics
     from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.calls.rules import Instant
+    from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table, TransitionSystem
     from fsm.property.claims import Counts
     from fsm.property.evidence import Conclusion
@@ -274,7 +274,7 @@ class _Product:
         calls = tuple(sorted((*node.calls, OpenCall(row, ASKED))))
         return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
-    def _happened(self, node: Node, instant: Instant) -> SearchEdge[Node]:
+    def _happened(self, node: Node, instant: CallInstant) -> SearchEdge[Node]:
         """A signal, or something hidden; calls that have begun are lost if it interrupts."""
         event = self.table.rows[instant.row].event
         belief, calls = node.belief, node.calls
@@ -314,7 +314,7 @@ class _Product:
         mentioned = {code for way in self.believing.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))
 
-    def _taken(self, state: int, instant: Instant) -> RunStep:
+    def _taken(self, state: int, instant: CallInstant) -> RunStep:
         table = self.table
         return RunStep(
             event=table.rows[instant.row].event.name,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.linearizability.history import Operation
     from fsm.linearizability.outputs import Outputs
     from fsm.linearizability.situations import Calls
-    from fsm.machine.calls.rules import Instant, Rules
+    from fsm.machine.calls.rules import CallInstant, Rules
 
 
 class _Kind(NamedTuple):
@@ -54,7 +54,7 @@ class Moves:
     early: set[int] = field(default_factory=set)
     again: set[int] = field(default_factory=set)
     _kinds: dict[int, _Kind] = field(default_factory=dict)
-    _fitting: dict[tuple[_Kind, int, int], tuple[Instant, ...]] = field(default_factory=dict)
+    _fitting: dict[tuple[_Kind, int, int], tuple[CallInstant, ...]] = field(default_factory=dict)
     _ready: dict[tuple[_Kind, int], int] = field(default_factory=dict)
 
     # -- what may be next ------------------------------------------------------
@@ -86,7 +86,7 @@ class Moves:
                 for instant in self._instants(kind, here.place.state, ASKED):
                     yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
 
-    def _acted(self, here: Situation, number: int, instant: Instant) -> Iterator[Situation]:
+    def _acted(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
         """*here* after an *instant* of operation *number*, or of none, unless more was seen of it than came out."""
         if self.rules.interrupts(instant.row):
             calls = tuple(
@@ -105,7 +105,7 @@ class Moves:
         return reply is None or self.rules.fits(CUT, reply)
 
     def _went(
-        self, here: Situation, number: int, row: int, instant: Instant | None, state: int, came: int | None = None
+        self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
     ) -> Situation:
         """*here* in *state*, which operation *number* has acted for, or gone on in, by an *instant* of *row*."""
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
@@ -123,7 +123,7 @@ class Moves:
             others.sort()
         return tuple(others)
 
-    def _came(self, came: int, number: int, instant: Instant) -> Iterable[int]:
+    def _came(self, came: int, number: int, instant: CallInstant) -> Iterable[int]:
         """How many outputs have come after *instant*; nothing if that is not what came out."""
         if self.outputs is None:
             return (came,)
@@ -205,7 +205,7 @@ class Moves:
         """How far operation *number* is when it has acted."""
         return LOOKING if self._kind(number).shows else OVER
 
-    def _instants(self, kind: _Kind, state: int, stage: int) -> tuple[Instant, ...]:
+    def _instants(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
         """The instants in *state* of an operation of this *kind* that fit what is known of it."""
         found = self._fitting.get((kind, state, stage))
         if found is None:

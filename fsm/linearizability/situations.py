@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from fsm.linearizability.history import Operation
     from fsm.machine import Deviation
-    from fsm.machine.calls.rules import Instant
+    from fsm.machine.calls.rules import CallInstant
 
 LOOKING: Final = -101
 """How far an operation is that has acted, and has still to look at what is shown."""
@@ -64,7 +64,7 @@ class Trail(NamedTuple):
     number: int
     row: int
     source: int
-    instant: Instant | None
+    instant: CallInstant | None
 
 
 class Best:

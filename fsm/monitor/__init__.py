@@ -16,7 +16,7 @@ import msgspec
 
 from fsm.machine.calls.belief import TooManyError, tried
 from fsm.machine.calls.configuration import bits
-from fsm.monitor.beliefs import Beliefs, Step
+from fsm.monitor.beliefs import Beliefs, BeliefStep
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
@@ -279,13 +279,13 @@ class Monitor:
 
     # -- where an observation leads ----------------------------------------
 
-    def _step(self, before: Belief, seen: Observation, life: _Life) -> Step:
+    def _step(self, before: Belief, seen: Observation, life: _Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""
         said = key(seen)
         try:
             step = self._found(before, said)
         except TooManyError:
-            step = Step(to=self._everything, note="too many possibilities")
+            step = BeliefStep(to=self._everything, note="too many possibilities")
         if step is None:
             again = life.last is not None and bool(seen.event) and life.last.event == seen.event
             return self._violated(before, said, life.led, again=again)
@@ -302,7 +302,7 @@ class Monitor:
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(said[0])), "reply without request"
 
-    def _found(self, before: Belief, said: Key) -> Step | None:
+    def _found(self, before: Belief, said: Key) -> BeliefStep | None:
         """The step, or ``None`` if nothing explains what was said."""
         start, note = self._begun(before, said)
         kept = self._shared.observed(start, said, before.since)
@@ -319,7 +319,7 @@ class Monitor:
         to = self._beliefs.belief(configurations, since)
         note = note or ("unspecified" if kept.unspecified and said[1] != "maybe" else "")
         plain = not note and not tolerated and not to.rests
-        return Step(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
+        return BeliefStep(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
 
     def _leads(self, said: Key) -> bool:
         """Whether *said* is of what may move an entity, or shows where it is; a request is neither yet."""
@@ -331,7 +331,7 @@ class Monitor:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> Step:
+    def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> BeliefStep:
         scene = Scene(
             dynamics=self._dynamics,
             before=self._begun(before, said)[0],
@@ -343,7 +343,7 @@ class Monitor:
         )
         explained = self._shared.explain(scene)
         to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
-        return Step(to=to, leads=self._leads(said), explained=explained)
+        return BeliefStep(to=to, leads=self._leads(said), explained=explained)
 
 
 def _certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:

@@ -36,11 +36,11 @@ class Belief:
     configurations: Configurations
     since: int
     rests: bool = False
-    next: dict[Key, Step] = field(default_factory=dict)
+    next: dict[Key, BeliefStep] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class BeliefStep:
     """Where an observation leads, the cells that explain it, how often it was taken.
 
     A ``plain`` step has nothing to report and leaves the entity alive; one
@@ -77,7 +77,7 @@ class Beliefs:
         known.rests = known.rests or rests
         return known
 
-    def remember(self, before: Belief, said: Key, step: Step) -> None:
+    def remember(self, before: Belief, said: Key, step: BeliefStep) -> None:
         """*said* leads from *before* by *step*."""
         before.next[said] = step
         self._size += 1

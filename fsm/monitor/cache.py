@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fsm.machine import Deviation, Machine
-    from fsm.machine.calls.belief import Dynamics, Kept
+    from fsm.machine.calls.belief import Dynamics, Remainder
     from fsm.machine.calls.configuration import Configurations
     from fsm.machine.table import Table
     from fsm.monitor.diagnosis import Explained, Scene
@@ -49,12 +49,12 @@ class Shared:
     deviations: Mapping[str, Deviation]
     beginning: Configurations
     everything: Configurations
-    _kept: dict[tuple[Configurations, Key, int], Kept] = field(default_factory=dict)
+    _kept: dict[tuple[Configurations, Key, int], Remainder] = field(default_factory=dict)
     _explained: dict[tuple[object, ...], Explained] = field(default_factory=dict)
     _asked: dict[int, Configurations] = field(default_factory=dict)
     _size: Counter[str] = field(default_factory=Counter)
 
-    def observed(self, before: Configurations, seen: Key, since: int) -> Kept:
+    def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
         """What :meth:`Dynamics.observed` finds, remembered."""
         at = (before, seen, since)
         found = self._kept.get(at)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from fsm.checker.instants import InstantStep, Successors
-    from fsm.machine.calls.rules import Instant
+    from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table
     from fsm.property_monitor.automata import Progress, PropertyMemory
     from fsm.sut import Response, Stimulus
@@ -209,7 +209,9 @@ class Reliving:
         row = self.table.row[step.event]
         return self.table.end.get(row, row) if stage == BEGUN else row
 
-    def _next(self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool) -> Iterator[tuple[Instant, int, str]]:
+    def _next(
+        self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool
+    ) -> Iterator[tuple[CallInstant, int, str]]:
         """What may happen next: each instant, how far the call is then, and the reply if that ends it."""
         row = self.table.row[step.event]
         goes_on = here.stage == ASKED or (self._row(step, here.stage), here.place.state) in self.table.begun
@@ -226,7 +228,7 @@ class Reliving:
                     yield instant, here.stage, ""
 
     def _passed(
-        self, here: _Open, instant: Instant, number: int, *, reply: str, shows: str
+        self, here: _Open, instant: CallInstant, number: int, *, reply: str, shows: str
     ) -> tuple[RunPlace, RunTrail]:
         if instant.way is None:
             return self._beside(here.place, here.trail, instant.row, instant.to, number)

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fsm.machine.calls.configuration import (
-    Best,
     Configuration,
     Configurations,
+    ConfigurationSet,
     Pending,
     bits,
     interrupted,
@@ -37,7 +37,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BE
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from fsm.machine.calls.rules import Instant
+    from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table, Way
     from fsm.trace import Key
 
@@ -58,7 +58,7 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Remainder:
     """What an observation leaves: configurations, and the (row, state) pairs it certainly rests on.
 
     ``unspecified`` says that it is legal only in that the specification says nothing of it,
@@ -111,7 +111,7 @@ class Dynamics:
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
         """*configurations*, and all that may come of them unobserved, but for those that others cover."""
-        found = Best()
+        found = ConfigurationSet()
         todo = [each for each in configurations if found.add(each)]
         while todo:
             todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
@@ -129,7 +129,7 @@ class Dynamics:
             for instant in self.rules.instants(here.state, row):
                 yield from self.happens(here, row, instant)
 
-    def _acts(self, here: Configuration, index: int, call: Pending, instant: Instant) -> Iterator[Configuration]:
+    def _acts(self, here: Configuration, index: int, call: Pending, instant: CallInstant) -> Iterator[Configuration]:
         """The next *instant* of *call*, if it moves the entity: it begins, goes on, or ends."""
         _, way, to, stage = instant
         lost = call.stage <= LOST
@@ -161,7 +161,7 @@ class Dynamics:
             elif instant.stage == BEGUN:
                 yield from self._went(here, instant, held)
 
-    def happens(self, here: Configuration, row: int, instant: Instant) -> Iterator[Configuration]:
+    def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterator[Configuration]:
         """An event of *row* that is no call happens by *instant*."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
@@ -170,7 +170,7 @@ class Dynamics:
             return
         yield from self._went(here, instant, pending)
 
-    def _went(self, here: Configuration, instant: Instant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
+    def _went(self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
         queue = self._queued(here.queue, instant.emits)
         if queue is None:
             return
@@ -195,7 +195,7 @@ class Dynamics:
 
     # -- what is observed ----------------------------------------------------
 
-    def observed(self, before: Configurations, seen: Key, since: int = 0) -> Kept:
+    def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """What is left of *before*, which is closed, when *seen* is seen; closed again.
 
         *since* are the states, as bits, in which an unrecorded call may have
@@ -205,7 +205,7 @@ class Dynamics:
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
         row = self.row(event)
-        kept = Kept(configurations=before)
+        kept = Remainder(configurations=before)
         if output:
             before = self.closed(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         elif self.calls(row):
@@ -263,7 +263,9 @@ class Dynamics:
         row = self.row(seen[0])
         return seen[1] in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
-    def _replied(self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None) -> Kept:
+    def _replied(
+        self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None
+    ) -> Remainder:
         kept: set[Configuration] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
@@ -279,7 +281,7 @@ class Dynamics:
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
         certain = frozenset.intersection(*cells) if cells else frozenset()
-        return Kept(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
+        return Remainder(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
     def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:
         """How *call* may have ended with *reply*; ``None`` if it may not."""
@@ -339,7 +341,7 @@ class Dynamics:
         cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
         return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
 
-    def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Kept:
+    def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
         kept: set[Configuration] = set()
         states: set[int] = set()
         specified: set[int] = set()
@@ -357,7 +359,7 @@ class Dynamics:
                     (states if instant.way is None else specified).add(each.state)
         states |= specified
         cells = frozenset((row, state) for state in states) if len(states) == 1 and not phase else frozenset()
-        return Kept(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
+        return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
         """What is left when *seen* is seen, the request of a reply taken as seen with it.

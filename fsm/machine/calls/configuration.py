@@ -37,7 +37,7 @@ class Configuration(NamedTuple):
 Configurations: TypeAlias = frozenset[Configuration]
 
 
-class Best:
+class ConfigurationSet:
     """Configurations, without those that another one of them covers.
 
     One covers another if the two differ only in that its calls may have met

@@ -49,7 +49,7 @@ LOST_BEGUN: Final = -7
 """As lost, and in a state that others may meet."""
 
 
-class Instant(NamedTuple):
+class CallInstant(NamedTuple):
     """One instant of an event or of a call: the ``way`` that ``row`` went, ``None`` where that is unspecified.
 
     ``stage`` is how far a call is then: begun, free, or the index of the way by which it ended.
@@ -81,9 +81,9 @@ class Rules:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._instants: dict[tuple[int, int, bool], tuple[Instant, ...]] = {}
+        self._instants: dict[tuple[int, int, bool], tuple[CallInstant, ...]] = {}
 
-    def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[Instant, ...]:
+    def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
 
         Empty where the event cannot happen, and for a call that does not act any more.
@@ -97,14 +97,14 @@ class Rules:
             found = self._instants[state, row, begun] = self._found(state, row, begun=begun)
         return found
 
-    def _found(self, state: int, row: int, *, begun: bool) -> tuple[Instant, ...]:
+    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
         row = self.table.end[row] if begun else row
         ways = self.table.step(state, row)
         if ways is None:
-            return tuple(Instant(row, None, to, FREE) for to in range(len(self.table.states)))
+            return tuple(CallInstant(row, None, to, FREE) for to in range(len(self.table.states)))
         if begun and not ways:
-            return (Instant(row, None, state, FREE),)
-        return tuple(Instant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
+            return (CallInstant(row, None, state, FREE),)
+        return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
 
     def silent(self, state: int, row: int) -> bool:
         """Whether nothing is specified of an event of *row* in *state*."""

@@ -1,0 +1,82 @@
+"""One name, one thing: no two modules, and no two public classes, have one name with two meanings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fsm
+
+PACKAGE = Path(fsm.__file__).parent
+PATHS = sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts)
+
+MODULES = {
+    "ascii": "drawings in characters, read or written",
+    "claims": "what properties claim, as values and from their text",
+    "container": "one container: its reference, in the room of the same name",
+    "dot": "the language of Graphviz, read or written",
+    "events": "events: of a machine as its text has them, and the reference of container events",
+    "faults": "what goes wrong on purpose in a reference under test",
+    "histories": "histories of concurrent operations: as read, and as judged",
+    "mermaid": "Mermaid diagrams, read or written",
+    "read": "text of one format to data",
+    "service": "the calls of the CRI service, whole or for pods",
+    "sut": "what a system under test shows; in a reference's room, that reference as one",
+    "upstream": "a reference with the defects of containerd's own code",
+    "write": "data to text of one format",
+}
+"""Names of several modules, each with the one meaning that all of them share."""
+
+CLASSES = {
+    "Container": "a container: as NRI is told of it, and the reference of one",
+    "ContainerState": "the state of a container: as NRI has it, and as the CRI has it",
+    "Json": "any JSON value",
+    "LimitError": "a search would exceed its limit",
+    "Moves": "what an event may do: in a cell, and of all operations at a time",
+    "Part": "a part: of a system, and of the cells of an event",
+    "Place": "a place: in a file, and of an entity among its operations",
+    "Pod": "a pod: as NRI is told of it, and the reference of one",
+    "Step": "a step: of a joint event, and of a linearization",
+}
+"""Names of several public classes, each with the one meaning that all of them share."""
+
+
+def _modules() -> dict[str, list[str]]:
+    """The modules and packages of each name."""
+    found: dict[str, list[str]] = {}
+    for path in PATHS:
+        dotted = path.relative_to(PACKAGE).with_suffix("").parts
+        parts = dotted[:-1] if dotted[-1] == "__init__" else dotted
+        if parts:
+            found.setdefault(parts[-1], []).append(".".join(parts))
+    return found
+
+
+def _classes() -> dict[str, list[str]]:
+    """The modules that define a public class, or an alias of a type, of each name."""
+    found: dict[str, list[str]] = {}
+    for path in PATHS:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            match node:
+                case (
+                    ast.ClassDef(name=name)
+                    | ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias"))
+                ):
+                    if not name.startswith("_"):
+                        found.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+                case _:
+                    pass
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "allowed"), [(_modules(), MODULES), (_classes(), CLASSES)], ids=["modules", "classes"]
+)
+def test_a_name_has_one_meaning(found: dict[str, list[str]], allowed: dict[str, str]) -> None:
+    """What is not in the list occurs once."""
+    repeated = {name: where for name, where in found.items() if len(where) > 1}
+
+    assert {} == {name: where for name, where in repeated.items() if name not in allowed}
+    assert set() == allowed.keys() - repeated.keys(), "these occur once, and need no explanation"
