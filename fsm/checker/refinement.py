@@ -275,16 +275,17 @@ class _Product:
         return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
     def _happened(self, node: Node, instant: CallInstant) -> SearchEdge[Node]:
-        """A signal, or something hidden; calls that have begun are lost if it interrupts."""
+        """A signal, or something hidden; where it interrupts, calls that have begun are lost, or all if it is observed."""
         event = self.table.rows[instant.row].event
         belief, calls = node.belief, node.calls
         if event.kind == "signal":
             belief = self.believing.after(belief, Observation(event=self._name(instant.row)))
         if event.interrupts:
-            for call in calls:
-                if call.stage == BEGUN and belief >= 0:
+            over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
+            for call in over:
+                if belief >= 0:
                     belief = self._said(belief, call.row, "lost")
-            calls = tuple(call for call in calls if call.stage != BEGUN)
+            calls = tuple(call for call in calls if call not in over)
         taken = self._taken(node.state, instant)
         return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
 

@@ -285,7 +285,8 @@ class Asking:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                yield from self.happens(here, event, each.emits)
+                over = here if not self.machine.events[event].interrupts else Situation(here.state)
+                yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()
                 if each.phase == "maybe" or (each.phase == "noticed" and possible):
                     yield here

@@ -109,10 +109,10 @@ class Refining:
     def _happens(self, here: Here, name: str) -> Iterator[Next]:
         event = self.machine.events[name]
         seen = [self._seen(name)] if event.kind == "signal" else []
-        begun = [call for call in here.calls if event.interrupts and call.stage == "begun"]
-        left = tuple(call for call in here.calls if call not in begun)
+        over = [call for call in here.calls if event.interrupts and (event.kind == "signal" or call.stage == "begun")]
+        left = tuple(call for call in here.calls if call not in over)
         for state in self._leads(here.state, name):
-            yield Here(state, left), (*seen, *(self._seen(call.event, "lost") for call in begun))
+            yield Here(state, left), (*seen, *(self._seen(call.event, "lost") for call in over))
 
     def _leads(self, state: str, name: str) -> list[str]:
         ways = naive.ways(self.machine, state, name)

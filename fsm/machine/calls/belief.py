@@ -353,7 +353,8 @@ class Dynamics:
             for instant in instants:
                 if instant.way is not None and emits not in {None, instant.way.emits}:
                     continue
-                for after in self.happens(each if apart else each._replace(queue=()), row, instant):
+                here = each._replace(pending=()) if self.rules.interrupts(row) else each
+                for after in self.happens(here if apart else here._replace(queue=()), row, instant):
                     # What came with the event was seen with it: nothing waits in the queue.
                     kept.add(after if apart else after._replace(queue=each.queue))
                     (states if instant.way is None else specified).add(each.state)
