@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import DOOR, JOB, door, edited, job, machine_of
 from random_machines import machines
+from thorough import TIMES
 
 from fsm.diagrams.abstraction import drawn_names
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
@@ -280,7 +281,7 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
         assert [] == read(machine.under(profile), drawn(outline(machine.under(profile))))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(machine=machines())
 def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
     """Whichever lines have to cross."""
@@ -315,7 +316,7 @@ def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
     return replace(shown, lines=tuple(lines), states=tuple(states))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * TIMES, deadline=None)
 @given(machine=machines(), chance=st.randoms(use_true_random=False))
 def test_random_drawings_with_one_change_differ(machine: Machine, chance: random.Random) -> None:
     """Whatever is removed, added or changed is named with its event."""
@@ -338,7 +339,7 @@ def test_pictures_are_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 * TIMES, deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
     """Whatever they leave out, bundle, or name alike."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from machines import DOOR, counter, door, job, machine_of
 from random_machines import machines
 from statemachine.io import load as chart_of
+from thorough import TIMES
 from transitions import MachineError
 from transitions.extensions.markup import MarkupMachine
 
@@ -95,7 +96,7 @@ def test_models_are_short() -> None:
 
 # -- exported machines, run by other libraries -----------------------------------------
 
-DEFAULTS = settings(max_examples=60, deadline=None)
+DEFAULTS = settings(max_examples=60 * TIMES, deadline=None)
 
 
 @DEFAULTS
@@ -312,7 +313,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * TIMES, deadline=None)
 @given(configurations())
 def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
     """In every state, for every trigger: the same targets, over all values of the conditions."""
@@ -445,7 +446,7 @@ def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
     return {"name": "lamp", "states": found}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 @given(definitions())
 def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:
     """In every state, for every event: the same targets, over all values of the data."""
@@ -463,7 +464,7 @@ def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]
         assert {way.to for way in ways_of(machine, event, begin)} == found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * TIMES, deadline=None)
 @given(definitions(several=False))
 def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
     """The same machine in SCXML and in JSON becomes the same model."""

@@ -14,6 +14,7 @@ from machines import door, job
 from naive_linearizability import linearizable
 from random_histories import random_history
 from random_machines import random_machine
+from thorough import TIMES
 
 from fsm.library import load
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
@@ -249,7 +250,7 @@ def test_no_operation_returns_before_it_is_called() -> None:
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
     """And what is given as a way in which it may have gone is one."""
     answers: Counter[bool] = Counter()
-    for number in range(150):
+    for number in range(150 * TIMES):
         chance = random.Random(f"{part} {number}")
         machine = random_machine(chance)
         for _ in range(6):
@@ -286,7 +287,7 @@ def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, wh
 def test_what_is_linearizable_is_a_behaviour_to_the_monitor() -> None:
     """It forgets which of two equal calls a reply belongs to, so it may allow more, and not less."""
     judged = 0
-    for number in range(600):
+    for number in range(600 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
         calls = {each.name for each in machine.events.values() if each.kind == "call"}

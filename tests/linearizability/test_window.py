@@ -12,6 +12,7 @@ from machines import door
 from naive_linearizability import linearizable
 from random_histories import random_history
 from random_machines import random_machine
+from thorough import TIMES
 
 from fsm.library import load
 from fsm.linearizability import NotLinearizable, linearize
@@ -105,7 +106,7 @@ def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
 def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
     """In every state that the entity may be in at its beginning; a second opinion agrees."""
     kinds: Counter[str] = Counter()
-    for number in range(500):
+    for number in range(500 * TIMES):
         chance = random.Random(f"window {part} {number}")
         machine = random_machine(chance)
         seen = replace(random_history(chance, machine), outputs={})

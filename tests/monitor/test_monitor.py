@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judged import content
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from random_machines import LONGEST, machines, random_machine, random_seen, random_trace
+from thorough import TIMES
 
 import fsm.monitor
 from fsm.judgement import judge
@@ -142,14 +143,14 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
     """On thousands of machines and traces, legal and not, the first violation is the same observation."""
-    first = 1_000 * seed + 500 * lost
+    first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
-    for number in range(first, first + 300):
+    for number in range(first, first + 300 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 590  # of 600: giving up is rare
+    assert compared > 590 * TIMES  # of twice as many: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
@@ -205,7 +206,7 @@ class Unpruned:
 
 def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every possibility kept the verdicts are the same."""
-    for number in range(5_000, 5_300):
+    for number in range(5_000 * TIMES, 5_300 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
         trace = random_trace(chance, machine, lost=True)

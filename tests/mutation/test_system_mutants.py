@@ -13,6 +13,7 @@ from machines import door, job
 from naive_equivalence import Watched
 from naive_equivalence import bisimilar as alike
 from random_systems import random_text, system_of
+from thorough import TIMES
 from toy_systems import OFFICE, stated_of
 
 from fsm.checker import decide
@@ -361,7 +362,7 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
     assert not any(each.killers for each in found.values())
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
     """A second opinion says so: the whole as one machine, by definition. Names are unique, and all are well formed."""

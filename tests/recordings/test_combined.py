@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judged import Found, content, every_violation, profile, violations
+from thorough import TIMES
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -130,7 +131,7 @@ def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -
     calls = content(f"{run}.calls.jsonl.gz").splitlines(keepends=True)
     whole = _accused(together(b"".join(events), b"".join(calls), tmp_path))
     chosen = random.Random(run)
-    for _ in range(8):
+    for _ in range(8 * TIMES):
         cut = chosen.randrange(1, len(events))
         other = chosen.randrange(1, len(calls))
         for some, called in (

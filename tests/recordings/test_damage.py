@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
+from thorough import TIMES
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -30,12 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["every_violation"]
 
-THOROUGH = settings().max_examples // 100
-"""How many times as much is tried under the thorough profile."""
-
 FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=60 * THOROUGH,
+    max_examples=60 * TIMES,
 )
 """One folder serves all examples of a test: each writes its own file anew."""
 
@@ -98,7 +96,7 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
     """
     chosen = random.Random(name)
     size = len(content(name))
-    for _ in range(3 * THOROUGH):
+    for _ in range(3 * TIMES):
         first = chosen.choice([0, chosen.choice(starts(name)), chosen.randrange(size)])
         last = chosen.choice([size, first + chosen.randrange(size - first + 1)])
         last = min(last, first + 80_000)
@@ -109,7 +107,7 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
 @pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
 def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
     """Whichever line is the first one that was kept."""
-    for first in starts(name)[:: 1 if THOROUGH > 1 else 4]:
+    for first in starts(name)[:: 1 if TIMES > 1 else 4]:
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
 
@@ -120,7 +118,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     """No call of these clients took four seconds; after them a log is judged as if it had lasted longer than any call."""
     monkeypatch.setattr(containerd_log, "_LONG", timedelta(seconds=4))
     chosen = random.Random(name)
-    for _ in range(4 * THOROUGH):
+    for _ in range(4 * TIMES):
         first = chosen.choice(starts(name))
 
         assert [] == false_accusations(name, folder, first, first + 300_000), first
@@ -130,7 +128,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
     """Wherever in its last line it breaks off."""
     end = starts(name)[-40]
-    for last in range(end - 900, end, 1 if THOROUGH > 1 else 9):
+    for last in range(end - 900, end, 1 if TIMES > 1 else 9):
         assert [] == false_accusations(name, folder, 0, last), last
 
 

@@ -70,6 +70,15 @@ def test_ci_forbids_skips() -> None:
     assert forbidden < lines.index("bash .ci/test")
 
 
+def test_the_nightly_run_tries_more() -> None:
+    """Of all that is sampled or kept otherwise."""
+    script = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
+
+    assert "--hypothesis-profile thorough" in script
+    assert "export FSM_SPIN=again" in script
+    assert "export FSM_CRASHES=200" in script
+
+
 def test_no_test_asks_for_a_program_by_itself() -> None:
     """``real_parts`` finds programs, so that what is missing is said with the command that installs it."""
     asking = [

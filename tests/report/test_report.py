@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 from real_parts import missing, package
+from thorough import TIMES
 
 from fsm.errors import Problem
 from fsm.judgement import Judged, judge
@@ -272,7 +273,7 @@ def test_is_well_formed(situation: str, form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 @given(entity=st.text(), detail=st.text(), name=st.binary(min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, detail: str, name: bytes) -> None:
     """Ids, messages and file names are other people's bytes."""
     write, check = FORMATS[form]
@@ -290,7 +291,7 @@ def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) ->
 
 
 @given(entity=st.text(), detail=st.text())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20 * TIMES, deadline=None)
 def test_sarif_fits_its_schema_whatever_the_recording_says(
     sarif_schema: Draft4Validator, entity: str, detail: str
 ) -> None:
