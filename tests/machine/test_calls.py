@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import naive
 import naive_linearizability
 import pytest
-from hypothesis import settings
 from random_machines import random_machine
+from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.oracle import oracle
@@ -27,7 +27,7 @@ from fsm.verdict import Fails, Holds
 if TYPE_CHECKING:
     from fsm.machine import Machine
 
-THOROUGH = settings().max_examples // 100
+EXAMPLES = 400 if TIMES == 1 else 20_000
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
@@ -95,7 +95,7 @@ def agree(machine: Machine, script: list[Observation]) -> bool:
 def test_every_engine_gives_one_answer(seed: int) -> None:
     """On machines with hidden events, interruptions, calls that take time, silent cells and indefinite replies."""
     found = []
-    for number in range(400 * THOROUGH):
+    for number in range(EXAMPLES):
         chance = random.Random(1_000_000 * seed + number)
         machine = random_machine(chance)
         found.append(agree(machine, random_script(chance, machine)))
