@@ -110,6 +110,17 @@ class WrittenClause(Form):
 class WrittenRest(Cells):
     """The cells of an event that rest on a clause, which is defined here if its sentence is given."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {
+                "says": ["source"],
+                "source": ["says"],
+                "level": ["says", "source"],
+                "link": ["says", "source"],
+            }
+        }
+    )
+
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
     level: Level | None = Field(None, description="With says: its level; that of the machine if absent.")
     source: str | None = Field(None, description="With says: where it stands.")
