@@ -213,7 +213,7 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
         signals = random_seen(chance, machine)
         pruned = judged(machine, trace, fresh=True, signals=signals)
         with monkeypatch.context() as patched:
-            patched.setattr(belief, "Best", Unpruned)
+            patched.setattr(belief, "ConfigurationSet", Unpruned)
             whole = judged(machine, trace, fresh=True, signals=signals)
 
         assert gave_up(whole) or first_in(whole) == first_in(pruned)
