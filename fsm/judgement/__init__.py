@@ -16,7 +16,7 @@ from fsm.judgement.histories import judge_history
 from fsm.library import is_system, load, load_system
 from fsm.monitor import Monitor
 from fsm.recordings import RecordingKind, open_recording
-from fsm.recordings.combined import open_together
+from fsm.recordings.combined import open_combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ def judge(
     not well formed, or a profile that no machine has.
     """
     name, calls = fspath(name), fspath(calls)
-    recording = open_together(name, calls, advanced) if calls else open_recording(name, advanced)
+    recording = open_combined(name, calls, advanced) if calls else open_recording(name, advanced)
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)

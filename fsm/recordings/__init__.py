@@ -1,10 +1,10 @@
 """From files to traces: what kind of recording a file is, and its observations.
 
-Four kinds are told apart by their first line that fits one: a containerd log
-in any of its forms, CRI calls seen by a client, NRI events seen by a plugin,
-and the project's own trace format.  Lines that fit nothing are counted.  A
-fifth, a history of concurrent operations, is known by how it begins, and is
-read whole.
+Four kinds are recognised by the first line that fits one of them: a containerd
+log in any of its forms, CRI calls recorded at a client, NRI events recorded at
+a plugin, and the project's own trace format.  Lines that fit none are counted.
+A fifth kind, a history of concurrent operations, is recognised by its first
+form and read as a whole.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RecordingKind(Enum):
     LOG = "containerd log"
     CALLS = "CRI calls"
     EVENTS = "NRI events"
-    TOGETHER = "NRI events and calls of one run"
+    COMBINED = "NRI events and calls of one run"
     TRACE = "trace"
     HISTORY = "history of concurrent operations"
     NOTHING = "nothing known"
@@ -49,12 +49,12 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An opened file: its kind, what it shows, and its observations as they are read.
+    """An open file: its kind, the signals it shows, and its observations as they are read.
 
-    ``machines`` are those it is judged by unless others are asked for.  It
-    shows the signals ``shown``, ``None`` meaning all, and not those ``hidden``.
+    ``machines`` are the default ones to judge it by.  ``shown`` are the signals
+    that it shows, ``None`` for all, and ``hidden`` those that it does not.
     ``version`` gives, once all is read, the version of containerd that wrote
-    the log.  ``history`` are the operations, where it is a history of those.
+    the log.  ``history`` has the operations of a history.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Recording:
 
 
 class _Sniffed(msgspec.Struct):
-    """The keys that tell recordings apart."""
+    """The keys by which kinds of recordings are recognised."""
 
     trace: int | None = None
     op: str | None = None
@@ -85,12 +85,12 @@ _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
 def kind_of(line: bytes) -> RecordingKind:
-    """What *line* is a line of.
+    """The kind of recording that *line* belongs to.
 
     >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
     <RecordingKind.CALLS: 'CRI calls'>
     """
-    if entry(line) is not None:  # first of all: containerd's own fields may have any name, "event" and "op" too
+    if entry(line) is not None:  # first, since containerd's own fields may have any name, "event" and "op" too
         return RecordingKind.LOG
     try:
         found = _SNIFFER.decode(line)
@@ -108,7 +108,7 @@ def kind_of(line: bytes) -> RecordingKind:
 def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     """The recording in the file *name*, ``-`` for standard input.
 
-    ``advanced`` is called with every number of bytes taken from the file.
+    ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
@@ -137,7 +137,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
             )
         case RecordingKind.EVENTS:
             batches, machines, shown = (
-                _events(nri_events.Events(notes=notes), rest()),
+                _events(nri_events.NriEventReader(notes=notes), rest()),
                 ("plugin-container", "plugin-pod"),
                 nri_events.SHOWN,
             )
@@ -173,7 +173,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
 
 
 def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording:
-    """The history that is in *data*."""
+    """The history in *data*."""
     whole = bytearray()
     for piece in data:
         whole += piece
@@ -223,7 +223,7 @@ def _calls(recording: cri_calls.CriCallReader, pieces: Iterator[Piece]) -> Itera
     yield Batch([seen for _, seen in last], [line for line, _ in last])
 
 
-def _events(events: nri_events.Events, pieces: Iterator[Piece]) -> Iterator[Batch]:
+def _events(events: nri_events.NriEventReader, pieces: Iterator[Piece]) -> Iterator[Batch]:
     for piece in pieces:
         found = [
             (number, seen)

@@ -1,13 +1,13 @@
-"""What a plugin was told, and the calls of the same time: one recording of two files.
+"""The events that a plugin received and the calls of the same run: one recording of two files.
 
-A call of which a plugin that is connected is to be told succeeds after it was
-told; so a success is an observation of its own, of the signals
-:data:`fsm.recordings.nri_events.SUCCEEDED`.  It counts only where the plugin was there
-for all of the call.  When a plugin leaves is not recorded: it was there until
-the last event before it connects again, and what succeeded after that event
-says nothing.  After its very last event it is taken to be there unless
-something shows that it was not: a creation that it was not told of, or the end
-of something that it was told of on the same connection.
+A call that a connected plugin has to receive succeeds after the plugin
+received it, so a success is an observation of its own: one of the signals
+:data:`fsm.recordings.nri_events.SUCCEEDED`.  It counts only if the plugin was
+connected during all of the call.  Disconnections are not recorded: the plugin
+was connected until the last event before it connects again, and successes
+after that event mean nothing.  After its very last event it is assumed to stay
+connected, unless it missed a creation, or the end of something that it knew of
+on the same connection.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from fsm.errors import InputError, Problem
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.json_lines import nanoseconds
 from fsm.recordings.line_reader import STDIN, LineReader
-from fsm.recordings.nri_events import CONNECTS, Events
+from fsm.recordings.nri_events import CONNECTS, NriEventReader
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.recordings.nri_events import Told
+    from fsm.recordings.nri_events import NriEvent
 
 HELD: Final = 65_536
-"""Successes that wait for the plugin's next event; if there are more, it has left."""
+"""The most successes that wait for the next event of the plugin; with more, it is taken to have left."""
 
 _WHOLE: Final = 64
-"""Characters of an id that is not shortened."""
+"""Number of characters of a full id."""
 
-_TOGETHER: Final = 1_024
-"""Observations passed on at once."""
+_BATCH: Final = 1_024
+"""Number of observations in a batch."""
 
 _SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -51,27 +51,27 @@ _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
 
 class _Point(NamedTuple):
-    """Something at a time: what the plugin was told, what was seen of a call, or that no more calls are recorded."""
+    """A point in time: an event of the plugin, an observation of a call, or the end of the recorded calls."""
 
     at: int
     line: Line
-    what: Told | Observation | None
+    what: NriEvent | Observation | None
 
 
 class _Known(NamedTuple):
-    """What the plugin was last told of somebody, on which connection; listed, if nothing."""
+    """The last event about an entity that the plugin received, and its connection; no event if it was listed."""
 
     connection: int
     output: str
 
 
-def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """The NRI events of one plugin in the file *name*, with what was called in the same run.
+def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
+    """The NRI events of a plugin in the file *name*, with the calls of the same run.
 
     Raises :class:`InputError` if a file cannot be opened, or is of another kind.
     """
     for file, kinds, what in (
-        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin was told them"),
+        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
         (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
     ):
         if file == STDIN or open_recording(file).kind not in kinds:
@@ -79,30 +79,30 @@ def open_together(name: str, calls: str, advanced: Callable[[int], None] = lambd
             raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
     notes: Counter[str] = Counter()
     recorded = open_recording(calls, advanced)
-    events = Events(notes=notes)
-    points = heapq.merge(_told(name, events, advanced), _called(recorded), key=lambda point: point.at)
+    events = NriEventReader(notes=notes)
+    points = heapq.merge(_received(name, events, advanced), _called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
-        kind=RecordingKind.TOGETHER,
+        kind=RecordingKind.COMBINED,
         machines=("nri-plugin-contract",),
         shown=None,
         hidden=(),
         fresh=False,
         outputs=False,
-        batches=_batches(Together(events=events), points, recorded),
+        batches=_batches(CombinedReader(events=events), points, recorded),
         notes=notes,
         version=recorded.version,
     )
 
 
-def _told(name: str, events: Events, advanced: Callable[[int], None]) -> Iterator[_Point]:
+def _received(name: str, events: NriEventReader, advanced: Callable[[int], None]) -> Iterator[_Point]:
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
-            told = events.read(line) if line.strip() else None
-            if told is not None:
-                latest = max(latest, told.ts or 0)
-                yield _Point(latest, Line(name, number), told)
+            event = events.read(line) if line.strip() else None
+            if event is not None:
+                latest = max(latest, event.ts or 0)
+                yield _Point(latest, Line(name, number), event)
 
 
 def _called(recording: Recording) -> Iterator[_Point]:
@@ -115,26 +115,26 @@ def _called(recording: Recording) -> Iterator[_Point]:
     yield _Point(latest, last, None)
 
 
-def _batches(together: Together, points: Iterator[_Point], recorded: Recording) -> Iterator[Batch]:
+def _batches(reader: CombinedReader, points: Iterator[_Point], recorded: Recording) -> Iterator[Batch]:
     found: list[tuple[Line, Observation]] = []
     for point in points:
-        found += together.seen(point)
-        if len(found) >= _TOGETHER:
+        found += reader.seen(point)
+        if len(found) >= _BATCH:
             yield Batch([seen for _, seen in found], [line for line, _ in found])
             found = []
-    found += together.rest()
-    together.events.notes.update(recorded.notes)
+    found += reader.rest()
+    reader.events.notes.update(recorded.notes)
     yield Batch([seen for _, seen in found], [line for line, _ in found])
 
 
 @dataclass(slots=True, kw_only=True)
-class Together:
-    """Turns points in the order of time into observations of one plugin's view."""
+class CombinedReader:
+    """Turns points in the order of time into observations as the plugin has them."""
 
-    events: Events
+    events: NriEventReader
     _connection: int = 0
     _there: bool = False
-    _unheard: bool = False
+    _missed_creation: bool = False
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -142,37 +142,37 @@ class Together:
     _held: list[tuple[Line, Observation]] = field(default_factory=list)
 
     def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
-        """What *point* says of the plugin's view."""
+        """The observations that follow from *point*."""
         if point.what is None:
             self._calls = False
             return iter(())
         if isinstance(point.what, Observation):
-            # Calls are recorded when they end: what ended before the first of them may be missing.
+            # Calls are recorded when they end, so those that ended before the first may be missing.
             self._calls |= point.what.phase != "request"
             return self._called(point.line, self._meant(point.what))
-        return self._connects(point) if point.what.connects else self._told(point.line, point.what)
+        return self._connects(point) if point.what.connects else self._event(point.line, point.what)
 
-    def _told(self, line: Line, told: Told) -> Iterator[tuple[Line, Observation]]:
-        """What the plugin was told, and the successes that count now that it is known to have been there."""
-        if told.synchronizes or not self._connection:
+    def _event(self, line: Line, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
+        """What the plugin received, and the successes that count now that it is known to have been connected."""
+        if event.synchronizes or not self._connection:
             self._connection = self._connection or 1
             self._there = True
         yield from self._held
         self._held.clear()
-        self._unheard = False
+        self._missed_creation = False
         self._covered = self._calls
-        for seen in self.events.said(told):
+        for seen in self.events.observed(event):
             if seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
             else:
                 self._known[seen.entity] = _Known(self._connection, seen.output)
-            # The plugin was told at this very time, so the event itself is seen, and not an output on its way.
+            # The plugin received it at this time, so it is an event here and not an output.
             yield line, structs.replace(seen, event=seen.output or seen.event, output="")
 
     def _called(self, line: Line, seen: Observation) -> Iterator[tuple[Line, Observation]]:
-        """What was seen of a call; what it says of the plugin, if anything, is said later."""
+        """The observations that follow from an observation of a call; successes are held back."""
         if seen.event in _MAKES and seen.reply == "ok" and seen.phase == "":
-            self._unheard |= self._there and seen.entity not in self._known
+            self._missed_creation |= self._there and seen.entity not in self._known
         succeeds = _SUCCEEDS.get((seen.of, seen.event))
         if succeeds is None:
             return
@@ -193,39 +193,39 @@ class Together:
             yield line, Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
 
     def _meant(self, seen: Observation) -> Observation:
-        """*seen*, of the one whom a shortened id stands for, if the plugin was told of it and the calls were not."""
-        short = seen.entity.partition(" ")[0]  # which a number may follow
+        """*seen*, of the entity that its shortened id stands for, if only the plugin has received the full id."""
+        short = seen.entity.partition(" ")[0]  # a number may follow
         if not 0 < len(short) < _WHOLE:
             return seen
         meant = [each for each in self._known if each.startswith(short)]
         return structs.replace(seen, entity=meant[0]) if len(meant) == 1 else seen
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """What is left at the end, if the plugin was there until then."""
-        if self._unheard or any(map(self._missed, (seen for _, seen in self._held))):
-            self.events.notes["calls after the plugin was last heard of"] += len(self._held)
+        """The remaining successes, if the plugin was connected until the end."""
+        if self._missed_creation or any(map(self._missed, (seen for _, seen in self._held))):
+            self.events.notes["calls after the last event of the plugin"] += len(self._held)
             self._held.clear()
         yield from self._held
 
     def _connects(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
-        """A connection begins; what succeeded since the last event may have found nobody to tell."""
+        """A connection begins; the plugin may have been disconnected since the last event."""
         yield from self._left()
         if self._connection:
-            # What nobody recorded may have happened to everybody.
+            # Anything may have happened to any entity without being recorded.
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap")
         self._connection += 1
-        self._there = self._unheard = False
+        self._there = self._missed_creation = False
 
     def _left(self) -> Iterator[tuple[Line, Observation]]:
-        """Of what succeeded since the last event nothing is known."""
+        """Drop the successes since the last event: it is unknown whether the plugin was connected."""
         for line, seen in self._held:
             if seen.entity in self._known:
                 yield line, Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
         self._held.clear()
 
     def _missed(self, seen: Observation) -> bool:
-        """Whether the plugin was told of somebody on this connection, and then not what *seen* says."""
+        """Whether the plugin knew of the entity on this connection, and did not receive what *seen* is about."""
         known = self._known.get(seen.entity)
         if known is None or known.connection != self._connection:
             return False

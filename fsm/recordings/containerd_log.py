@@ -1,10 +1,10 @@
 """containerd's own log as a trace: requests, replies, exits, restarts.
 
 A request and its outcome are two lines.  Both are written while the call is
-in progress, so the lines' order bounds the order in which calls acted.  Some
-calls write their request at debug level only; their failures are *answered*
-without a request.  Exits are logged when they are noticed, before the record
-changes.
+in progress, so the order of lines bounds the order in which calls acted.  The
+requests of some calls are logged at debug level only; their failures are in
+phase *answered*, without a request.  Exits are logged when they are noticed,
+before the record changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from fsm.recordings.error_texts import met, met_nobody, split
+from fsm.recordings.error_texts import met, split, unresolved
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
 from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
@@ -32,7 +32,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""What a line must hold to matter; most do not."""
+"""What every relevant line contains; most lines do not."""
 
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
@@ -63,7 +63,7 @@ _LOGGED: Final = frozenset(
         "UpdateContainerResources",
     }
 )
-"""Calls on an id whose request is written at the same level as their success."""
+"""Calls on an id whose requests are logged at the same level as their success."""
 
 _UNLOGGED: Final = frozenset(
     {
@@ -84,12 +84,12 @@ _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |wi
 _FAILED: Final = re.compile(r"^ failed\b")
 
 _DOUBTFUL: Final = 64
-"""Replies before a crash that are doubted: a handler that panics still logs that it returns successfully."""
+"""Replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
 
 _LONG: Final = timedelta(microseconds=WINDOW // 1000)
 
 SHOWN: Final = frozenset({"restart"})
-"""The signals that a log shows whenever they happen; exits may go unlogged (1.6 logs none)."""
+"""The signals that are always logged; exits may be missing (1.6 logs none)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Log:
     _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
-        """What *line* says; nothing if it says nothing of a lifecycle."""
+        """The observations in *line*, if it is about a lifecycle."""
         seen = self._read(line)
         self._replies.extend(each for each in seen if each.phase == "reply")
         return seen
@@ -119,14 +119,14 @@ class Log:
         if found is None:
             return self._framed(line)
         begun = self._begun(found.at) if self._joiner.beginning else ()
-        seen = self._said(found)
+        seen = self._observed(found)
         if seen is None:
             self.notes["lines without a lifecycle event"] += 1
             return begun
         return [*begun, *seen] if begun else seen
 
     def _begun(self, at: str) -> Sequence[Observation]:
-        """What is to be forgotten once the log has lasted longer than any call."""
+        """Observations that no call from before the log is in progress any more, once it is longer than any call."""
         now = _time(at)
         if now is None:
             return ()
@@ -136,7 +136,7 @@ class Log:
         return self._joiner.begun() if over else ()
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
-        """What is not containerd's may still be journald's word on what is missing."""
+        """Observations in a line that is not containerd's: journald reports lost lines and boots."""
         if _SUPPRESSED.search(line):
             self._asked.clear()
             self._joiner = Joiner(beginning=Beginning())
@@ -152,7 +152,7 @@ class Log:
         self.notes["foreign or damaged lines"] += 1
         return ()
 
-    def _said(self, found: Entry) -> Sequence[Observation] | None:
+    def _observed(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
             return self._called(name, call[2], call[3], found)
@@ -166,7 +166,7 @@ class Log:
         return self._happened(found)
 
     def _happened(self, found: Entry) -> Sequence[Observation] | None:
-        """Lines about what nobody asked for."""
+        """Observations in lines about what happens by itself."""
         message = found.message
         if exit_event := _EXIT.search(message):
             return self._exited(exit_event, found)
@@ -179,14 +179,14 @@ class Log:
         return self._service(found)
 
     def _service(self, found: Entry) -> Sequence[Observation] | None:
-        """Lines about the daemon as a whole."""
+        """Observations in lines about the daemon as a whole."""
         if found.message == "starting containerd":
             self.version = found.version
-            told, self._rebooted, self._booting = self._rebooted, False, True
-            return () if told else self._restarted(found.at)
+            known, self._rebooted, self._booting = self._rebooted, False, True
+            return () if known else self._restarted(found.at)
         if found.message == "Start recovering state":
-            told, self._rebooted, self._booting = self._rebooted or self._booting, False, False
-            return () if told else self._restarted(found.at)
+            known, self._rebooted, self._booting = self._rebooted or self._booting, False, False
+            return () if known else self._restarted(found.at)
         return None
 
     def _restarted(self, at: str) -> Sequence[Observation]:
@@ -213,7 +213,7 @@ class Log:
             phase = "answered"
         if self._asked[name, identity] == 0:
             del self._asked[name, identity]
-        if met_nobody(text):
+        if unresolved(text):
             reply = text = ""
         if phase == "answered" and not reply:
             return ()

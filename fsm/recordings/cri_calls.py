@@ -1,11 +1,11 @@
-"""CRI calls recorded at the client: one JSON line a call, with its interval and its gRPC code.
+"""CRI calls recorded at the client: one JSON line for each call, with its interval and its gRPC code.
 
 The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and
 Run the new one), ``pod``, ``start`` and ``end`` in nanoseconds since the
-epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` holds what the
-ContainerStatus call before it showed.
+epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` has the state
+that the ContainerStatus call before it returned.
 
-Lines stand in the order of the calls' ends; here each call becomes two
+Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.recordings.error_texts import meant, met, met_nobody
+from fsm.recordings.error_texts import meant, met, unresolved
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.recordings.time_order import Ordering
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from fsm.trace import Observation, Phase
 
 SHOWN: Final[frozenset[str]] = frozenset()
-"""A client sees no signals."""
+"""A client observes no signals."""
 
 LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""Codes after which the runtime may still be at it: the client gave up, or lost the connection."""
+"""Codes after which the call may still be in progress: the client gave up, or lost the connection."""
 
 _READS: Final = 1_024
-"""Status calls whose interval is remembered for the line that tells what they showed."""
+"""Number of status calls whose interval is kept for the line with their result."""
 
 
 class CriCallLine(msgspec.Struct, gc=False):
@@ -71,14 +71,14 @@ class CriCallReader:
     _latest: int = 0
 
     def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
-        """What is settled once *line* is read, each with the number of its line."""
+        """The observations that are in order once *line* is read, each with the number of its line."""
         try:
             call = _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
             return
-        if met_nobody(call.detail):
-            self.notes["calls that reached nobody"] += 1
+        if unresolved(call.detail):
+            self.notes["calls that reached no container or pod"] += 1
             return
         if call.op == "status":
             read = self._read(call)
@@ -98,7 +98,7 @@ class CriCallReader:
         yield from self._settled(self._points.settled())
 
     def _read(self, shown: CriCallLine) -> CriCallLine | None:
-        """The status call whose answer *shown* tells; it may have shortened the id."""
+        """The status call that *shown* has the result of; the call may have used a shortened id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
@@ -106,7 +106,7 @@ class CriCallReader:
         return None
 
     def rest(self) -> Iterator[tuple[int, Observation]]:
-        """What is settled once there are no more lines."""
+        """The remaining observations, once there are no more lines."""
         yield from self._settled(self._points.rest())
 
     def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int, Observation]]:

@@ -1,4 +1,4 @@
-"""What error texts of containerd say: a gRPC code, and the state that the call met."""
+"""Error texts of containerd: the gRPC code, and the state that the call met."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_CONTAINER: Final = re.compile(
 _NO_POD: Final = re.compile(
     r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*\bnot found\b"
 )
-_NOBODY: Final = re.compile(
+_UNRESOLVED: Final = re.compile(
     r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
 )
 _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
@@ -36,7 +36,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def meant(code: str, text: str) -> str:
-    """*code*, or the one that was lost: who wraps the error of a context keeps its text only.
+    """*code*, or the original one of a context error, of which wrapping keeps the text only.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -48,7 +48,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """The state that the call met, where *text* names it; else nothing.
+    """The state that the call met, if *text* names it; otherwise empty.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -59,10 +59,10 @@ def met(text: str, *, pod: bool) -> str:
     return state[1] if state else ""
 
 
-def met_nobody(text: str) -> bool:
-    """Whether *text* says that the call reached no container and no pod: its id fits none or several, or it came too early.
+def unresolved(text: str) -> bool:
+    """Whether by *text* the call reached no container and no pod: its id is ambiguous or empty, or it came too early.
 
-    >>> met_nobody("an error occurred when try to find container: Prefix can't be empty")
+    >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True
     """
-    return _NOBODY.search(text) is not None
+    return _UNRESOLVED.search(text) is not None

@@ -1,7 +1,7 @@
 """The project's own trace format: JSON lines, one observation each.
 
 ``docs/trace-format.md`` describes the fields.  A first line with the key
-``trace`` is a header: which machine, and what the trace shows.
+``trace`` is a header: the machine, and the signals that the trace does not show.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a trace, where there is one.
+    """The header of a trace.
 
-    ``unseen`` names signals that happen without an observation; ``fresh``
-    says that every entity starts in the initial state.
+    ``unseen`` lists signals that happen without an observation; ``fresh`` is
+    whether every entity starts in the initial state.
     """
 
     trace: Literal[1]
@@ -39,7 +39,7 @@ _DAMAGE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def header(line: bytes) -> TraceHeader | None:
-    """The header, if *line* is one."""
+    """The header in *line*, if it is one."""
     try:
         return _HEADER.decode(line)
     except _DAMAGE:
@@ -56,7 +56,7 @@ class Trace:
     _latest: int = 0
 
     def observations(self, lines: Sequence[bytes], first: int) -> tuple[Sequence[Observation], Sequence[int]]:
-        """What *lines*, of which the first has the number *first*, say, and on which line each."""
+        """The observations in *lines*, the first of which has the number *first*, and the line of each."""
         found: Sequence[Observation]
         numbers: Sequence[int] = range(first, first + len(lines))
         data = b"\n".join(lines)
@@ -86,7 +86,7 @@ class Trace:
     def _in_order(
         self, found: Sequence[Observation], numbers: Sequence[int]
     ) -> tuple[Sequence[Observation], Sequence[int]]:
-        """Calls with an interval as two points, all points in the order of time."""
+        """The observations in the order of time, a call with an interval as two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -103,13 +103,13 @@ class Trace:
         return [seen for _, seen in settled], [number for number, _ in settled]
 
     def rest(self) -> tuple[Sequence[Observation], Sequence[int]]:
-        """What is settled once there are no more lines."""
+        """The remaining observations, once there are no more lines."""
         settled = tuple(self._late.rest())
         return [seen for _, seen in settled], [number for number, _ in settled]
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """*at* since the epoch; ``None`` where it cannot be told.
+    """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
 
     >>> nanoseconds("1970-01-01T00:00:01Z")
     1000000000

@@ -1,8 +1,8 @@
-"""Lines of a file, a compressed file or standard input, whatever they hold.
+"""Lines of a file, a compressed file or standard input.
 
-Bytes come in large pieces and leave as whole lines with their numbers.
-Damage is counted, never fatal: a compressed file that breaks off ends there,
-and a line beyond :data:`LONGEST` is cut.
+Bytes are read in large pieces and given as whole lines with their numbers.
+Damage is counted and never fatal: a truncated compressed file ends where it
+breaks off, and a line longer than :data:`LONGEST` is cut.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 PIECE: Final = 1 << 20
-"""Bytes read at once."""
+"""Number of bytes read at once."""
 
 LONGEST: Final = 1 << 20
-"""Bytes of a line that are kept."""
+"""Number of bytes of a line that are kept."""
 
 STDIN: Final = "-"
 
 _GZIP: Final = 31
-"""What zlib calls "gzip's header, and the largest window"."""
+"""The window bits of zlib for the header of gzip and the largest window."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines, without their ends, of which the first has number ``first``."""
+    """Whole lines without their line ends; the first has the number ``first``."""
 
     first: int
     lines: list[bytes]
@@ -43,8 +43,8 @@ class Piece:
 class LineReader:
     """The lines of one input.
 
-    ``advanced`` is called with the number of bytes taken from the file, for
-    progress; ``notes`` counts what was damaged.
+    ``advanced`` is called with the number of bytes of each piece, for
+    progress; ``notes`` counts damage.
     """
 
     name: str
@@ -60,14 +60,14 @@ class LineReader:
             yield from self._data(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """The lines of *data*, which is that of the input."""
+        """The lines of *data*, the bytes of the input."""
         first, rest, cut = 1, b"", False
         for each in data:
             taken = rest + each
             lines = taken.split(b"\n")
             rest = lines.pop()
             if lines:
-                if cut:  # the piece starts with the end of a line that was given before
+                if cut:  # the piece starts with the rest of a line that was cut
                     lines[0] = b""
                     cut = False
                 self.notes["lines"] += len(lines)
@@ -106,7 +106,7 @@ class LineReader:
             data = self._read(file)
 
     def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """What *data* and the rest of *file* hold, a piece at a time however well it was compressed."""
+        """The decompressed bytes of *data* and the rest of *file*, never more than a piece at a time."""
         inflate = zlib.decompressobj(wbits=_GZIP)
         while data:
             try:

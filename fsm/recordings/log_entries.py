@@ -1,8 +1,8 @@
-"""One line of a node's log, in any of its forms, as containerd wrote it.
+"""Messages of containerd in lines of a node's log, in any of its forms.
 
-containerd writes logfmt or JSON; journald, syslog and log collectors put
-their own frame around it.  Whatever the frame, what comes out is the message
-with its time and its error, or nothing if the line is not containerd's.
+containerd writes logfmt or JSON; journald, syslog and log collectors wrap it
+in formats of their own.  Here they are unwrapped to the message with its time
+and its error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _FRAMES: Final = 4
-"""Frames around frames that are opened: a collector's around journald's around containerd's."""
+"""Levels of wrapping that are removed: a collector's around journald's around containerd's."""
 
 
 class Entry(NamedTuple):
@@ -46,7 +46,7 @@ _DECODER: Final = msgspec.json.Decoder(_Json)
 
 
 def entry(line: bytes) -> Entry | None:
-    r"""What containerd said in *line*; ``None`` if it said nothing there.
+    r"""The message of containerd in *line*; ``None`` if it has none.
 
     >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=late').message
     'StopContainer for "c1"'
@@ -80,7 +80,7 @@ def _json(text: str, frames: int) -> Entry | None:
         return Entry(found.msg, found.time or "", found.error or "", found.version or "")
     inner = found.journal if found.journal is not None else found.log or found.message
     if isinstance(inner, list):
-        # journald writes what it does not take for text as numbers, one a byte.
+        # journald writes a message that is not plain text as a list of bytes.
         inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
     return _opened(inner, frames - 1) if inner and frames else None
 

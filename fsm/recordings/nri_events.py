@@ -1,9 +1,9 @@
-"""What an NRI plugin was told: one JSON line an event, as outputs of the runtime's NRI layer.
+"""Events that an NRI plugin received: one JSON line for each, as outputs of the runtime's NRI layer.
 
-The keys are ``event`` (the RPC's name, or the enum's for events that came as
-StateChange), ``pod`` and ``container``.  ``Configure`` begins a connection:
-what was known before it need not hold after it, and ``Synchronize`` lists
-what exists.
+The keys are ``event`` (the name of the RPC, or that of the enum for events
+sent as StateChange), ``pod`` and ``container``.  ``Configure`` begins a
+connection: what was known before it need not hold after it, and
+``Synchronize`` lists what exists.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""
 
 SUCCEEDED: Final = frozenset({"stop-succeeds", "removal-succeeds"})
-"""The signals that a call has succeeded, of which a plugin alone knows nothing."""
+"""The signals that a call has succeeded, which a plugin cannot observe."""
 
 SHOWN: Final = SUCCEEDED | {CONNECTS, "listed", "sync-created", "sync-running", "sync-stopped", "sync-gone"}
-"""The signals that can be seen; a recording of one plugin assumes that there is no other."""
+"""The signals that can be observed; the recording of a plugin assumes that it is the only one."""
 
 _CONTAINER_EVENTS: Final = (
     "CreateContainer",
@@ -66,7 +66,7 @@ _LISTED: Final = {
 }
 
 
-class Told(msgspec.Struct, gc=False):
+class NriEvent(msgspec.Struct, gc=False):
     """One line of a recording."""
 
     event: str
@@ -83,59 +83,59 @@ class Told(msgspec.Struct, gc=False):
 
     @property
     def synchronizes(self) -> bool:
-        """Whether the plugin is given what is there, after which it is told of what happens."""
+        """Whether the plugin receives what exists; after it, it receives what happens."""
         return self.event == "Synchronize"
 
 
-_DECODER: Final = msgspec.json.Decoder(Told)
+_DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 
 @dataclass(slots=True, kw_only=True)
-class Events:
+class NriEventReader:
     """Turns the lines of one recording into observations."""
 
     notes: Counter[str] = field(default_factory=Counter)
     _begun: bool = False
 
     def observations(self, line: bytes) -> Iterator[Observation]:
-        """What *line* says to somebody who knows nothing of what the plugin missed between two connections."""
-        told = self.read(line)
-        if told is None:
+        """The observations in *line*, if nothing else is known of the time between two connections."""
+        event = self.read(line)
+        if event is None:
             return
-        if not told.connects:
+        if not event.connects:
             self._begun = True
-            yield from self.said(told)
+            yield from self.observed(event)
         elif self._begun:
-            yield Observation(phase="gap", at=told.ts)
-        self._begun = True  # one that is configured first has missed nothing that was recorded
+            yield Observation(phase="gap", at=event.ts)
+        self._begun = True  # before the first connection nothing was recorded that it could have missed
 
-    def read(self, line: bytes) -> Told | None:
-        """What *line* is; ``None``, and counted, where it is foreign or damaged."""
+    def read(self, line: bytes) -> NriEvent | None:
+        """The event in *line*; ``None`` if the line is foreign or damaged, which is counted."""
         try:
             return _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
             return None
 
-    def said(self, told: Told) -> Iterator[Observation]:
-        """What *told* says of pods and containers."""
-        name = _NAMES.get(told.event)
-        if name in _POD_EVENTS and told.pod:
-            yield Observation(entity=told.pod, of=POD, output=name, at=told.ts)
-        elif name in _CONTAINER_EVENTS and told.container:
-            yield Observation(entity=told.container, of=CONTAINER, output=name, at=told.ts)
-        elif told.synchronizes:
-            yield from _synchronized(told)
-        elif not told.connects:
+    def observed(self, event: NriEvent) -> Iterator[Observation]:
+        """The observations of pods and containers that *event* stands for."""
+        name = _NAMES.get(event.event)
+        if name in _POD_EVENTS and event.pod:
+            yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
+        elif name in _CONTAINER_EVENTS and event.container:
+            yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
+        elif event.synchronizes:
+            yield from _synchronized(event)
+        elif not event.connects:
             self.notes["events without a lifecycle"] += 1
 
 
-def _synchronized(told: Told) -> Iterator[Observation]:
-    for each in told.pods:
+def _synchronized(event: NriEvent) -> Iterator[Observation]:
+    for each in event.pods:
         identity = each.get("id") if isinstance(each, dict) else each
         if isinstance(identity, str) and identity:
-            yield Observation(entity=identity, of=POD, event="listed", at=told.ts)
-    for each in told.containers:
+            yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
+    for each in event.containers:
         if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
-            event = _LISTED.get(str(each.get("state", "")), "sync-gone")
-            yield Observation(entity=identity, of=CONTAINER, event=event, at=told.ts)
+            signal = _LISTED.get(str(each.get("state", "")), "sync-gone")
+            yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)

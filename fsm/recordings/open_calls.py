@@ -1,10 +1,10 @@
 """Calls that are in progress when a recording begins.
 
-Their requests stand before its first line, and of some it does not show the
-reply either.  Until they must have ended, any of them may act on whoever
-existed then: such an entity is taken to have calls in progress that nobody
-waits for.  Where its own calls overlap besides, each reply is judged by
-itself; to try all orders would take long, and hardly find more.
+Their requests are missing, and some of their replies too.  Until they must
+have ended, any of them may act on an entity that existed then, so such an
+entity is assumed to have calls in progress whose replies are lost.  Where its
+recorded calls overlap as well, each reply is judged by itself: trying all
+orders would take long and hardly find more.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from fsm.trace import Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
-"""Calls that move somebody who is there already, otherwise than an exit would that nobody sees."""
+"""By kind of entity, the calls that move an existing one in a way that an unseen exit does not."""
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls on one entity that are in progress and recorded; ``mixed`` once one of them was to be forgotten."""
+    """The recorded calls in progress on one entity; ``mixed`` once one of them overlapped another."""
 
     names: list[str] = field(default_factory=list)
     mixed: bool = False
@@ -35,15 +35,15 @@ class _Calls:
 
 @dataclass(slots=True, kw_only=True)
 class Beginning:
-    """Makes of what is seen of an entity only what is certain while such calls may be in progress."""
+    """Reduces the observations of an entity to what is certain while unrecorded calls may be in progress."""
 
     _calls: dict[tuple[str, str], _Calls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
-        """*seen*, and what may be going on besides."""
-        who = (seen.of, seen.entity)
-        before = [] if who in self._calls else _underway(seen)
-        calls = self._calls.setdefault(who, _Calls())
+        """*seen*, and the unrecorded calls that may be in progress."""
+        key = (seen.of, seen.entity)
+        before = [] if key in self._calls else _underway(seen)
+        calls = self._calls.setdefault(key, _Calls())
         if seen.phase == "request":
             calls.names.append(seen.event)
             if len(calls.names) == 1:
@@ -62,11 +62,11 @@ class Beginning:
         return [_forgotten(seen), *judged, *_underway(seen)]
 
     def quiet(self) -> bool:
-        """Whether no call is in progress on anybody doubted, as far as is recorded."""
+        """Whether no recorded call is in progress on any of these entities."""
         return not any(calls.names for calls in self._calls.values())
 
     def over(self) -> list[Observation]:
-        """The last of the unrecorded calls has ended; what they did nobody knows.  Recorded ones go on."""
+        """The last of the unrecorded calls has ended, with unknown effects; recorded ones go on."""
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self._calls]
         for (of, entity), calls in self._calls.items():
             found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]
@@ -79,7 +79,7 @@ def _forgotten(seen: Observation) -> Observation:
 
 
 def _underway(seen: Observation) -> list[Observation]:
-    """The calls that may be in progress on the entity of *seen*, as calls that nobody waits for."""
+    """The calls that may be in progress on the entity of *seen*, as calls whose replies are lost."""
     return [
         Observation(entity=seen.entity, of=seen.of, event=call, phase=phase, at=seen.at)
         for call in MOVING[seen.of]

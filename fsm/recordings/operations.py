@@ -1,8 +1,8 @@
-"""What one form of a history says: an operation, one end of it, or an output.
+"""The meaning of one form of a history: an operation, one end of it, or an output.
 
 The forms are those of ``docs/linearizability.md``: ours, Jepsen's and
-porcupine's.  Which names the machine has is for others to say, and so is which
-ends belong together.
+porcupine's.  :mod:`fsm.recordings.histories` pairs the ends; whether the machine
+has the names is not checked here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """Which part of an operation a form is.
 
-Its call; its return; that nobody knows how it ended; that it certainly did
-nothing; its call if it has not been called, else its return; all of it.  An
-output is of no operation.
+Its call; its return; an unknown end; an end without any effect; its call if
+it has not been called, otherwise its return; all of it.  An output belongs to
+no operation.
 """
 
 NEVER: Final = (1 << 63) - 1
@@ -71,7 +71,7 @@ def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None
 
 
 def _plain(key: str) -> str:
-    """*key* as it is told apart from others: ``ClientId``, ``client_id`` and ``client-id`` are one."""
+    """*key* without case and separators: ``ClientId``, ``client_id`` and ``client-id`` are one."""
     return key.lower().replace("_", "").replace("-", "")
 
 
@@ -168,7 +168,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """A whole operation: who called, what, and when; what came back, and when.
+    """A whole operation: its process, call and input, and its return and output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'

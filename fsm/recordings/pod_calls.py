@@ -1,12 +1,12 @@
-"""What a call on a pod does to its containers, and whom a shortened id means.
+"""What a call on a pod does to its containers, and which entity a shortened id stands for.
 
-StopPodSandbox stops the containers of the pod, RemovePodSandbox removes them,
-and no line of a log says so container by container.  Here the two are joined:
-from calls on pods and containers come observations of each, in order.
+StopPodSandbox stops the containers of the pod and RemovePodSandbox removes
+them, without a log line for each container.  Here calls on pods and containers
+become observations of each entity, in order.
 
-A container whose creation nobody recorded may belong to any pod whose start
-nobody recorded either; such a pod's calls *may* then have reached it.  So may
-calls on a pod that overlap with a creation in it.
+A container whose creation is not recorded may belong to any pod whose start is
+not recorded; calls on such a pod *may* have reached it.  So may calls on a pod
+that overlap with a creation in it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ CONTAINER_CALLS: Final = frozenset(
 _INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
 _FULL: Final = re.compile(r"[0-9a-f]{64}")
 
-STRANGERS: Final = 65_536
-"""Containers and pods of unrecorded origin that are kept apart; the oldest are forgotten first."""
+UNRECORDED: Final = 65_536
+"""The most containers, and pods, of unrecorded origin that are remembered; the oldest are forgotten first."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,17 +70,16 @@ class _Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Follows who belongs to whom, and turns calls into observations.
+    """Tracks which container belongs to which pod, and turns calls into observations.
 
-    ``beginning`` is there while calls may be in progress whose requests stand
-    before the recording's first line.
+    ``beginning`` is set while calls from before the recording may be in progress.
     """
 
     beginning: Beginning | None = None
     _pod_of: dict[str, str] = field(default_factory=dict)
     _containers: dict[str, dict[str, None]] = field(default_factory=dict)
     _whole: set[str] = field(default_factory=set)
-    _strangers: dict[str, OrderedDict[str, int]] = field(
+    _unrecorded: dict[str, OrderedDict[str, int]] = field(
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
     _reached: dict[str, list[_Reached]] = field(default_factory=dict)
@@ -94,24 +93,24 @@ class Joiner:
     _anonymous: int = 0
 
     def kind(self, identity: str) -> str:
-        """Whether *identity* is a container or a pod, as far as is known."""
-        if identity in self._containers or identity in self._strangers[POD]:
+        """The kind of *identity*, container or pod; empty if it is unknown."""
+        if identity in self._containers or identity in self._unrecorded[POD]:
             return POD
-        return CONTAINER if identity in self._pod_of or identity in self._strangers[CONTAINER] else ""
+        return CONTAINER if identity in self._pod_of or identity in self._unrecorded[CONTAINER] else ""
 
     def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """The full ids that *identity* may stand for, and whether it is certain that it stands for one of them.
+        """The full ids that *identity* may stand for, and whether it certainly stands for one of them.
 
-        Every call takes an unambiguous beginning of an id for the id.  What is
-        unambiguous to the runtime need not be so here: of some we do not know
-        that they exist, of others that they do not exist any more.
+        Every call accepts an unambiguous prefix of an id.  A prefix that is
+        unambiguous to the runtime may be ambiguous here, where not every
+        entity that exists is known, nor which ones exist no longer.
         """
         if _FULL.fullmatch(identity):
             return (identity,), True
         known = self._pod_of if of == CONTAINER else self._containers
         mine = tuple(each for each in known if each.startswith(identity))
-        strangers = tuple(each for each in self._strangers[of] if each.startswith(identity) and each not in known)
-        return (*mine, *strangers), len(mine) == 1 and not strangers
+        unrecorded = tuple(each for each in self._unrecorded[of] if each.startswith(identity) and each not in known)
+        return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def observations(
         self,
@@ -124,7 +123,7 @@ class Joiner:
         detail: str = "",
         at: int | str | None = None,
     ) -> list[Observation]:
-        """What the *phase* of *call* on *identity* says of everybody concerned."""
+        """The observations, of all entities concerned, that the *phase* of *call* on *identity* stands for."""
         of = POD if call in POD_CALLS else CONTAINER
         if not identity:
             return []
@@ -135,8 +134,8 @@ class Joiner:
                 entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at
             )
             return [*vague, *self._of(seen)]
-        # An id that may stand for several, or for nobody known: its reply is
-        # judged by itself, and whether the call was on one of them nobody knows.
+        # The id may stand for several entities, or for an unknown one: its reply is
+        # judged by itself, and the call may have been on any of them.
         found = vague
         if phase in {"reply", "answered"} and reply:
             self._anonymous += 1
@@ -152,7 +151,7 @@ class Joiner:
         return found
 
     def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """What *seen* may mean for containers if it is of a pod that nobody named in full."""
+        """What *seen* may mean for containers if its pod is never named in full."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self._reached):
             return []
         return [*self._before(seen), *self._after(seen)]
@@ -172,50 +171,50 @@ class Joiner:
         return [*met, *self._certain(seen, pod)]
 
     def _closed(self, pod: str) -> bool:
-        """Whether all containers of *pod* are known, if only because it was removed."""
+        """Whether all containers of *pod* are known, also because it was removed."""
         return pod in self._whole or pod in self._removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
-        """Whether *pod* and its containers may be older than the recording, and calls in progress that are not in it."""
+        """Whether *pod* and its containers may be older than the recording, with unrecorded calls in progress."""
         return self.beginning is not None and not self._closed(pod)
 
     def _certain(self, seen: Observation, pod: str) -> list[Observation]:
-        """*seen*, unless its entity may be older than the recording: then what is certain of it."""
+        """*seen*; only what is certain of it if its entity may be older than the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet(self, seen: Observation) -> list[Observation]:
-        """Remember somebody of unrecorded origin, as long as there may be such a one; the calls that may reach it."""
-        strangers = self._strangers[seen.of]
+        """Remember an entity of unrecorded origin while it may exist; the calls that may reach it."""
+        unrecorded = self._unrecorded[seen.of]
         if seen.entity in self._removed[seen.of]:
             return []
         if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
-            strangers.pop(seen.entity, None)
+            unrecorded.pop(seen.entity, None)
             return []
         found: list[Observation] = []
-        if seen.of == CONTAINER and seen.entity not in strangers:
+        if seen.of == CONTAINER and seen.entity not in unrecorded:
             for pod in self._reached:
                 if pod in self._leaks or (self.beginning is None and not self._closed(pod)):
                     found += self._joins(seen.entity, pod, at=seen.at)
-        self._stranger(seen.entity, seen.of)
+        self._remember(seen.entity, seen.of)
         return found
 
-    def _stranger(self, identity: str, of: str) -> None:
-        strangers = self._strangers[of]
+    def _remember(self, identity: str, of: str) -> None:
+        unrecorded = self._unrecorded[of]
         self._met += 1
-        strangers.setdefault(identity, self._met)
-        strangers.move_to_end(identity)
-        if len(strangers) > STRANGERS:
-            strangers.popitem(last=False)
+        unrecorded.setdefault(identity, self._met)
+        unrecorded.move_to_end(identity)
+        if len(unrecorded) > UNRECORDED:
+            unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
         """Containers of unrecorded origin that may belong to *pod*."""
         since = self._leaks.get(pod) if self._closed(pod) else 0
         if since is None:
             return ()
-        return tuple(each for each, met in self._strangers[CONTAINER].items() if met > since)
+        return tuple(each for each, met in self._unrecorded[CONTAINER].items() if met > since)
 
     def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
-        """The requests of calls in progress on *pod* that *container* may have come too late for."""
+        """The requests of calls in progress on *pod*, which *container* may have missed."""
         found: list[Observation] = []
         for reached in self._reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
@@ -230,7 +229,7 @@ class Joiner:
             return
         met = self._creating.get(pod) or [self._met]
         if seen.phase == "lost":
-            self._leaks.setdefault(pod, met[0])  # there may be a container whose id nobody told
+            self._leaks.setdefault(pod, met[0])  # there may be a container with an unknown id
         del met[0]
         if not met:
             self._creating.pop(pod, None)
@@ -238,20 +237,20 @@ class Joiner:
                 self._overlapped.pop(pod, None)
 
     def pod(self, identity: str) -> str:
-        """The full id of the pod that *identity* stands for; empty if that is not certain."""
+        """The full id of the pod that *identity* stands for; empty if it is not certain."""
         meant, certain = self._meant(identity, POD)
         return meant[0] if certain else ""
 
     def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
-        """A container came to be; calls in progress on its pod may reach it.
+        """A container was created; calls in progress on its pod may reach it.
 
-        *pod* is empty where it cannot be told which one it is.
+        *pod* is empty if it is unknown.
         """
         if pod:
             self._pod_of[container] = pod
             self._containers.setdefault(pod, {})[container] = None
         else:
-            self._stranger(container, CONTAINER)
+            self._remember(container, CONTAINER)
         seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
         if self._doubtful(pod):
             return seen
@@ -264,13 +263,13 @@ class Joiner:
         return seen
 
     def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
-        """A pod came to be: all its containers will be known."""
+        """A pod was created: all its containers will be known."""
         self._containers.setdefault(pod, {})
         self._whole.add(pod)
         return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
-        """The runtime starts again: nobody waits for a reply any more."""
+        """The runtime restarted: no call is in progress any more."""
         self.beginning = None
         for pod, met in self._creating.items():
             self._leaks.setdefault(pod, met[0])
@@ -280,11 +279,11 @@ class Joiner:
         return [Observation(event="restart", at=at)]
 
     def quiet(self) -> bool:
-        """Whether no call is in progress on anybody who may be older than the recording."""
+        """Whether no call is in progress on an entity that may be older than the recording."""
         return all(map(self._closed, self._reached)) and (self.beginning is None or self.beginning.quiet())
 
     def begun(self) -> list[Observation]:
-        """No call is in progress any more whose request was not recorded."""
+        """No call whose request was not recorded is in progress any more."""
         found = self.beginning.over() if self.beginning is not None else []
         self.beginning = None
         for pod, calls in self._reached.items():
@@ -295,12 +294,12 @@ class Joiner:
         return found
 
     def _reach(self, pod: str) -> tuple[str, ...]:
-        """The containers that are in *pod*, or may be."""
+        """The containers that are or may be in *pod*."""
         return (*self._containers.get(pod, ()), *self._candidates(pod))
 
     def _forget(self, container: str) -> None:
         self._gone(container, CONTAINER)
-        self._strangers[CONTAINER].pop(container, None)
+        self._unrecorded[CONTAINER].pop(container, None)
         pod = self._pod_of.pop(container, None)
         if pod is not None:
             self._containers.get(pod, {}).pop(container, None)
@@ -317,7 +316,7 @@ class Joiner:
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _after(self, seen: Observation) -> list[Observation]:
-        """How those requests ended, once the reply on the pod is there."""
+        """How those requests ended, when the call on the pod replied."""
         if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
@@ -348,7 +347,7 @@ class Joiner:
         for each in self._containers.pop(pod, {}):
             # Created while its pod was being removed, it may be left without one.
             self._forget(each)
-            self._stranger(each, CONTAINER)
+            self._remember(each, CONTAINER)
             self._removed[CONTAINER].pop(each, None)
         self._whole.discard(pod)
         self._leaks.pop(pod, None)
@@ -357,7 +356,7 @@ class Joiner:
     def _gone(self, identity: str, of: str) -> None:
         removed = self._removed[of]
         removed[identity] = None
-        if len(removed) > STRANGERS:
+        if len(removed) > UNRECORDED:
             removed.popitem(last=False)
 
 

@@ -1,9 +1,9 @@
-"""Points in time, put in order while they stream by.
+"""Puts a stream of points in time in order.
 
-Lines that tell of whole calls stand in the order in which the calls ended; a
-call that took long began before what the lines above it tell.  The order of
-time is restored within a window: what is older than the newest by
-:data:`WINDOW`, or overtaken by :data:`HELD` others, is settled.
+Lines about whole calls are in the order in which the calls ended, so a call
+that took long began before calls on lines above it.  Order is restored within
+a window: a point is final once it is older than the newest by :data:`WINDOW`,
+or once :data:`HELD` others are behind it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Nanoseconds; longer than the grace period of any stop in practice."""
+"""In nanoseconds; longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""Points held back at most."""
+"""The most points that are held back."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ordering(Generic[T]):
-    """Holds points back until nothing can come before them.
+    """Holds points back until no earlier one can follow.
 
     >>> points = Ordering()
     >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.rest())
@@ -37,12 +37,12 @@ class Ordering(Generic[T]):
     _latest: int = 0
 
     def add(self, at: int, point: T) -> None:
-        """Take *point*; points of one time keep the order in which they came."""
+        """Add *point*; points of the same time keep their order."""
         self._points.append((at, point))
         self._latest = max(self._latest, at)
 
     def settled(self) -> Iterator[T]:
-        """Points before which nothing will come any more; few calls do any work."""
+        """The points that are final; most calls return at once, without work."""
         if len(self._points) < 2 * HELD:
             return
         self._points.sort(key=itemgetter(0))
@@ -53,7 +53,7 @@ class Ordering(Generic[T]):
         del self._points[:count]
 
     def rest(self) -> Iterator[T]:
-        """All that is left."""
+        """All remaining points."""
         self._points.sort(key=itemgetter(0))
         points, self._points = self._points, []
         for _, point in points:

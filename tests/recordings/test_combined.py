@@ -109,7 +109,7 @@ def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> N
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
-    assert found.notes["calls after the plugin was last heard of"]
+    assert found.notes["calls after the last event of the plugin"]
 
 
 def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:

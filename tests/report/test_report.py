@@ -640,11 +640,18 @@ def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str
 def test_one_is_no_plural() -> None:
     """Of what was read, and of what was met."""
     (judged,) = report(judgement(Holds())).judged
-    notes = {"lines": 1, "restarts": 1, "crashes": 1, "foreign or damaged lines": 1, "calls that reached nobody": 2}
+    notes = {
+        "lines": 1,
+        "restarts": 1,
+        "crashes": 1,
+        "foreign or damaged lines": 1,
+        "calls that reached no container or pod": 2,
+    }
     found = replace(judged, notes=notes)
 
-    assert "1 line read, 1 restart, 1 crash, 1 foreign or damaged line, 2 calls that reached nobody" in text(
-        Report(judged=(found,)), width=2_000
+    assert (
+        "1 line read, 1 restart, 1 crash, 1 foreign or damaged line, 2 calls that reached no container or pod"
+        in text(Report(judged=(found,)), width=2_000)
     )
 
 
