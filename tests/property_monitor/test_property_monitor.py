@@ -14,7 +14,7 @@ from machines import DOOR, JOB, edited, machine_of
 from naive_property_monitor import BeyondError
 from random_claims import random_property, stated
 from random_machines import random_machine
-from shipped import specification
+from shipped import known_mutants, specification
 from thorough import TIMES
 
 from fsm.checker import decide
@@ -22,7 +22,6 @@ from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.library import load, specified
 from fsm.machine import Silent, outcomes
 from fsm.machine.table import tabulate
-from fsm.mutation import mutants
 from fsm.property.claims import LeadsTo, Reachable, Refines
 from fsm.property.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.property_monitor import Violated, Watch, untestable
@@ -185,7 +184,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
     """Many runs as a test goes through a machine: what the checker proves of it is not violated by any."""
     of = specification(name)
     table = tabulate(of.machine.under(profile))
-    tests = random_tests(random.Random(name), Plan(table=table), count=50 * TIMES, length=30)
+    tests = random_tests(random.Random(name), Plan(table=table), count=20 * TIMES, length=30)
     stated = [each for each in of.properties if not untestable(each) and not each.expected(profile)]
     for each in stated:
         for unseen, several in ((None, tests[:5]), ((), tests)):
@@ -234,7 +233,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     """
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
-    changed = next(each.machine for each in mutants(of.machine) if each.name == mutant)
+    changed = known_mutants(name)[mutant].machine
     conclusion = decide(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
         return  # it is noticed since nothing is put to the test any more
