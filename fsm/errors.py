@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 WRONG_INPUT: Final = 2
 """The exit code of a command whose input cannot be used."""

@@ -10,25 +10,20 @@ import tomllib
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
 from fsm.language.build.machine_claims import specify
 from fsm.language.build.systems import build_system
-from fsm.language.read import content, describes_system, parse, parse_properties, parse_system, states_properties
+from fsm.language.property_file import Stated
+from fsm.language.read import File, content, describes_system, parse, parse_properties, parse_system, states_properties
+from fsm.language.system_file import WrittenSystem
+from fsm.machine import Machine
+from fsm.product.system import System
 from fsm.property.claims import JointSpecification, Specification
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from fsm.language.property_file import Stated
-    from fsm.language.read import File
-    from fsm.language.system_file import WrittenSystem
-    from fsm.machine import Machine
-    from fsm.product.system import System
 
 Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 

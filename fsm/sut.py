@@ -9,12 +9,9 @@ progress are not tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
 """Which part of an event a test asks for: all of it, its beginning, its next stage, or that the SUT dies in it."""

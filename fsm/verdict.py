@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.machine import Clause, Deviation, Machine
-    from fsm.trace import Observation
+from fsm.machine import Clause, Deviation, Machine
+from fsm.trace import Observation
 
 
 class Cause(Enum):

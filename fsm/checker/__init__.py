@@ -9,7 +9,8 @@ nothing, and the conclusion says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable, Collection
+from typing import assert_never
 
 from fsm.checker.breadth_first import LIMIT, reachable_size
 from fsm.checker.cones import Cones, joint_listener
@@ -20,6 +21,7 @@ from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.library import claims
+from fsm.machine import Machine
 from fsm.machine.calls.belief import TooManyError
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
@@ -28,24 +30,21 @@ from fsm.product.system import System
 from fsm.property.claims import (
     NO_PROFILE,
     Always,
+    Claim,
     Counts,
     Follows,
     Idempotent,
+    JointSpecification,
     LeadsTo,
     MatchesDiagram,
     Never,
+    Property,
     Reachable,
     Refines,
+    Specification,
 )
-from fsm.property.evidence import Checked, Examined
+from fsm.property.evidence import Checked, Conclusion, Examined
 from fsm.verdict import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from fsm.machine import Machine
-    from fsm.property.claims import Claim, JointSpecification, Property, Specification
-    from fsm.property.evidence import Conclusion
 
 
 def check(

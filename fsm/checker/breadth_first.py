@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from fsm.machine.graph import explore
+from fsm.machine.table import TransitionSystem
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.machine.table import TransitionSystem
-    from fsm.property.evidence import RunStep
+from fsm.property.evidence import RunStep
 
 LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""

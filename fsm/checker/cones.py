@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from fsm.checker.breadth_first import reachable_size
-from fsm.checker.instants import StepCache
+from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener, believing
-from fsm.machine.conditions import Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
+from fsm.machine import Machine
+from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable, cone, read
-from fsm.property.claims import Counts, Follows, Idempotent, LeadsTo, conditions_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.checker.instants import InstantStep
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Condition
-    from fsm.product.system import System
-    from fsm.property.claims import Claim
+from fsm.product.system import System
+from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from fsm.checker.breadth_first import SearchEdge, search
-from fsm.checker.instants import holds
-from fsm.property.evidence import Proved, Refuted, Run, RunStep, Vacuous
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.checker.breadth_first import SearchResult
-    from fsm.checker.instants import Instant, InstantStep, StepCache, Successors
-    from fsm.property.claims import Counts, Idempotent
-    from fsm.property.evidence import Conclusion
+from fsm.checker.breadth_first import SearchEdge, SearchResult, search
+from fsm.checker.instants import Instant, InstantStep, StepCache, Successors, holds
+from fsm.property.claims import Counts, Idempotent
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous
 
 UNSPECIFIED = "unspecified"
 """The outcome of a call where the specification is silent."""

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
+from fsm.checker.breadth_first import SearchEdge
 from fsm.machine import ANY_ERROR
 from fsm.machine.conditions import (
     All,
     At,
+    Condition,
     Emits,
     EmitsOnly,
     Happens,
     In,
     Not,
     Replies,
+    Sequence,
     SilentOn,
     Some,
     StateChanges,
     StepEmits,
+    WrittenCondition,
     atoms,
 )
 from fsm.machine.graph import explore, steps
-from fsm.machine.table import Table
+from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.property.evidence import RunStep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.checker.breadth_first import SearchEdge
-    from fsm.machine.conditions import Condition, Sequence, WrittenCondition
-    from fsm.machine.table import TransitionSystem, Way
-
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held."""

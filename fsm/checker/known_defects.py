@@ -8,22 +8,17 @@ unreachable sequence, is not listed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.library import claims, specified, systems
 from fsm.machine.table import tabulate
-from fsm.property.claims import JointSpecification
-from fsm.property.evidence import Proved, Refuted, Run, Unexplained
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.property.claims import KnownFailure, Property, Specification
-    from fsm.property.evidence import Checked
+from fsm.property.claims import JointSpecification, KnownFailure, Property, Specification
+from fsm.property.evidence import Checked, Proved, Refuted, Run, Unexplained
 
 AS_WRITTEN: Final = "as-written"
 """The profile of a machine with the defects of the code it was modelled on."""

@@ -9,20 +9,14 @@ otherwise the states in which it is enabled are removed and the rest is searched
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from fsm.checker.instants import holds
+from fsm.checker.instants import Instant, InstantStep, StepCache, holds
 from fsm.machine.graph import components
 from fsm.machine.traversal import BreadthFirst
-from fsm.property.claims import Counts
-from fsm.property.evidence import Proved, Refuted, Run, Vacuous
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from fsm.checker.instants import Instant, InstantStep, StepCache
-    from fsm.property.claims import Fair, LeadsTo
-    from fsm.property.evidence import Conclusion
+from fsm.property.claims import Counts, Fair, LeadsTo
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Vacuous
 
 
 class DueNode(NamedTuple):

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from fsm.diagrams.compare import Where, choose, compare
+from fsm.diagrams.compare import Comparison, Where, choose, compare
 from fsm.diagrams.read import find
-from fsm.property.claims import Counts
-from fsm.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
-
-if TYPE_CHECKING:
-    from fsm.diagrams.compare import Comparison
-    from fsm.machine import Machine
-    from fsm.property.claims import MatchesDiagram
-    from fsm.property.evidence import Conclusion
+from fsm.machine import Machine
+from fsm.property.claims import Counts, MatchesDiagram
+from fsm.property.evidence import Conclusion, DrawnItem, Misdrawn, Proved, Refuted
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:

@@ -15,31 +15,20 @@ Henzinger and Raskin, 2006).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from fsm.checker.breadth_first import SearchEdge, search
-from fsm.checker.instants import Successors, machine_table
-from fsm.machine import ANY_ERROR
-from fsm.machine.calls.belief import dynamics
-from fsm.machine.calls.configuration import within
-from fsm.machine.calls.rules import ASKED, BEGUN, FREE, Rules
-from fsm.property.evidence import Proved, Refuted, Run, RunStep, Unexplained, Vacuous
-from fsm.trace import Observation, key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.checker.breadth_first import SearchResult
-    from fsm.checker.instants import InstantStep
-    from fsm.machine import Event
-    from fsm.machine.calls.belief import Dynamics
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.calls.rules import CallInstant
-    from fsm.machine.table import Table, TransitionSystem
-    from fsm.property.claims import Counts
-    from fsm.property.evidence import Conclusion
-    from fsm.trace import Phase
+from fsm.checker.breadth_first import SearchEdge, SearchResult, search
+from fsm.checker.instants import InstantStep, Successors, machine_table
+from fsm.machine import ANY_ERROR, Event
+from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.configuration import Configurations, within
+from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
+from fsm.machine.table import Table, TransitionSystem
+from fsm.property.claims import Counts
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous
+from fsm.trace import Observation, Phase, key
 
 
 class OpenCall(NamedTuple):

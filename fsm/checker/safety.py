@@ -7,23 +7,14 @@ no run.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.checker.breadth_first import SearchEdge, search
-from fsm.checker.instants import SequenceNode, holds
-from fsm.machine.conditions import All, Not, SilentOn, WrittenCondition, atoms
-from fsm.property.claims import Counts
-from fsm.property.evidence import Proved, Refuted, Run, Unreached, Vacuous
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from fsm.checker.breadth_first import SearchResult
-    from fsm.checker.instants import Instant, StepCache, Successors
-    from fsm.machine.conditions import Condition, Sequence
-    from fsm.property.claims import Always, Never, Reachable
-    from fsm.property.evidence import Conclusion
+from fsm.checker.breadth_first import SearchEdge, SearchResult, search
+from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds
+from fsm.machine.conditions import All, Condition, Not, Sequence, SilentOn, WrittenCondition, atoms
+from fsm.property.claims import Always, Counts, Never, Reachable
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
 
 DONE = -1
 """In place of that number: all of them have held."""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
 from fsm.errors import InputError, Problem, nearest
-from fsm.machine.calls.belief import TooManyError, dynamics
-from fsm.machine.table import tabulate
+from fsm.machine import Machine
+from fsm.machine.calls.belief import Dynamics, TooManyError, dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.machine.table import Table, tabulate
 from fsm.recordings import open_recording
-from fsm.trace import key
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-    from fsm.machine.calls.belief import Dynamics
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.table import Table
-    from fsm.trace import Observation
+from fsm.trace import Observation, key
 
 
 @dataclass(slots=True, kw_only=True)

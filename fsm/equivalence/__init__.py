@@ -8,23 +8,17 @@ choices are made at the same time, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Round, Side
-from fsm.equivalence.observer import observers
+from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Round, Side
+from fsm.equivalence.observer import Moment, Observer, observers
 from fsm.equivalence.partition import refine, saturated
-from fsm.equivalence.witness import play, trace
+from fsm.equivalence.witness import Play, play, trace
+from fsm.machine.table import Table
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsm.equivalence.comparison import EquivalenceResult, Observable
-    from fsm.equivalence.observer import Moment, Observer
-    from fsm.equivalence.witness import Play
-    from fsm.machine.table import Table
 
 OVERLAP: Final = 2
 """Largest number of calls in progress at a time."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from fsm.property.evidence import Run
-    from fsm.verdict import Unknown
+from fsm.property.evidence import Run
+from fsm.verdict import Unknown
 
 
 class Side(Enum):

@@ -7,18 +7,15 @@ ended.  An end is a step only while such a call is in progress.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fsm.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
+from fsm.machine.table import Row, Table, Way
 from fsm.property.evidence import Run, RunStep
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from fsm.machine.table import Row, Table, Way
 
 NOWHERE = -1
 """The state of which nothing is specified any more."""

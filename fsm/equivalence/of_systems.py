@@ -6,14 +6,12 @@ copy shows; not the way that an event goes, nor what is hidden.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from fsm.equivalence.partition import refine, saturated
 from fsm.machine import ANY_ERROR
-
-if TYPE_CHECKING:
-    from fsm.machine.graph import Graph
-    from fsm.product import Locals, SystemTable
+from fsm.machine.graph import Graph
+from fsm.product import Locals, SystemTable
 
 _Label: TypeAlias = "tuple[object, ...]"
 _Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Locals]]"

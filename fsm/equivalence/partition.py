@@ -9,13 +9,11 @@ number.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from fsm.machine.graph import components
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 HIDDEN = 0
 """The label of a step that cannot be observed."""

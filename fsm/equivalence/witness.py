@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from fsm.equivalence.partition import HIDDEN
+from fsm.equivalence.partition import HIDDEN, Partition, Signature
 from fsm.machine.traversal import BreadthFirst
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fsm.equivalence.partition import Partition, Signature
 
 Blocks = frozenset[int]
 """The moments in which a machine may be after a trace, as blocks."""

@@ -7,15 +7,12 @@ transition takes an event ignores it, as the recommendation requires
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.interop.draft import Draft, DraftState, DraftTransition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fsm.interop.source_text import SourceProblems
+from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"

@@ -5,12 +5,8 @@ This is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fsm.interop.promela.steps import steps
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 
 def dot(machine: Machine) -> str:

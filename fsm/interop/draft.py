@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.machine import Clause, Event, Ignores, Machine, Moves, Outcome, Refuses, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from fsm.machine import Cell, Kind
+from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State
 
 OTHERWISE: Final = "otherwise"
 """The outcome where no condition of the others holds."""

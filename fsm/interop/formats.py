@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.errors import contents
-from fsm.interop.draft import machine_of
+from fsm.interop.draft import Draft, machine_of
 from fsm.interop.python_statemachine import read as python_statemachine
 from fsm.interop.scxml import read as scxml
 from fsm.interop.source_text import LARGEST, SourceProblems, text_of
@@ -23,10 +23,7 @@ from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
 from fsm.language.read import parse
 from fsm.language.write import toml
-
-if TYPE_CHECKING:
-    from fsm.interop.draft import Draft
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 ToolFormat: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
 FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)

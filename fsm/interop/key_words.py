@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from fsm.errors import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fsm.interop.source_text import SourceProblems
-    from fsm.interop.yaml_nodes import YamlNode
+from fsm.interop.source_text import SourceProblems
+from fsm.interop.yaml_nodes import YamlNode
 
 
 def check_keys(node: YamlNode, known: Collection[str], problems: SourceProblems, *, of: str) -> None:

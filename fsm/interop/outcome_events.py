@@ -8,16 +8,11 @@ progress goes on is ``stop-ends.stopped``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fsm.language.names import distinct, identifiers
-from fsm.machine import Refuses, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine import Machine, Outcome
+from fsm.machine import Machine, Outcome, Refuses, outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

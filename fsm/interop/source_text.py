@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import LARGEST_TABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LARGEST: Final = 1024 * 1024
 """Largest file, in bytes; no state machine in use is larger."""

@@ -6,16 +6,11 @@ files.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from fsm.interop.source_text import DEEPEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.interop.source_text import SourceProblems
+from fsm.interop.source_text import DEEPEST, SourceProblems
 
 _BETWEEN = " "
 """Separates the namespace and the name of an element or attribute."""

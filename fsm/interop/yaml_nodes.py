@@ -8,17 +8,13 @@ refused: with them a small file may expand without limit.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import yaml
 
-from fsm.interop.source_text import DEEPEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.interop.source_text import SourceProblems
+from fsm.interop.source_text import DEEPEST, SourceProblems
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C, if PyYAML has it."""

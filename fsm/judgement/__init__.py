@@ -6,26 +6,20 @@ A history of concurrent operations is judged as a whole
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from os import fspath
-from typing import TYPE_CHECKING, Final
+from os import PathLike, fspath
+from typing import Final
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.judgement.histories import judge_history
 from fsm.library import is_system, load, load_system
+from fsm.machine import Machine
 from fsm.monitor import Monitor
-from fsm.recordings import RecordingKind, open_recording
+from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.combined import open_combined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from os import PathLike
-
-    from fsm.machine import Machine
-    from fsm.recordings import Batch, Recording
-    from fsm.verdict import Judgement
-
+from fsm.verdict import Judgement
 
 _HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
 """The key of the first line of a recording that says which machine it is of."""

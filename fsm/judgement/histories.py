@@ -8,20 +8,24 @@ the machine, as ``docs/linearizability.md`` has it.  The order of operations is
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as copied
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
+from fsm.linearizability.situations import Step
+from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.endings import finals
 from fsm.monitor.cache import shared
-from fsm.monitor.diagnosis import Scene
+from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
-from fsm.trace import Observation, key
+from fsm.recordings.histories import Recorded, RecordedHistory
+from fsm.trace import Key, Observation, key
 from fsm.verdict import (
     Cause,
     Covered,
@@ -29,6 +33,7 @@ from fsm.verdict import (
     Holds,
     Illegal,
     Judgement,
+    Legality,
     Permitted,
     Repair,
     Stretch,
@@ -36,16 +41,6 @@ from fsm.verdict import (
     Unknown,
     Violation,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from fsm.linearizability.situations import Step
-    from fsm.machine import Clause, Deviation, Machine
-    from fsm.monitor.diagnosis import Explained
-    from fsm.recordings.histories import Recorded, RecordedHistory
-    from fsm.trace import Key
-    from fsm.verdict import Legality
 
 LOOKS: Final = ("look", "read")
 """What histories call an operation that only looks at what is shown, where the machine has no event of the name."""

@@ -8,12 +8,12 @@ that is mentioned exists.
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003  (pydantic reads annotations at run time)
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-from fsm.machine import Kind, Level  # noqa: TC001  (pydantic reads annotations at run time)
+from fsm.machine import Kind, Level
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 """Letters, digits, ``_``, ``.`` and ``-``; ours are lower case words joined by hyphens."""

@@ -8,13 +8,13 @@ condition means, and whether the names in it exist, is for
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003  (pydantic reads annotations at run time)
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
 from fsm.language.machine_file import Definition, Form, Name, StateKey, form_of
-from fsm.machine import Level  # noqa: TC001  (pydantic reads annotations at run time)
+from fsm.machine import Level
 from fsm.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Annotated[

@@ -7,13 +7,13 @@ gives them meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003  (pydantic reads annotations at run time)
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
 from fsm.language.machine_file import Definition, Form, Name, Reply, WrittenClause, form_of
-from fsm.machine import Kind, Level  # noqa: TC001  (pydantic reads annotations at run time)
+from fsm.machine import Kind, Level
 
 
 class SystemHeader(Form):

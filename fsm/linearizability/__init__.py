@@ -31,27 +31,20 @@ What is added to it:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fsm.linearizability.frontier import Budget, Frontier, LimitError, ends
+from fsm.linearizability.frontier import Budget, End, Frontier, LimitError, ends
+from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves
-from fsm.linearizability.outputs import Possible, Seen
+from fsm.linearizability.outputs import Outputs, Possible, Seen
+from fsm.linearizability.situations import Situation, Step
 from fsm.linearizability.window import Window, smallest
-from fsm.machine import ANY_ERROR
+from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
-from fsm.machine.table import tabulate
+from fsm.machine.table import Table, tabulate
 from fsm.verdict import Cause, Fails, Holds, Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from fsm.linearizability.frontier import End
-    from fsm.linearizability.history import History, Operation
-    from fsm.linearizability.outputs import Outputs
-    from fsm.linearizability.situations import Situation, Step
-    from fsm.machine import Machine
-    from fsm.machine.table import Table
 
 LIMIT: Final = 1_000_000
 """How many situations of one entity are looked at, unless somebody says otherwise."""

@@ -13,17 +13,14 @@ deviations.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from fsm.linearizability.history import Operation
+from fsm.linearizability.moves import Moves
 from fsm.linearizability.situations import OVER, Best, Place, Situation
 from fsm.machine.calls.rules import ASKED, BEGUN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from fsm.linearizability.history import Operation
-    from fsm.linearizability.moves import Moves
 
 
 class End(NamedTuple):

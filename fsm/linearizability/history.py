@@ -7,11 +7,8 @@ at what is shown.  It acts at some instant between the two that were measured.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +33,7 @@ class Operation:
 
     def __post_init__(self) -> None:
         if self.returned is not None and self.returned < self.called:
-            message = f"{self} returned at {self.returned}, before it was called at {self.called}"
-            raise ValueError(message)
+            raise ValueError(f"{self} returned at {self.returned}, before it was called at {self.called}")
         if not self.event and not self.shows:
             raise ValueError("an operation has an event, or shows something")
 

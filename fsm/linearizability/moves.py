@@ -7,19 +7,14 @@ returned, and are of one event, the first one acts first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from fsm.linearizability.situations import LOOKING, OVER, Place, Situation, Step, Trail, numbers
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from fsm.linearizability.history import Operation
-    from fsm.linearizability.outputs import Outputs
-    from fsm.linearizability.situations import Calls
-    from fsm.machine.calls.rules import CallInstant, Rules
+from fsm.linearizability.history import Operation
+from fsm.linearizability.outputs import Outputs
+from fsm.linearizability.situations import LOOKING, OVER, Calls, Place, Situation, Step, Trail, numbers
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, CallInstant, Rules
 
 
 class _Kind(NamedTuple):

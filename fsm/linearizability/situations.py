@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.linearizability.history import Operation
-    from fsm.machine import Deviation
-    from fsm.machine.calls.rules import CallInstant
+from fsm.linearizability.history import Operation
+from fsm.machine import Deviation
+from fsm.machine.calls.rules import CallInstant
 
 LOOKING: Final = -101
 """How far an operation is that has acted, and has still to look at what is shown."""

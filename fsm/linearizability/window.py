@@ -9,16 +9,11 @@ had been called before.  So it is illegal for what stands in it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.linearizability.frontier import LimitError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fsm.linearizability.frontier import End, Frontier
-    from fsm.linearizability.history import Operation
+from fsm.linearizability.frontier import End, Frontier, LimitError
+from fsm.linearizability.history import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,9 @@ checks all that these classes take for granted.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias, assert_never
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]

@@ -7,11 +7,9 @@ The first instant of a run is its initial state and belongs to no step.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,20 +9,14 @@ when a state is left or entered, and which of several outcomes it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from transitions import EventData
 from transitions import Machine as Transitions
 
-from fsm.machine import Outcome, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from transitions import EventData
-
-    from fsm.machine import Machine
+from fsm.machine import Machine, Outcome, outcomes
 
 ENDS: Final = "…"
 """Before the name of a call whose end is meant."""
@@ -111,8 +105,7 @@ class Driver:
 
     def _check_state(self, state: str) -> None:
         if state not in self.machine.states:
-            message = f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}"
-            raise ValueError(message)
+            raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
 
     def fire(self, place: _Place, event: str, outcome: str) -> None:
         """Let *event* happen at *place*, and go the way that *outcome* names."""
@@ -157,8 +150,7 @@ class Position:
         """
         machine = self._driver.machine
         if event not in machine.events:
-            message = f"{machine.name} has no event {event!r}; it has {', '.join(machine.events)}"
-            raise ValueError(message)
+            raise ValueError(f"{machine.name} has no event {event!r}; it has {', '.join(machine.events)}")
         ways = self._driver.offered(ENDS + event if ends else event, self.state)
         if not ways:
             raise CannotHappenError(machine.name, event, self.state)

@@ -6,17 +6,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from fsm.machine.table import TransitionSystem, Way
 from fsm.machine.traversal import BreadthFirst
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from fsm.machine.table import TransitionSystem, Way
 
 
 class Transition(Struct, frozen=True, kw_only=True):

@@ -8,18 +8,13 @@ replies of several calls interleave.  The same seed gives the same trace.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from fsm.machine import Machine
 from fsm.machine.calls.rules import ASKED, Rules
-from fsm.machine.table import tabulate
+from fsm.machine.table import Table, Way, tabulate
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine import Machine
-    from fsm.machine.table import Table, Way
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,18 +7,14 @@ the state that other events could meet meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-from fsm.machine import fits, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from fsm.machine import Cell, Deviation, Event, Machine
-    from fsm.machine.conditions import At
+from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
+from fsm.machine.conditions import At
 
 
 class Done(Struct, gc=False, frozen=True):

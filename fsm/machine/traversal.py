@@ -5,10 +5,8 @@ A caller that searches for something stops the iteration when it is found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
 
 N = TypeVar("N")
 N_co = TypeVar("N_co", covariant=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
+from typing import NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
@@ -23,12 +23,10 @@ from fsm.product.influence import cone, offered, read, tables_of
 from fsm.product.system import BEGINNING
 
 __all__ = ["SystemTable", "cone", "read"]
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from fsm.machine.conditions import Condition
-    from fsm.product.system import JointEvent, JointWay, PartStep, System
+from fsm.machine.conditions import Condition
+from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of copies outside the cone, the initial state."""

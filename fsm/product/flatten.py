@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.errors import InputError, Problem
-from fsm.machine import Cannot, Machine, Moves, Outcome, State
+from fsm.machine import Cannot, Cell, Machine, Moves, Outcome, State
+from fsm.machine.table import Done, Way
 from fsm.product import SystemTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine import Cell
-    from fsm.machine.table import Done, Way
-    from fsm.product.system import JointEvent, System
+from fsm.product.system import JointEvent, System
 
 MOST: Final = 2_000
 """Largest number of states; a machine with more could not be read or drawn."""

@@ -8,18 +8,12 @@ without loss: they can neither enable nor prevent what happens in the cone.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from fsm.machine.conditions import At, atoms
-from fsm.machine.table import tabulate
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from fsm.machine.conditions import Condition
-    from fsm.machine.table import Table, Way
-    from fsm.product.system import JointEvent, JointWay, PartStep, System
+from fsm.machine.conditions import At, Condition, atoms
+from fsm.machine.table import Table, Way, tabulate
+from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 
 def cone(

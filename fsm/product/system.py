@@ -8,14 +8,12 @@ these classes take for granted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.machine import Clause, Kind, Machine
-    from fsm.machine.conditions import Condition
+from fsm.machine import Clause, Kind, Machine
+from fsm.machine.conditions import Condition
 
 BEGINNING: Final = "the beginning"
 """Name of the state in which every copy is in its initial state."""

@@ -8,15 +8,13 @@ several outputs is as many instants, one for each output, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.machine import Level, Machine
-    from fsm.machine.conditions import Sequence, WrittenCondition
-    from fsm.product.system import System
+from fsm.machine import Level, Machine
+from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.product.system import System
 
 ANY_PROFILE = "*"
 """Key of ``fails`` for every profile, and for the machine without one."""

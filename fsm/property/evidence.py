@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from fsm.machine import Machine
+from fsm.machine.table import Done
+from fsm.product.system import System
+from fsm.property.claims import Counts, KnownFailure, Property
+from fsm.trace import Phase
 from fsm.verdict import Fails, Holds, Unknown
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-    from fsm.machine.table import Done
-    from fsm.product.system import System
-    from fsm.property.claims import Counts, KnownFailure, Property
-    from fsm.trace import Phase
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.library import load
-from fsm.machine import ANY_ERROR
-from fsm.machine.driver import Driver
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.machine import Outcome
-    from fsm.machine.driver import Position
+from fsm.machine import ANY_ERROR, Outcome
+from fsm.machine.driver import Driver, Position
 
 ABSENT: Final = "absent"
 """The state of an entity that does not exist, in every machine of objects."""

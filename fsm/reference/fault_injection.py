@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from os import O_RDWR, O_WRONLY, PathLike
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from fsm.reference.container.world import WorldError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from typing import TypeAlias
-
-    Damage: TypeAlias = Callable[[bytes], bytes | None]
+Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
 """The audit events of Python that change a disk."""
@@ -109,8 +106,7 @@ class Faults(set[str]):
     def point(self, name: str, *, effect: bool = True) -> None:
         """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
         if name in self:
-            message = f"cannot {name}"
-            raise WorldError(message)
+            raise WorldError(f"cannot {name}")
         if effect and self._crash is not None:
             self._crash.effect()
 

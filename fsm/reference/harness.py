@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import W_OK, access
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
 from fsm.sut import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
@@ -33,8 +31,7 @@ def reply(machine: str, event: str, act: Callable[[], object]) -> str:
     """
     known = driver(machine).machine.events.get(event)
     if known is None:
-        message = f"the reference of {machine} has no event {event!r}"
-        raise UnsupportedError(message)
+        raise UnsupportedError(f"the reference of {machine} has no event {event!r}")
     try:
         act()
     except ReplyError as error:

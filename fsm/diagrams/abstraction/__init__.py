@@ -10,18 +10,13 @@ a stop may fail is no arrow, that a process can be executed in a container is on
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fsm.diagrams.abstraction.drawn_names import outcomes_of
-from fsm.machine import Ignores, Moves, Omission
-from fsm.machine.table import tabulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fsm.machine import Machine
-    from fsm.machine.table import Row, Table, Way
+from fsm.machine import Ignores, Machine, Moves, Omission
+from fsm.machine.table import Row, Table, Way, tabulate
 
 
 class Move(NamedTuple):

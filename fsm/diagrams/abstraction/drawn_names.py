@@ -11,16 +11,11 @@ to a label are understood.  Names match exactly: letters, blanks and case.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from fsm.machine import Moves
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.machine import Event, Machine, Outcome
+from fsm.machine import Event, Machine, Moves, Outcome
 
 THEN: Final = " then "
 """Separates the labels along one line."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from fsm.diagrams.compare.difference import Where
+from fsm.diagrams.compare.difference import Comparison, Where
+from fsm.diagrams.read import Drawing, FoundDrawing
 from fsm.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.diagrams.compare.difference import Comparison
-    from fsm.diagrams.read import Drawing, FoundDrawing
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 
 def choose(

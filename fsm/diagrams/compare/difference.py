@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from fsm.diagrams.read.drawing import Location
+from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):

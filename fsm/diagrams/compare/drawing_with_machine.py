@@ -11,19 +11,13 @@ compared, and only outcomes that succeed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.abstraction import Move, abstract
-from fsm.diagrams.abstraction.drawn_names import Meaning, groups, label_meanings, proposed
+from fsm.diagrams.abstraction import Abstraction, Act, Move, abstract
+from fsm.diagrams.abstraction.drawn_names import LabelMeanings, Meaning, groups, label_meanings, proposed
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
-from fsm.diagrams.read.drawing import ArrowLabel
-
-if TYPE_CHECKING:
-    from fsm.diagrams.abstraction import Abstraction, Act
-    from fsm.diagrams.abstraction.drawn_names import LabelMeanings
-    from fsm.diagrams.read.drawing import Arrow, Drawing
-    from fsm.machine import Machine
-
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
+from fsm.machine import Machine
 
 ANY: Final = "any state"
 """The name that ``fsm draw`` gives to the source of an arrow from every state."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fsm.diagrams.abstraction import Move
 from fsm.diagrams.abstraction.drawn_names import parts
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, side_of
-
-if TYPE_CHECKING:
-    from fsm.diagrams.read.drawing import Drawing, Location
+from fsm.diagrams.read.drawing import Drawing, Location
 
 
 def compare_drawings(first: Drawing, second: Drawing) -> Comparison:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, side_of
+from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fsm.machine import Event, Machine, State
 
 
 class _Entry(NamedTuple):

@@ -10,13 +10,10 @@ these drawings.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.draw.outline import OutlineArrow, outline
-
-if TYPE_CHECKING:
-    from fsm.diagrams.draw.outline import Outline
-    from fsm.machine import Machine
+from fsm.diagrams.draw.outline import Outline, OutlineArrow, outline
+from fsm.machine import Machine
 
 _APART: Final = 12
 """Columns between drawings side by side: more than the largest distance of a label from its line."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE
-
-if TYPE_CHECKING:
-    from fsm.diagrams.draw.picture import EdgeLabel, Picture, PictureEdge
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
 
 OWN: Final = "↗"
 """Stands for an output with the name of its event."""

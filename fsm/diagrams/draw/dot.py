@@ -8,18 +8,14 @@ from states that are not drawn, begins in a word beside its target.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import graphviz
 
 from fsm.diagrams.draw.captions import TIMES, caption, footer, origin
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.diagrams.draw.picture import EdgeLabel, Picture, PictureEdge, PictureNode
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
 FONT: Final = "DejaVu Sans,Verdana,sans-serif"
 INK: Final = "#1f2328"

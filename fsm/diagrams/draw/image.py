@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import graphviz
 
 from fsm.diagrams.draw import dot
-from fsm.diagrams.draw.picture import Picture  # noqa: TC001  (documentation names it)
+from fsm.diagrams.draw.picture import Picture
 
 HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew install graphviz"
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Collection, Iterator
+from typing import assert_never
 
-from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fsm.diagrams.draw.picture import Marks
-    from fsm.machine import Cell, Event, Machine, Outcome, State
+from fsm.diagrams.draw.picture import Marks
+from fsm.machine import Cannot, Cell, Event, Ignores, Machine, Moves, Outcome, Refuses, Silent, State
 
 LEGEND = (
     "`→` moves to, and replies `ok` unless another reply is given; `…` a call has begun and is in progress; "

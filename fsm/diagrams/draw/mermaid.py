@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE
-
-if TYPE_CHECKING:
-    from fsm.diagrams.draw.picture import Picture, PictureNode
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
 
 CLASSES: Final = {
     "passing": "stroke-dasharray:4",

@@ -6,17 +6,12 @@ bury the lifecycle under the table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.diagrams.abstraction import abstract
+from fsm.diagrams.abstraction import Act, abstract
 from fsm.diagrams.abstraction.drawn_names import THEN, label_meanings, outcomes_of, parts, plain, proposed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.diagrams.abstraction import Act
-    from fsm.machine import Event, Machine
+from fsm.machine import Event, Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

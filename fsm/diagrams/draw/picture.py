@@ -10,16 +10,12 @@ one node; deviations of a profile are always drawn.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from fsm.machine import Ignores, Moves, Refuses, Silent
+from fsm.machine import Cell, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.traversal import closure
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from fsm.machine import Cell, Event, Kind, Machine, Outcome
 
 ANY: Final = "*"
 """The source of edges that lead from every state."""

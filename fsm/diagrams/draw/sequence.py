@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
+from fsm.machine.table import Done
 from fsm.product import read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine.table import Done
-    from fsm.product.system import System
-    from fsm.property.evidence import Run, RunStep
+from fsm.product.system import System
+from fsm.property.evidence import Run, RunStep
 
 CALLER: Final = "caller"
 """The participant that makes calls."""

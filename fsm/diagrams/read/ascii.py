@@ -11,27 +11,19 @@ line begins at nothing has no source.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.read.boxes import boxes
+from fsm.diagrams.read.boxes import Box, boxes
+from fsm.diagrams.read.canvas import Canvas, Paragraph
 from fsm.diagrams.read.drawing import Arrow, Drawing, Notation
-from fsm.diagrams.read.labels import Labels
-from fsm.diagrams.read.nets import Nets
+from fsm.diagrams.read.labels import Labels, PlacedLabel
+from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
-from fsm.diagrams.read.strokes import STARTS
-from fsm.diagrams.read.wires import wires
+from fsm.diagrams.read.strokes import STARTS, GridCell
+from fsm.diagrams.read.wires import Stroke, Wires, wires
 from fsm.errors import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.diagrams.read.boxes import Box
-    from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.labels import PlacedLabel
-    from fsm.diagrams.read.nets import Net, NetEnd
-    from fsm.diagrams.read.strokes import GridCell
-    from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
 """Number of arrowheads of a line with one at each end."""

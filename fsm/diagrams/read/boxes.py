@@ -9,16 +9,12 @@ stroke.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.read.strokes import ARMS, HEADS, beyond, horizontal, reaches, vertical
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import Direction, GridCell
+from fsm.diagrams.read.canvas import Canvas, Paragraph
+from fsm.diagrams.read.strokes import ARMS, HEADS, Direction, GridCell, beyond, horizontal, reaches, vertical
 
 NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""

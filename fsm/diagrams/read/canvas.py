@@ -10,13 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.diagrams.read.drawing import Location
-from fsm.diagrams.read.strokes import beyond
-
-if TYPE_CHECKING:
-    from fsm.diagrams.read.strokes import GridCell
+from fsm.diagrams.read.strokes import GridCell, beyond
 
 _TAB: Final = 8
 _FILL: Final = "\0"

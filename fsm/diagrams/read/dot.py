@@ -11,7 +11,7 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from html import unescape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyparsing import ParseBaseException
 
@@ -23,10 +23,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
     import pydot
     from pydot.dot_parser import GraphParser
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
+from collections.abc import Iterable, Iterator
 
 HEADING: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)

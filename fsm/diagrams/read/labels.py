@@ -7,20 +7,14 @@ assigned to either.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.diagrams.read.drawing import ArrowLabel
-from fsm.diagrams.read.phrases import names, stacked
-from fsm.diagrams.read.strokes import beyond
-from fsm.diagrams.read.wires import Stroke
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from fsm.diagrams.read.phrases import Phrase
-    from fsm.diagrams.read.strokes import Direction, GridCell
-    from fsm.diagrams.read.wires import Wires
+from fsm.diagrams.read.phrases import Phrase, names, stacked
+from fsm.diagrams.read.strokes import Direction, GridCell, beyond
+from fsm.diagrams.read.wires import Stroke, Wires
 
 FARTHEST: Final = 8
 """Largest number of blanks between a label and the line beside it."""

@@ -10,14 +10,12 @@ https://mermaid.js.org/syntax/stateDiagram.html.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.errors import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOWHERE: Final = "[*]"
 """The pseudostate: initial as a source, final as a target."""

@@ -7,18 +7,13 @@ is an arrowhead at a box, or at a word without a box.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, beyond, reaches, straight
-from fsm.diagrams.read.wires import Stroke
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.diagrams.read.phrases import Phrase
-    from fsm.diagrams.read.strokes import Direction, GridCell
-    from fsm.diagrams.read.wires import Wires
+from fsm.diagrams.read.phrases import Phrase
+from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, Direction, GridCell, beyond, reaches, straight
+from fsm.diagrams.read.wires import Stroke, Wires
 
 NEAR: Final = 2
 """Largest number of blanks between an arrowhead and its word, and in a line that counts as broken rather than ended."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import GridCell
+from fsm.diagrams.read.canvas import Canvas, Paragraph
+from fsm.diagrams.read.strokes import GridCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

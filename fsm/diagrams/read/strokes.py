@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 Direction: TypeAlias = Literal["N", "E", "S", "W"]
 GridCell: TypeAlias = tuple[int, int]

@@ -6,27 +6,25 @@ Where a stroke continues on both sides (``--|--``) the lines cross without joini
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from fsm.diagrams.read.boxes import Box
+from fsm.diagrams.read.canvas import Canvas, Paragraph
 from fsm.diagrams.read.strokes import (
     ARMS,
     DIRECTIONS,
     HEADS,
     OPPOSITE,
     ROUND,
+    Direction,
+    GridCell,
     beyond,
     reaches,
     straight,
     vertical,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.diagrams.read.boxes import Box
-    from fsm.diagrams.read.canvas import Canvas, Paragraph
-    from fsm.diagrams.read.strokes import Direction, GridCell
 
 
 class Stroke(NamedTuple):

@@ -12,34 +12,29 @@ Each step prints its name, so that ``spin -t`` shows a counterexample readably.
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Final, assert_never
+from collections.abc import Iterator
+from typing import Final, assert_never
 
 from fsm.interop.promela.follows import follows_product
 from fsm.interop.promela.leads_to import LeadsToProduct
-from fsm.interop.promela.products import Alone, IdempotenceProduct, SequenceProduct
+from fsm.interop.promela.products import Alone, IdempotenceProduct, Product, SequenceProduct
 from fsm.interop.promela.steps import reached, steps
-from fsm.interop.promela.vocabulary import CannotExportError, promela_names, size
-from fsm.machine.conditions import All, Not
+from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, promela_names, size
+from fsm.machine import Machine
+from fsm.machine.conditions import All, Condition, Not
 from fsm.property.claims import (
     Always,
+    Claim,
     Follows,
     Idempotent,
     LeadsTo,
     MatchesDiagram,
     Never,
+    Property,
     Reachable,
     Refines,
     conditions_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.interop.promela.products import Product
-    from fsm.interop.promela.vocabulary import PromelaNames
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Condition
-    from fsm.property.claims import Claim, Property
 
 WIDTH: Final = 100
 

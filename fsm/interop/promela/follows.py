@@ -6,17 +6,12 @@ it does not support calls that take time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from fsm.interop.promela.products import FollowsProduct
-from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.machine import outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.interop.promela.vocabulary import PromelaNames
-    from fsm.machine import Event, Machine
+from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames
+from fsm.machine import Event, Machine, outcomes
 
 MOST: Final = 30
 """Largest number of states of the other machine: each has a bit."""

@@ -13,18 +13,13 @@ continue without steps.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fsm.interop.promela.products import Option
-from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.interop.promela.steps import ExportedStep
-    from fsm.interop.promela.vocabulary import PromelaNames
-    from fsm.property.claims import Fair, LeadsTo
+from fsm.interop.promela.steps import ExportedStep
+from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, PromelaNames, size
+from fsm.property.claims import Fair, LeadsTo
 
 MOST = 30
 """Largest number of strongly fair events: each has a bit."""

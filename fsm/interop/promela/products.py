@@ -6,19 +6,14 @@ states and find counterexamples of the same length.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from fsm.interop.promela.steps import busy, silent
-from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.interop.promela.steps import ExportedStep
-    from fsm.interop.promela.vocabulary import PromelaNames
-    from fsm.machine.conditions import Condition
-    from fsm.property.claims import Idempotent
+from fsm.interop.promela.steps import ExportedStep, busy, silent
+from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, PromelaNames, size
+from fsm.machine.conditions import Condition
+from fsm.property.claims import Idempotent
 
 
 class Option(NamedTuple):

@@ -6,15 +6,10 @@ graph or the checker; ``tests/repo/test_layers.py`` holds that.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.machine import ANY_ERROR, Moves, Silent, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fsm.machine import Event, Machine
+from fsm.machine import ANY_ERROR, Event, Machine, Moves, Silent, outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

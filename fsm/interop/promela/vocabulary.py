@@ -8,15 +8,17 @@ outputs that the whole step emits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
-from fsm.interop.promela.steps import silent, steps
+from fsm.interop.promela.steps import ExportedStep, silent, steps
 from fsm.language.names import identifiers
-from fsm.machine import ANY_ERROR
+from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.conditions import (
     All,
     At,
+    Condition,
     Emits,
     EmitsOnly,
     Happens,
@@ -29,13 +31,6 @@ from fsm.machine.conditions import (
     StepEmits,
     atoms,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from fsm.interop.promela.steps import ExportedStep
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Condition
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of
+from fsm.interop.draft import Draft
 from fsm.interop.key_words import check_keys, flag, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.interop.draft import Draft
-    from fsm.interop.source_text import SourceProblems
-    from fsm.interop.yaml_nodes import YamlNode
+from fsm.interop.source_text import SourceProblems
+from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a definition of python-statemachine"
 DOCUMENT: Final = frozenset({"name", "description", "datamodel", "states"})

@@ -8,17 +8,14 @@ in SCXML.  The library cannot express replies and what a state shows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
-from fsm.interop.outcome_events import outcome_events
+from fsm.interop.outcome_events import OutcomeEvent, outcome_events
 from fsm.interop.scxml.write import PARENT
 from fsm.language.names import distinct
-
-if TYPE_CHECKING:
-    from fsm.interop.outcome_events import OutcomeEvent
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 TAKEN: Final = frozenset(
     {

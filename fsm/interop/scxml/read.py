@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of
-
-if TYPE_CHECKING:
-    from fsm.interop.draft import Draft
-    from fsm.interop.source_text import SourceProblems
-    from fsm.interop.xml_elements import Element
+from fsm.interop.draft import Draft
+from fsm.interop.source_text import SourceProblems
+from fsm.interop.xml_elements import Element
 
 FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")

@@ -7,14 +7,12 @@ cannot express replies, what a state shows, clauses and profiles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from fsm.interop.outcome_events import outcome_events
 from fsm.language.names import distinct, identifiers
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 SCXML: Final = "http://www.w3.org/2005/07/scxml"
 PARENT: Final = "#_parent"

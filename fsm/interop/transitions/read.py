@@ -7,17 +7,14 @@ triggers are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.interop.draft import Draft, DraftState, DraftTransition
 from fsm.interop.key_words import check_keys, flag, text, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.interop.source_text import SourceProblems
-    from fsm.interop.yaml_nodes import YamlNode
+from fsm.interop.source_text import SourceProblems
+from fsm.interop.yaml_nodes import YamlNode
 
 FORM: Final = "a configuration of transitions"
 CALLBACKS: Final = (

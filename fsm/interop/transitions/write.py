@@ -8,14 +8,10 @@ a state shows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from fsm.interop.outcome_events import outcome_events
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 
 def transitions(machine: Machine) -> str:

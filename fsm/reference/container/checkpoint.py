@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 from pydantic.alias_generators import to_pascal
@@ -24,9 +25,6 @@ from fsm.reference.container.record import (
     Status,
     WindowsResources,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -178,8 +176,7 @@ def _integer(digits: str) -> int | float:
 
 
 def _no_number(word: str) -> None:
-    message = f"{word} is no number"
-    raise ValueError(message)
+    raise ValueError(f"{word} is no number")
 
 
 def _whole(value: Json) -> Json:

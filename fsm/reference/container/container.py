@@ -9,22 +9,18 @@ machine's state shows.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from fsm.machine import Outcome
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.effects import Effects
+from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.recovery import recovered
-from fsm.reference.container.world import NoRecordError, WorldError
+from fsm.reference.container.world import Exit, NoRecordError, World, WorldError
 from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from fsm.machine import Outcome
-    from fsm.reference.container.record import Resources, Status
-    from fsm.reference.container.world import Exit, World
 
 MACHINE: Final = "container-status"
 
@@ -173,8 +169,7 @@ class Container:
     def _step(self) -> Iterator[None]:
         with self._lock:
             if self._detached:
-                message = f"{self.root}: the process that managed this container has ended"
-                raise DetachedError(message)
+                raise DetachedError(f"{self.root}: the process that managed this container has ended")
             try:
                 yield
             finally:
@@ -206,5 +201,4 @@ class Container:
         """Check that record and machine show the same state."""
         shows = self._effects.storage.state().value if self._effects.storage else ABSENT
         if shows != self._position.shows:
-            message = f"{self.root}: the record shows {shows} in state {self.state}"
-            raise AssertionError(message)
+            raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")

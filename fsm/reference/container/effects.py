@@ -6,22 +6,17 @@ the outcomes that the machine offers, does its work, and returns the outcome.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.storage import StatusStorage, store
-from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, WorldError
+from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, World, WorldError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from fsm.reference.container.world import World
-
-    Effect: TypeAlias = Callable[[str, set[str]], str]
+Effect: TypeAlias = Callable[[str, set[str]], str]
 
 START_ERROR_CODE: Final = 128
 START_ERROR: Final = "StartError"
@@ -189,8 +184,7 @@ class Effects:
 
     def _existing(self) -> StatusStorage:
         if self.storage is None:
-            message = f"{self.root}: no record"
-            raise AssertionError(message)
+            raise AssertionError(f"{self.root}: no record")
         return self.storage
 
     def status(self) -> Status:

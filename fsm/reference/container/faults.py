@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
+from fsm.reference.container.record import Resources
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
-from fsm.reference.fault_injection import DAMAGE, CrashInjector, Faults, hide, restore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from fsm.reference.container.record import Resources
-    from fsm.reference.fault_injection import Damage
+from fsm.reference.fault_injection import DAMAGE, CrashInjector, Damage, Faults, hide, restore
 
 KILLED: Final = 137
 
@@ -76,8 +72,7 @@ class SimulatedWorld:
         if "gone" in self.faults:
             self.known = False
         if not self.known or "no record" in self.faults:
-            message = "no such container"
-            raise NoRecordError(message)
+            raise NoRecordError("no such container")
 
     def forget(self) -> None:
         """Delete containerd's record."""
@@ -97,8 +92,7 @@ class SimulatedWorld:
         """End the process."""
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
-            message = "no such process"
-            raise NoTaskError(message)
+            raise NoTaskError("no such process")
         self.crash.effect()
         self.process, self.ended = None, True
         ended = Exit(KILLED, self.now())

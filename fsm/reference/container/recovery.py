@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from fsm.reference.container.checkpoint import CheckpointError
 from fsm.reference.container.record import ContainerState, Status
 from fsm.reference.container.storage import StatusStorage, load
-from fsm.reference.container.world import Exit, Task, WorldError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fsm.reference.container.world import World
+from fsm.reference.container.world import Exit, Task, World, WorldError
 
 LOST_CODE: Final = 255
 LOST_REASON: Final = "Unknown"

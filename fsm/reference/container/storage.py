@@ -8,19 +8,15 @@ readers-writer lock would delay them without protecting anything more.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from fsm.reference.container import durable_files
 from fsm.reference.container.checkpoint import decode, encode
+from fsm.reference.container.record import ContainerState, Status
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from fsm.reference.container.record import ContainerState, Status
-
-    Change: TypeAlias = Callable[[Status], Status]
+StatusChange: TypeAlias = Callable[[Status], Status]
 
 NAME: Final = "status"
 """The name of the checkpoint in the container's folder."""
@@ -69,7 +65,7 @@ class StatusStorage:
         """What the record shows."""
         return self._status.state()
 
-    def update(self, change: Change) -> None:
+    def update(self, change: StatusChange) -> None:
         """Replace the record by what *change* returns for a copy of it, in memory only.
 
         One change at a time.  If *change* raises, or returns a record that is
@@ -78,7 +74,7 @@ class StatusStorage:
         """
         self._change(change, checkpointed=False)
 
-    def update_sync(self, change: Change) -> None:
+    def update_sync(self, change: StatusChange) -> None:
         """As :meth:`update`, and write the checkpoint before the new record can be read.
 
         Raises :class:`OSError` too; record and file are then unchanged.
@@ -97,10 +93,9 @@ class StatusStorage:
             finally:
                 self._deleted = not self.path.exists()
 
-    def _change(self, change: Change, *, checkpointed: bool) -> None:
+    def _change(self, change: StatusChange, *, checkpointed: bool) -> None:
         if self._writer == threading.get_ident():
-            message = f"{self.path}: an update within an update would be lost"
-            raise RuntimeError(message)
+            raise RuntimeError(f"{self.path}: an update within an update would be lost")
         with self._lock:
             if self._deleted:
                 raise DeletedError(self.path)

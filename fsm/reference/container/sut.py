@@ -6,10 +6,11 @@ is to be unknown, its checkpoint is damaged first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsm.machine import outcomes
 from fsm.reference.container.container import MACHINE, Container
@@ -21,9 +22,6 @@ from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import driver
 from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
 from fsm.reference.harness import reply, scratch_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ContainerSUT:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from fsm.reference.container.record import Resources
+from fsm.reference.container.record import Resources
 
 
 class Exit(NamedTuple):

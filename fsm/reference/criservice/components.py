@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.driven import driver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.reference.events.queue import EventQueue
-    from fsm.reference.nri.api import NRI
-    from fsm.reference.nri.domain import Domain, Domains
+from fsm.reference.events.queue import EventQueue
+from fsm.reference.nri.api import NRI
+from fsm.reference.nri.domain import Domain, Domains
 
 MACHINE: Final = "service-component"
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+from pathlib import Path
+from typing import NoReturn, Protocol, TypeVar
 
+from fsm.reference.criservice.components import Component, Queue, Registration
+from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.service import CRIService, Parts, exit_process
+from fsm.reference.criservice.streaming import StreamingServer
+from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.driven import driver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from fsm.reference.criservice.components import Component, Queue, Registration
-    from fsm.reference.criservice.event_monitor import EventMonitor
-    from fsm.reference.criservice.streaming import StreamingServer
-    from fsm.reference.criservice.syncer import Syncer
 
 T = TypeVar("T")
 
@@ -130,8 +127,7 @@ class Construction:
         for each in self.running:
             each.stop()
         self.position.take(step, outcome)
-        message = f"{step}: {error}"
-        raise ConstructionError(message) from error
+        raise ConstructionError(f"{step}: {error}") from error
 
     def _step(self, step: str, make: Callable[[], T]) -> T:
         try:

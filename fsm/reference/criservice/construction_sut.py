@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, NoReturn
+from pathlib import Path
+from typing import Final, NoReturn
 
-from fsm.reference.criservice.components import Queue, Registration
+from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed, ProcessExitError, cancel_others, empty_queue
+from fsm.reference.criservice.service import Parts
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer, Watches
 from fsm.reference.criservice.upstream import UpstreamConstruction
@@ -18,13 +21,6 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
 from fsm.sut import drained
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from fsm.reference.criservice.components import Component
-    from fsm.reference.criservice.service import Parts
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("-leaks", "-panics")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NoReturn
 
+from fsm.reference.clock import Clock
 from fsm.reference.criservice.components import Component
 from fsm.reference.events.backoff import Backoff
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from fsm.reference.clock import Clock
 
 
 class SubscriptionError(Exception):
@@ -74,8 +71,7 @@ class EventMonitor(Component):
                 if coming.done():
                     await self.backoff.handle(*coming.result())
         except StopAsyncIteration:
-            message = "the subscription has ended"
-            raise SubscriptionError(message) from None
+            raise SubscriptionError("the subscription has ended") from None
         finally:
             ticking.cancel()
             stopping.cancel()

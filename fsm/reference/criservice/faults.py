@@ -74,8 +74,7 @@ class StubbornServer(StreamingServer):
         """Close, or fail."""
         if self.refuses:
             self.refuses = False
-            message = "use of closed network connection"
-            raise OSError(message)
+            raise OSError("use of closed network connection")
         super().close()
 
 

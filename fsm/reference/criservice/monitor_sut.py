@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
 from fsm.reference.harness import turns
 from fsm.sut import BrokenError, UnsupportedError, drained
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHOWS: Final[Mapping[str, str]] = {
     "off": "idle",

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from fsm.reference.clock import Clock
-from fsm.reference.criservice.components import until
+from fsm.reference.criservice.components import Component, Queue, Registration, until
+from fsm.reference.criservice.event_monitor import EventMonitor
+from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.driven import driver
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from fsm.reference.criservice.components import Component, Queue, Registration
-    from fsm.reference.criservice.event_monitor import EventMonitor
-    from fsm.reference.criservice.streaming import StreamingServer
-    from fsm.reference.nri.messages import Container, Pod
+from fsm.reference.nri.messages import Container, Pod
 
 _log = logging.getLogger(__name__)
 
@@ -127,8 +123,7 @@ class CRIService:
         """
         if self.position.state != "idle":
             what = "run"
-            message = f"the service was run before, and is {self.position.state}"
-            raise RunError(what, RuntimeError(message))
+            raise RunError(what, RuntimeError(f"the service was run before, and is {self.position.state}"))
         self.position.take("starts")
         self.parts.monitor.subscribe()
         try:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 from fsm.reference.criservice.components import Component
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
 
 
 class StreamingServer(Component):
@@ -42,8 +39,7 @@ class StreamingServer(Component):
     def grant(self, stream: Callable[[], bytes]) -> str:
         """A URL at which *stream* can be read once."""
         if self._http is None:
-            message = "the streaming server does not listen"
-            raise OSError(message)
+            raise OSError("the streaming server does not listen")
         token = secrets.token_urlsafe(8)
         self._granted[token] = stream
         return f"http://{self._http.server_name}:{self._http.server_port}/{token}"

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
+from fsm.reference.criservice.components import Component
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
     FakeListener,
@@ -35,11 +37,6 @@ from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, ContainerState, Pod
 from fsm.sut import BrokenError, UnsupportedError, drained
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.reference.criservice.components import Component
 
 FOLDERS: Final = 2
 TURNS: Final = 500
@@ -254,8 +251,7 @@ class CRIServiceSUT:
     async def _recover(self) -> None:
         """Wait for the event that decides how recovery ends; a second recovery fails."""
         if self._outcome == "already-recovered":
-            message = "sandbox: already exists"
-            raise FileExistsError(message)
+            raise FileExistsError("sandbox: already exists")
         if self._outcome != "exits":
             self._recovery = asyncio.get_running_loop().create_future()
             await self._recovery
@@ -266,8 +262,7 @@ class CRIServiceSUT:
 
     def _listen(self, path: str) -> FakeListener:
         if not self._listens:
-            message = f"cannot listen at {path}"
-            raise OSError(message)
+            raise OSError(f"cannot listen at {path}")
         return FakeListener()
 
     def _ready(self) -> None:
@@ -285,8 +280,7 @@ class CRIServiceSUT:
     @property
     def _recovering(self) -> asyncio.Future[None]:
         if self._recovery is None or self._recovery.done():
-            message = "Run does not recover"
-            raise BrokenError(message)
+            raise BrokenError("Run does not recover")
         return self._recovery
 
     def _open_gate(self, phase: str) -> None:

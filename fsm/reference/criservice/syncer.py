@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-from asyncinotify import Inotify, Mask
+from asyncinotify import Inotify, Mask, Watch
 
 from fsm.reference.criservice.components import Component
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from asyncinotify import Watch
 
 GONE: Final = Mask.DELETE_SELF | Mask.MOVE_SELF
 CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
@@ -120,16 +116,14 @@ class Syncer(Component):
         """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
         async for mask in self.watcher:
             if mask & GONE:
-                message = f"cni conf dir {self.path} is removed, stop watching"
-                raise SyncError(message)
+                raise SyncError(f"cni conf dir {self.path} is removed, stop watching")
             self._load()
         if self.state == "on":
             self.lose_watcher()
 
     def lose_watcher(self) -> None:
         """Its watcher was closed while it runs."""
-        message = f"cni conf dir {self.path} is watched no longer"
-        raise SyncError(message)
+        raise SyncError(f"cni conf dir {self.path} is watched no longer")
 
     def close(self) -> None:
         """Close the watcher, which ends the task."""

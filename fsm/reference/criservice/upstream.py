@@ -7,18 +7,14 @@ profile ``as-written`` of ``service-construction`` this construction.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-from fsm.reference.criservice.components import until
+from fsm.reference.criservice.components import Component, until
 from fsm.reference.criservice.construction import Construction, ConstructionError
 from fsm.reference.criservice.service import CloseError, CRIService, RunError
 from fsm.reference.criservice.syncer import Syncer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from fsm.reference.criservice.components import Component
-    from fsm.reference.nri.messages import Container, Pod
+from fsm.reference.nri.messages import Container, Pod
 
 
 class UnrecoverableError(Exception):
@@ -84,8 +80,7 @@ class UpstreamService(CRIService):
         try:
             self.parts.server.stop()
         except OSError as error:
-            message = f"failed to stop stream server: {error}"
-            raise CloseError(message) from error
+            raise CloseError(f"failed to stop stream server: {error}") from error
 
     def _may_run_again(self) -> bool:
         """Whether the first Run has started nothing."""
@@ -96,8 +91,7 @@ class UpstreamService(CRIService):
         try:
             await self._recover()
         except Exception as error:
-            what = "recovery"
-            raise RunError(what, error) from error
+            raise RunError("recovery", error) from error
         message = "failed to register namespace with NRI: there is one already"
         self._exit(RuntimeError(message))
 
@@ -154,8 +148,7 @@ class UpstreamConstruction(Construction):
         """Return the error."""
         del outcome
         self._leak(step)
-        message = f"{step}: {error}"
-        raise ConstructionError(message) from error
+        raise ConstructionError(f"{step}: {error}") from error
 
     def _leak(self, step: str) -> None:
         """Take the outcome of *step* that only this profile has."""

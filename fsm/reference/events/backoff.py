@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
 
+from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.driven import driver
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from fsm.machine.driver import Position
 
 E = TypeVar("E")
 

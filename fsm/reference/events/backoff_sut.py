@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.clock import TurnedClock
-from fsm.reference.events.backoff import FIRST, MACHINE, Backoff, HandlerError
+from fsm.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError
 from fsm.reference.events.upstream import UpstreamBackoff
 from fsm.reference.harness import reply, turns
 from fsm.sut import UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from fsm.reference.events.backoff import Backlog
 
 KEY: Final = "key"
 ALMOST: Final = 256.0
@@ -125,8 +121,7 @@ class BackoffSUT:
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         if self._work is not None:
             work.close()
-            message = "an event is at the handler"
-            raise UnsupportedError(message)
+            raise UnsupportedError("an event is at the handler")
         self._work = self._runner.get_loop().create_task(work)
 
     def _end_handler(self, error: HandlerError | None) -> None:

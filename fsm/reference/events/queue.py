@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
 
-from fsm.machine.driver import CannotHappenError
+from fsm.machine.driver import CannotHappenError, Position
 from fsm.reference.clock import Clock
 from fsm.reference.driven import driver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.machine.driver import Position
 
 E = TypeVar("E")
 
@@ -195,8 +191,7 @@ class EventQueue(Generic[E]):
         try:
             position.take("subscribe", self._subscribe_outcome())
         except CannotHappenError:
-            message = "container events subscription closed by server"
-            raise QueueShutError(message) from None
+            raise QueueShutError("container events subscription closed by server") from None
         subscription = Subscription(self, position)
         subscription.unread.extend(self.retained)
         self._retained.clear()

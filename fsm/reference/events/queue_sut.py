@@ -8,17 +8,15 @@ discarding others first, which does not change the state.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import DISCARD_AFTER, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.upstream import UpstreamEventQueue
 from fsm.reference.harness import dispatch
 from fsm.sut import BrokenError, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
 
 CAPACITY: Final = 3
 """Number of events in the buffer."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fsm.reference.events.backoff import Backlog, Backoff
 from fsm.reference.events.queue import EventQueue, Subscription
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 E = TypeVar("E")
 

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.reference.nri.config import default_config
-from fsm.reference.nri.connection import Terms
+from fsm.machine import Outcome
+from fsm.reference.nri.config import Config, default_config
+from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.entities import EntityStates
 from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
-from fsm.reference.nri.messages import NOTHING, Request
+from fsm.reference.nri.merge import MergedAnswers
+from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update
 from fsm.reference.nri.nri_errors import (
     EvictionsFailedError,
     NRIError,
@@ -30,20 +33,9 @@ from fsm.reference.nri.nri_errors import (
     UnimplementedError,
     UpdatesFailedError,
 )
-from fsm.reference.nri.plugins import Plugins, relay_outcome
+from fsm.reference.nri.plugins import Listener, Plugins, Relayed, relay_outcome
 from fsm.reference.nri.subscriptions import known
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
-
-    from fsm.machine import Outcome
-    from fsm.reference.nri.config import Config
-    from fsm.reference.nri.connection import Connection, Plugin
-    from fsm.reference.nri.merge import MergedAnswers
-    from fsm.reference.nri.messages import Container, Fields, Pod, Update
-    from fsm.reference.nri.plugins import Listener, Relayed
 
 _log = logging.getLogger(__name__)
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.harness import dispatch, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
-from fsm.reference.nri.messages import Container, Pod, Update
+from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 from fsm.sut import drained
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fsm.reference.nri.messages import Answer, Request
 
 TIMEOUT: Final = 10.0
 """Seconds that a plugin has to answer, which it does at once."""

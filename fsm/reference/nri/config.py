@@ -94,6 +94,5 @@ def default_config(release: str = "") -> Config:
     """
     if release not in RELEASES:
         known = ", ".join(filter(None, RELEASES))
-        message = f"no release is called {release!r}; there are {known}, and the newest, which has no name"
-        raise ValueError(message)
+        raise ValueError(f"no release is called {release!r}; there are {known}, and the newest, which has no name")
     return Config(disable=RELEASES[release].disabled, release=RELEASES[release])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from fsm.reference.clock import Clock
 from fsm.reference.driven import driver
 from fsm.reference.nri.config import REGISTRATION, REQUEST
+from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import (
     NRIError,
     PluginFailedError,
@@ -23,11 +25,6 @@ from fsm.reference.nri.nri_errors import (
 )
 from fsm.reference.nri.plugin_thread import PluginLocal, PluginThread
 from fsm.reference.nri.subscriptions import EVENTS, subscribed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -165,8 +162,7 @@ class Connection:
                 self.plugin.launch()
             except Exception as error:
                 self._take("launch", "failed")
-                message = f"plugin cannot be launched: {error}"
-                raise RegistrationError(message, code="UNAVAILABLE") from error
+                raise RegistrationError(f"plugin cannot be launched: {error}", code="UNAVAILABLE") from error
         self._take("launch", kind)
         if kind == "built-in":
             self._rename(self.plugin.name, self.plugin.index)
@@ -310,8 +306,7 @@ class Connection:
         """Raise the error that the machine replies to *event*, if it refuses it."""
         way = self._position.outcomes(event)[0]
         if way.name == "refused":
-            message = f"{event}: {self.name} is {self.state}"
-            raise NRIError(message, code=way.reply[0])
+            raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])
 
     def _take(self, event: str, outcome: str = "") -> None:
         """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""

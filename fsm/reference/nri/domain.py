@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
+from fsm.reference.nri.messages import Container, Eviction, Pod, Update
 from fsm.reference.nri.nri_errors import (
     DuplicateDomainError,
     EvictionsFailedError,
     UnknownDomainError,
     UpdatesFailedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from fsm.reference.nri.messages import Container, Eviction, Pod, Update
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +86,7 @@ class Domains:
             if name in self._domains:
                 return self._domains[name]
             known = f"there are {', '.join(self._domains)}" if self._domains else "none is registered"
-        message = f"no domain is called {name!r}; {known}"
-        raise UnknownDomainError(message)
+        raise UnknownDomainError(f"no domain is called {name!r}; {known}")
 
     def pods(self) -> tuple[Pod, ...]:
         """The pods of all domains."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
+from fsm.machine import Outcome
+from fsm.machine.driver import Position
 from fsm.reference.driven import driver
-from fsm.reference.nri.messages import ContainerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.machine import Outcome
-    from fsm.machine.driver import Position
-    from fsm.reference.nri.messages import Container
+from fsm.reference.nri.messages import Container, ContainerState
 
 LISTED: Final = {
     ContainerState.CREATED: "sync-created",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from fsm.reference.nri.messages import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from fsm.reference.nri.messages import Container, Eviction, Pod, Request, Update
+from fsm.reference.nri.messages import Answer, Container, Eviction, Pod, Request, Update
 
 
 @dataclass(kw_only=True)
@@ -56,8 +51,7 @@ class FakeDomain:
 
     def _change(self, change: Update | Eviction) -> None:
         if change.container_id in self.stubborn:
-            message = f"container {change.container_id} cannot be changed"
-            raise OSError(message)
+            raise OSError(f"container {change.container_id} cannot be changed")
         self.done.append(change)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.machine import Outcome
 from fsm.reference.driven import driver
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError, UnimplementedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.machine import Outcome
 
 RELAYS: Final = {
     "update-pod-sandbox": "relay-pod-update",

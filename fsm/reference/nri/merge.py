@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.reference.nri.messages import Update
+from fsm.reference.nri.messages import Answer, Eviction, Fields, Request, Update
 from fsm.reference.nri.nri_errors import ConflictError, NRIError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.reference.nri.messages import Answer, Eviction, Fields, Request
 
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "CreateContainer": frozenset({"adjust", "updates", "evictions"}),
@@ -101,6 +97,5 @@ class MergedAnswers:
         for name in fields:
             owner = self._owners.get((container, name))
             if owner is not None:
-                message = f"plugins {plugin!r} and {owner!r} both set {name} of container {container}"
-                raise ConflictError(message)
+                raise ConflictError(f"plugins {plugin!r} and {owner!r} both set {name} of container {container}")
         self._owners |= {(container, name): plugin for name in fields}

@@ -7,12 +7,10 @@ only keeps track of which plugin has claimed a field.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 Fields: TypeAlias = "Mapping[str, object]"
 """Values by the name of their field."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from fsm.reference.driven import ReplyError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.reference.nri.messages import Eviction, Update
+from fsm.reference.nri.messages import Eviction, Update
 
 
 class NRIError(ReplyError):

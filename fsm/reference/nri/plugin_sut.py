@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, cycle
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
 from fsm.reference.harness import dispatch
 from fsm.reference.nri.connection import MACHINE, Connection, Terms
-from fsm.reference.nri.messages import Answer, Container, Pod, Request
+from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
 from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.upstream import UpstreamConnection
 from fsm.sut import drained
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from fsm.reference.nri.messages import Update
 
 PATIENCE: Final = 0.5
 """Seconds of real time that a late plugin waits at most; the turned clock ends its call at once."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from fsm.reference.clock import Clock
 from fsm.reference.nri.nri_errors import PluginLateError, PluginLostError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.reference.clock import Clock
 
 T = TypeVar("T")
 

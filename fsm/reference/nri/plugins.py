@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
-from fsm.reference.nri.connection import Connection
+from fsm.machine import Outcome
+from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.merge import MergedAnswers
+from fsm.reference.nri.messages import Request
 from fsm.reference.nri.nri_errors import NRIError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.machine import Outcome
-    from fsm.reference.nri.connection import Plugin, Terms
-    from fsm.reference.nri.messages import Request
 
 Result: TypeAlias = Literal["ok", "error", "lost"]
 """Whether all plugins answered, one answered with an error, which ends the relay, or one was lost."""
@@ -66,8 +62,7 @@ class Plugins:
             if connection.plugin is plugin:
                 connection.request_updates(make)
                 return
-        message = "a plugin that is not connected cannot ask"
-        raise NRIError(message, code="UNAVAILABLE")
+        raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
 
     def lose(self, plugin: Plugin) -> None:
         """*plugin* has disconnected; has no effect if it has not joined."""

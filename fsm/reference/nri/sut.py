@@ -7,29 +7,24 @@ first plugin, unless that answered with an error.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from fsm.library import load
-from fsm.machine import Moves
+from fsm.machine import Machine, Moves
 from fsm.reference.harness import dispatch
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
-from fsm.reference.nri.messages import Answer, Container, ContainerState, Pod
+from fsm.reference.nri.messages import Answer, Container, ContainerState, Pod, Request
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
 from fsm.reference.nri.subscriptions import EVENTS
 from fsm.sut import BrokenError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from fsm.machine import Machine
-    from fsm.reference.nri.messages import Request
 
 FIRST: Final = "10"
 """The index of the plugin whose requests are the outputs."""

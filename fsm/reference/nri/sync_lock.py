@@ -10,14 +10,12 @@ blocks; it gives up when its registration times out.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from fsm.reference.clock import Clock
 from fsm.reference.nri.nri_errors import BlockedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CALL: Final = "call"
 """A call that blocks, in the machine ``sync-reader``."""
@@ -90,8 +88,7 @@ class SyncLock:
             self._waiting += 1
             try:
                 if not self._acquire(PLUGIN, self._may_join, timeout):
-                    message = f"synchronisation of plugins was blocked for {timeout:g} seconds"
-                    raise BlockedError(message)
+                    raise BlockedError(f"synchronisation of plugins was blocked for {timeout:g} seconds")
             finally:
                 self._waiting -= 1
                 self._changed.notify_all()

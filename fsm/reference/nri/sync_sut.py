@@ -6,9 +6,10 @@ A thread that waits continues only after an event for it, so that each step can 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
@@ -16,9 +17,6 @@ from fsm.reference.driven import driver
 from fsm.reference.nri.sync_lock import SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REGISTRATION: Final = 5.0
 """Timeout of a plugin in seconds, by a clock that stands still."""

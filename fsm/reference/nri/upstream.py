@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.reference.nri.connection import Connection
+from fsm.reference.nri.connection import Connection, Launch, Plugin, Terms
 from fsm.reference.nri.nri_errors import NRIError, RegistrationError
 from fsm.reference.nri.sync_lock import SyncLock
-
-if TYPE_CHECKING:
-    from fsm.reference.nri.connection import Launch, Plugin, Terms
 
 
 class UpstreamConnection(Connection):

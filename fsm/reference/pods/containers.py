@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
+from fsm.reference.container.container import Container
 from fsm.reference.container.world import WorldError
 from fsm.reference.driven import ABSENT, CallError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fsm.reference.container.container import Container
 
 
 class Containers(Protocol):
@@ -31,8 +28,7 @@ class NoContainers:
 
     def create(self, pod: str) -> None:
         """Fail."""
-        message = f"{pod} can have no containers"
-        raise WorldError(message)
+        raise WorldError(f"{pod} can have no containers")
 
     def stop(self, pod: str) -> None:
         """Do nothing."""

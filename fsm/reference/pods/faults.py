@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from fsm.reference.fault_injection import DAMAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fsm.reference.fault_injection import Damage, Faults
+from fsm.reference.fault_injection import DAMAGE, Damage, Faults
 
 FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("run", "ready"): [()],

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from fsm.reference.container.world import WorldError
 from fsm.reference.fault_injection import Faults
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 RANGE: Final = IPv4Network("10.88.0.0/28")
 
@@ -47,8 +45,7 @@ class Leases:
         except OSError as error:
             raise WorldError(str(error)) from error
         if not leased:
-            message = f"no address is free in {self.network}"
-            raise WorldError(message)
+            raise WorldError(f"no address is free in {self.network}")
         self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
@@ -72,8 +69,7 @@ class Leases:
         """Prepare a stream to ports of *pod*, which needs an address."""
         self.faults.point("forward", effect=False)
         if not self.addresses(pod):
-            message = f"{pod} has no network"
-            raise WorldError(message)
+            raise WorldError(f"{pod} has no network")
 
     def _lease(self, path: Path, pod: str) -> bool:
         """Lease the address *path* to *pod*; false if it is leased to another."""

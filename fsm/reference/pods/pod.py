@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.machine.driver import Position
+from fsm.reference.container.world import Exit
 from fsm.reference.pods.metadata import Metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.machine.driver import Position
-    from fsm.reference.container.world import Exit
-
 
 STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
     "held": ("not-stopped", "failed", "unmonitored"),

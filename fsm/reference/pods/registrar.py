@@ -30,8 +30,7 @@ class Registrar:
         """Reserve *name* for *holder*, which may have it already; raises :class:`ReservedError`."""
         other = self._holders.setdefault(name, holder)
         if other != holder:
-            message = f'name "{name}" is reserved for "{other}"'
-            raise ReservedError(message)
+            raise ReservedError(f'name "{name}" is reserved for "{other}"')
 
     def release(self, holder: str) -> None:
         """Release all names of *holder*."""

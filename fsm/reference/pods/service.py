@@ -8,32 +8,26 @@ machine's outcomes that was.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import ClassVar, Final, Self
 from uuid import uuid4
 
+from fsm.machine import Outcome
+from fsm.machine.driver import Position
+from fsm.reference.clock import Clock
+from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.pods.containers import NoContainers
+from fsm.reference.pods.containers import Containers, NoContainers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
+from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, PodStatus
 from fsm.reference.pods.registrar import Registrar
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
-from fsm.reference.sandbox.controller import SandboxRecord
+from fsm.reference.sandbox.controller import Controller, SandboxRecord
 from fsm.reference.tasks import Tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from pathlib import Path
-    from typing import Self
-
-    from fsm.machine import Outcome
-    from fsm.machine.driver import Position
-    from fsm.reference.clock import Clock
-    from fsm.reference.container.world import Exit
-    from fsm.reference.pods.containers import Containers
-    from fsm.reference.pods.network import Leases
-    from fsm.reference.sandbox.controller import Controller
 
 MACHINE: Final = "pod-sandbox"
 NOT_READY: Final = "SANDBOX_NOTREADY"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from fsm.reference.container.world import WorldError
 from fsm.reference.driven import CallError
 from fsm.reference.tasks import perform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeAlias
-
-    Act: TypeAlias = Callable[[], object]
 
 FAILURES: Final = (WorldError, OSError, CallError)
 """Errors of the world, of the disk, and of calls to other components."""
@@ -21,8 +16,8 @@ FAILURES: Final = (WorldError, OSError, CallError)
 class Stage(NamedTuple):
     """How something is made, and how it is unmade, even if it was made only partly or not at all."""
 
-    make: Act
-    unmake: Act = bool
+    make: Callable[[], object]
+    unmake: Callable[[], object] = bool
 
 
 class MakeError(Exception):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
@@ -14,6 +16,7 @@ from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, d
 from fsm.reference.harness import reply, scratch_folder, turns
 from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE, CountedContainers
 from fsm.reference.pods.network import Leases
+from fsm.reference.pods.pod import Pod
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
@@ -21,12 +24,6 @@ from fsm.reference.sandbox.faults import FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
 from fsm.reference.tasks import perform
 from fsm.sut import BrokenError, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
-
-    from fsm.reference.pods.pod import Pod
 
 T = TypeVar("T")
 
@@ -167,8 +164,7 @@ class PodsSUT:
         self.do("restart")
         world = self.worlds.get(self._last)
         if self._restart_to == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
-            message = "its pause process has ended before: it cannot be found ready"
-            raise UnsupportedError(message)
+            raise UnsupportedError("its pause process has ended before: it cannot be found ready")
         return crashed
 
     def _reply(self, event: str) -> str:

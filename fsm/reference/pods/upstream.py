@@ -8,23 +8,16 @@ pod, and a failed run leaves a ready pod.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Self
 
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, first_offered, is_noop
-from fsm.reference.pods.metadata import MetadataError, MetadataStore
-from fsm.reference.pods.pod import Pod
+from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore
+from fsm.reference.pods.pod import Pod, PodStatus
 from fsm.reference.pods.service import NOT_READY, READY, Pods
-from fsm.reference.pods.stages import FAILURES, Stage, unmake
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
-    from fsm.reference.pods.metadata import Metadata
-    from fsm.reference.pods.pod import PodStatus
-    from fsm.reference.pods.stages import MakeError
+from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
 
 NAME_AND_METADATA: Final = 2
 """The number of stages that are left if only the name and the metadata are."""
@@ -58,8 +51,7 @@ class UpstreamPods(Pods):
             await self._start_watch(pod)
         except CallError as error:
             await unmake(super()._stages(pod)[:3])
-            event = "run"
-            raise CallError(event, UNKNOWN, str(error)) from error
+            raise CallError("run", UNKNOWN, str(error)) from error
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
@@ -109,8 +101,7 @@ class UpstreamPods(Pods):
         try:
             self.metadata.delete(id)
         except OSError as error:
-            event = "remove"
-            raise CallError(event, UNKNOWN, str(error)) from error
+            raise CallError("remove", UNKNOWN, str(error)) from error
         self.names.release(id)
 
     def _write(self, pod: Pod, state: str = "") -> None:

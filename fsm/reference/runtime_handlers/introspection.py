@@ -11,16 +11,14 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
 from fsm.reference.driven import driver, offered
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.reference.harness import reply
 from fsm.reference.runtime_handlers.introspection import (
@@ -22,13 +23,9 @@ from fsm.reference.runtime_handlers.introspection import (
     Runtime,
     RuntimeHandlerFeatures,
     RuntimeInfo,
+    RuntimeRequest,
 )
 from fsm.sut import BrokenError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fsm.reference.runtime_handlers.introspection import RuntimeRequest
 
 NAME: Final = "crun"
 OTHER: Final = "io.containerd.runsc.v1"

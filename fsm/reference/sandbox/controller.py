@@ -8,26 +8,21 @@ and which of the machine's outcomes that was.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import Final, Self
 
+from fsm.machine import Outcome
+from fsm.machine.driver import Position
+from fsm.reference.clock import Clock
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.driven import ABSENT, CallError, driver, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.sandbox.processes import WatchError
+from fsm.reference.sandbox.processes import Processes, WatchError
 from fsm.reference.tasks import Tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
-
-    from fsm.machine import Outcome
-    from fsm.machine.driver import Position
-    from fsm.reference.clock import Clock
-    from fsm.reference.sandbox.processes import Processes
 
 MACHINE: Final = "sandbox-controller"
 
@@ -144,8 +139,7 @@ class Controller:
         try:
             return await asyncio.wait_for(asyncio.shield(sandbox.exited), within)
         except TimeoutError:
-            event = "wait"
-            raise CallError(event, "DEADLINE_EXCEEDED", "it has not exited") from None
+            raise CallError("wait", "DEADLINE_EXCEEDED", "it has not exited") from None
 
     def create(self, name: str) -> None:
         """Add a sandbox to the store."""

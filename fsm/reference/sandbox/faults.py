@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
 
-from fsm.reference.container.world import LateError
+from fsm.reference.container.world import Exit, LateError
+from fsm.reference.fault_injection import Faults
 from fsm.reference.sandbox.processes import Processes, WatchError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from fsm.reference.container.world import Exit
-    from fsm.reference.fault_injection import Faults
 
 FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("create", "created"): (),
@@ -69,8 +65,7 @@ class FaultyProcesses(Processes):
         if self.breaks:
             self.breaks = False
             self.gate.clear()
-            message = "the stream has ended"
-            raise WatchError(message)
+            raise WatchError("the stream has ended")
         return await super().exited()
 
     async def dead(self) -> Exit:

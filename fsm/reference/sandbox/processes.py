@@ -8,15 +8,13 @@ import select
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.fault_injection import Faults
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PAUSE: Final = ("cat",)
 """A command that does nothing, as a pause process does: its input stays empty, and closes when its parent ends."""
@@ -159,6 +157,5 @@ class Processes:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            message = "no task"
-            raise NoTaskError(message)
+            raise NoTaskError("no task")
         return self._process

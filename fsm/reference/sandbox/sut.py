@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
@@ -17,9 +18,6 @@ from fsm.reference.sandbox.faults import FAULTS, FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
 from fsm.reference.tasks import perform
 from fsm.sut import BrokenError, UnsupportedError, drained
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 POD: Final = "pod"
 
@@ -172,8 +170,7 @@ class PodSandboxSUT:
     async def _end_wait(self) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is None:
-            message = "no wait is in progress"
-            raise UnsupportedError(message)
+            raise UnsupportedError("no wait is in progress")
         await self._finish(waiting)
 
     async def _finish(self, waiting: asyncio.Task[Exit]) -> None:
@@ -183,10 +180,8 @@ class PodSandboxSUT:
             waiting.cancel()
             await asyncio.wait([waiting])
             if self._last.record.exit is not None:
-                message = "it has exited, and a caller that waits is not notified"
-                raise BrokenError(message)
-            event = "wait"
-            raise CallError(event, "CANCELED", "it has not exited")
+                raise BrokenError("it has exited, and a caller that waits is not notified")
+            raise CallError("wait", "CANCELED", "it has not exited")
         await waiting
 
     def _world(self, _name: str) -> FaultyProcesses:

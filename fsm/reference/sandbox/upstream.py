@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from fsm.machine import Outcome
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
 from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.processes import WatchError
-
-if TYPE_CHECKING:
-    from fsm.machine import Outcome
 
 
 class UpstreamController(Controller):
@@ -28,8 +25,7 @@ class UpstreamController(Controller):
     async def wait(self, name: str, within: float | None = None) -> Exit:
         """Wait; the error for an absent sandbox has no code."""
         if name not in self._store:
-            event = "wait"
-            raise CallError(event, UNKNOWN, f'failed to get exit channel. "{name}"')
+            raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
         return await super().wait(name, within)
 
     def create(self, name: str) -> None:
@@ -53,8 +49,7 @@ class UpstreamController(Controller):
             sandbox.world.undo()
         if sandbox.record.pid:
             sandbox.position, sandbox.noticed = driver(MACHINE).position("ended"), True
-        event = "start"
-        raise CallError(event, UNKNOWN, why)
+        raise CallError("start", UNKNOWN, why)
 
     async def stop(self, name: str, within: float | None = None) -> None:
         """Stop; a ready sandbox without a task stays ready."""
