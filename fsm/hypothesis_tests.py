@@ -12,7 +12,7 @@ from fsm.conformance.executor import Cover
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
-from fsm.report.failures import told
+from fsm.report import failures
 from fsm.sut import Overlapping
 
 if TYPE_CHECKING:
@@ -41,4 +41,4 @@ def stateful(
     """
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
-    return walker(judge, tested, Cover(), failing=lambda failure: AssertionError(f"\n{told(failure)}"))
+    return walker(judge, tested, Cover(), failing=lambda failure: AssertionError(f"\n{failures.text(failure)}"))

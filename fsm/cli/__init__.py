@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
-    "test": "Test an implementation by a model: ours, yours in Python, or any that talks.",
-    "findings": "Tell what the specification has found, each with its shortest run.",
+    "test": "Test an implementation by a model: ours, yours in Python, or a process.",
+    "findings": "List what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
-    "diff": "Tell what two lifecycles differ in: models, or drawings in comments and documents.",
+    "diff": "Show what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """The commands in the order of ``--help``, each with its line there."""
 
 CANNOT_WRITE: Final = 74
-"""As ``sysexits.h`` has it: the disk is full, and no verdict is told."""
+"""As ``sysexits.h`` has it: an error of input or output, such as a full disk; there is no verdict."""
 INTERRUPTED: Final = 130
 
 
@@ -79,7 +79,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it cannot be told.\n\n"
+    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it is unknown.\n\n"
     'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )
 @click.version_option(None, "-V", "--version", package_name="container-fsm", message="fsm %(version)s")
@@ -88,9 +88,9 @@ def group(ctx: click.Context) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
     A lifecycle is written once, as a table of states and events. The command
-    judges logs and recordings of container runtimes by it, and says of each
-    violation why it is one, what would have been legal, and which clause
-    says so.
+    judges logs and recordings of container runtimes by it, and states for
+    each violation why it is one, what would have been legal, and the clause
+    that it breaks.
 
     \b
     fsm judge /var/log/containerd.log
@@ -102,7 +102,7 @@ def group(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command; the exit code says what came of it."""
+    """Run the command; its result is the exit code."""
     # When the reader has gone, as with "| head", end as every filter does.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -129,6 +129,6 @@ def main() -> None:
 
 
 def _discard() -> None:
-    """Let what is still to be written vanish, so that nothing is said of it at exit."""
+    """Discard what is still to be written, so that there is no second message at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,14 +9,11 @@ import click
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import choices, progress, style, width
+from fsm.cli.options import asked, format_option, progress, property_option, style, unknown, width
 from fsm.library import claims, specified, systems
 from fsm.report import check_report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsm.property.claims import JointSpecification, Specification
     from fsm.property.evidence import Examined
 
 
@@ -31,15 +28,7 @@ if TYPE_CHECKING:
     shell_complete=completion.profiles,
     help="Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
 )
-@click.option(
-    "--property",
-    "-P",
-    "only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.properties,
-    help="Only this property; may be repeated.",
-)
+@property_option("Only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")
 @click.option(
     "--limit",
@@ -48,12 +37,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="States of one search; beyond it the answer is unknown.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
-)
-@click.pass_context
+@format_option
 def command(
-    ctx: click.Context,
     names: tuple[str, ...],
     profiles: tuple[str, ...],
     only: tuple[str, ...],
@@ -81,7 +66,11 @@ def command(
     fsm check properties/door.toml --property push-is-idempotent
     """
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    _known(found, profiles, only)
+    asked(found, only)
+    known = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
+    for profile in profiles:
+        if profile not in known:
+            raise unknown(profile, known, of="profiles", hint="--profile")
     work = [
         (each, profile)
         for each in found
@@ -97,19 +86,5 @@ def command(
     if form == "json":
         click.echo(check_report.json(examined), nl=False)
     else:
-        click.echo(check_report.text(examined, width=width(), style=style, runs=runs), nl=False, color=ctx.color)
+        click.echo(check_report.text(examined, width=width(), style=style, runs=runs), nl=False)
     return check_report.answer(examined).value
-
-
-def _known(
-    found: Sequence[Specification | JointSpecification], profiles: tuple[str, ...], only: tuple[str, ...]
-) -> None:
-    """Refuse names of profiles and properties that none of them has."""
-    have = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
-    for profile in profiles:
-        if profile not in have:
-            raise click.BadParameter(choices(profile, have, of="profiles"), param_hint="--profile")
-    stated = dict.fromkeys(one.name for each in found for one in each.properties)
-    for name in only:
-        if name not in stated:
-            raise click.BadParameter(choices(name, stated, of="properties"), param_hint="--property")

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import choices, width
-from fsm.cli.output import write
+from fsm.cli.options import style, under, width
+from fsm.cli.output import put
 from fsm.diagrams.compare import choose, compare
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
 from fsm.diagrams.read import find
-from fsm.equivalence import compare as told_apart
+from fsm.equivalence import compare as compare_behaviour
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report, equivalence_report
 from fsm.report.coloured import dot
+from fsm.report.layout import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from fsm.diagrams.compare import Comparison
     from fsm.diagrams.read import Drawing, FoundDrawing
@@ -49,30 +50,28 @@ FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot"
 )
 @click.option(
     "--behaviour",
-    "told",
+    "behaviour",
     is_flag=True,
-    help="Compare what can be seen of two models, and show a shortest trace that tells.",
+    help="Compare what can be seen of two models, and show a shortest trace that distinguishes them.",
 )
 @click.option(
     "--complete",
     is_flag=True,
-    help="What a drawing lacks is a difference, even if the model says nothing of what drawings leave out.",
+    help="What a drawing lacks is a difference, even if the model does not state what drawings leave out.",
 )
 @click.option("--format", "-f", "form", type=click.Choice(list(FORMATS)), help="How to write it.  [default: text]")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     first: str,
     second: str | None,
     profiles: tuple[str, ...],
     form: str | None,
     output: Path | None,
     *,
-    told: bool,
+    behaviour: bool,
     complete: bool,
 ) -> int:
-    """Tell what two lifecycles differ in.
+    """Show what two lifecycles differ in.
 
     A and B are models, by name or file, or drawings: boxes and arrows in any
     text or source file, a Mermaid stateDiagram, or a DOT graph. Where a file
@@ -88,33 +87,36 @@ def command(
     """
     form = _form(form, output)
     sides = _sides(first, second, profiles)
-    if told:
-        return _behaviour(ctx, sides, form, output)
+    if behaviour:
+        return _behaviour(sides, form, output)
     found, remarks = _comparison(sides, complete=complete)
     match form:
         case "json":
-            _put(diff_report.json(found, remarks), output, ctx)
+            put(diff_report.json(found, remarks), output)
         case "text":
-            _put(diff_report.text(found, width=width(), style=_style(output), remarks=remarks), output, ctx)
+            put(
+                diff_report.text(found, width=width(), style=style if output is None else plain, remarks=remarks),
+                output,
+            )
         case "dot":
-            _put(dot(found), output, ctx)
+            put(dot(found), output)
         case _:
-            _put(_made(found, form), output, ctx)
+            put(_made(found, form), output)
     return diff_report.answer(found).value
 
 
-def _behaviour(ctx: click.Context, sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
+def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
     machines = [side.machine for side in sides if side.machine is not None]
     if len(machines) != len(sides):
         raise click.UsageError("--behaviour is of two models: a drawing says too little")
     if form not in {"text", "json"}:
-        raise click.UsageError(f"--behaviour cannot be written as {form}: say text or json")
-    found = told_apart(tabulate(machines[0]), tabulate(machines[1]))
+        raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
+    found = compare_behaviour(tabulate(machines[0]), tabulate(machines[1]))
     called = (sides[0].name, sides[1].name)
     if form == "json":
-        _put(equivalence_report.json(found, called), output, ctx)
+        put(equivalence_report.json(found, called), output)
     else:
-        _put(equivalence_report.text(found, called, _style(output)), output, ctx)
+        put(equivalence_report.text(found, called, style if output is None else plain), output)
     return equivalence_report.answer(found).value
 
 
@@ -156,12 +158,8 @@ def _is_model(name: str) -> bool:
 
 
 def _machine_side(name: str, profile: str) -> _Side:
-    machine = load(name)
-    if not profile:
-        return _Side(name=machine.name, machine=machine)
-    if profile not in machine.profiles:
-        raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
-    return _Side(name=f"{machine.name} as {profile}", machine=machine.under(profile))
+    machine = under(load(name), profile or None)
+    return _Side(name=f"{machine.name} as {profile}" if profile else machine.name, machine=machine)
 
 
 def _drawing_side(name: str) -> _Side:
@@ -207,11 +205,11 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
 
 
 def _form(form: str | None, output: Path | None) -> str:
-    """The format asked for, or what the output's suffix says."""
+    """The format asked for, or that of the output's suffix."""
     known = {f".{suffix}": name for name, suffix in FORMATS.items()}
     chosen = form or (known.get(output.suffix, "text") if output else "text")
     if chosen == "png" and output is None and sys.stdout.isatty():
-        raise click.UsageError("a terminal cannot show PNG: say --output FILE.png, or > FILE.png")
+        raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
     return chosen
 
 
@@ -222,23 +220,4 @@ def _made(found: Comparison, form: str) -> bytes:
         raise click.ClickException(str(error)) from error
     except NoDotError:
         what = f"{form} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}"
-        raise click.UsageError(f"{what}; or say --format dot") from None
-
-
-def _put(written: str | bytes, output: Path | None, ctx: click.Context) -> None:
-    if output is None:
-        click.echo(written, nl=False, color=ctx.color)
-        return
-    try:
-        write(output, written)
-    except OSError as error:
-        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
-
-
-def _style(output: Path | None) -> Callable[[str, str], str]:
-    def style(value: str, how: str) -> str:
-        if output is not None:
-            return value
-        return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how)
-
-    return style
+        raise click.UsageError(f"{what}; or use --format dot") from None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.output import write
+from fsm.cli.options import profile_option, under, unknown
+from fsm.cli.output import put
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
@@ -66,7 +67,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "forms",
     multiple=True,
     type=click.Choice(list(SUFFIXES)),
-    help="The format; may be repeated. By default what the suffix of the output says, all of them in a folder, "
+    help="The format; may be repeated. By default that of the output's suffix, all of them in a folder, "
     "and svg otherwise.",
 )
 @click.option(
@@ -75,7 +76,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(path_type=Path),
     help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
 )
-@click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help="As this profile has it.")
+@profile_option("As this profile has it.")
 @click.option(
     "--event",
     "-e",
@@ -144,7 +145,7 @@ def command(
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     for machine in machines:
-        drawn = _under(machine, profile) if profile else machine
+        drawn = under(machine, profile)
         named = _events(drawn, events)
         marks = _marks(drawn, highlight, entity, coverage, profile)
         drawing = picture(drawn, show=parts, events=named, marks=marks)
@@ -161,7 +162,7 @@ def command(
             except NoDotError:
                 without[form] = None
             else:
-                _put(made, _path(output, machine, form))
+                put(made, _path(output, machine, form), folders=True)
     if without:
         what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
         others = [form for form in forms if form not in without]
@@ -172,7 +173,7 @@ def command(
 
 
 def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine]) -> tuple[str, ...]:
-    """The formats asked for, or those that the output's suffix tells."""
+    """The formats asked for, or that of the output's suffix."""
     if not machines:
         raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
     if output is None:
@@ -180,16 +181,16 @@ def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine])
             raise click.UsageError("several pictures need --output FOLDER")
         forms = forms or ("svg",)
         if forms == ("png",) and sys.stdout.isatty():
-            raise click.UsageError("a terminal cannot show PNG: say --output FILE.png, or > FILE.png")
+            raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
         return forms
     if _is_folder(output):
         return forms or tuple(SUFFIXES)
     if len(machines) > 1 or len(forms) > 1:
-        raise click.UsageError(f"'{output}' is one file: for several say --output {output.stem}/")
+        raise click.UsageError(f"'{output}' is one file: for several use --output {output.stem}/")
     known = {f".{suffix}": form for form, suffix in SUFFIXES.items()}
     if not forms and output.suffix not in known:
         hint = nearest(output.suffix, known, of="suffixes")
-        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or say --format")
+        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or use --format")
     return forms or (known[output.suffix],)
 
 
@@ -203,31 +204,12 @@ def _path(output: Path | None, machine: Machine, form: str) -> Path | None:
     return output / f"{machine.name}.{SUFFIXES[form]}"
 
 
-def _under(machine: Machine, profile: str) -> Machine:
-    if profile not in machine.profiles:
-        hint = nearest(profile, machine.profiles, of="profiles")
-        raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
-    return machine.under(profile)
-
-
 def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
     known = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
     for name in events:
         if name not in known:
-            hint = nearest(name, machine.events, of="events")
-            raise click.BadParameter(f"'{name}': {hint}", param_hint="--event")
+            raise unknown(name, machine.events, of="events", hint="--event")
     return {known[name] for name in events} or None
-
-
-def _put(written: str | bytes, path: Path | None) -> None:
-    if path is None:
-        click.echo(written, nl=False)
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, written)
-    except OSError as error:
-        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
 
 
 # -- what a run and recordings add ---------------------------------------------
@@ -271,5 +253,5 @@ def _counterexample(machine: Machine, path: str) -> Marks | None:
                 states=frozenset({run["initial"], *(step["target"] for step in steps)}),
             )
     what = f"has no counterexample about {machine.name}"
-    problem = Problem(path=path, line=0, code="FSM204", what=what, hint="say 'fsm check --format json' of it first")
+    problem = Problem(path=path, line=0, code="FSM204", what=what, hint="write it with 'fsm check --format json' first")
     raise InputError([problem])

@@ -14,8 +14,7 @@ from fsm.report import explanation
 
 @click.command("explain")
 @click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=completion.codes)
-@click.pass_context
-def command(ctx: click.Context, codes: tuple[str, ...]) -> int:
+def command(codes: tuple[str, ...]) -> int:
     """Explain a code such as FSM104, which stands behind each mistake in an input.
 
     Shows what the rule finds, why that is wrong, and an example before and
@@ -26,7 +25,7 @@ def command(ctx: click.Context, codes: tuple[str, ...]) -> int:
     fsm explain
     """
     if not codes:
-        click.echo(explanation.listing(RULES, FAMILIES, width=width(), style=style), nl=False, color=ctx.color)
+        click.echo(explanation.listing(RULES, FAMILIES, width=width(), style=style), nl=False)
     for number, given in enumerate(codes):
         code = given.upper()
         if code not in RULES:
@@ -34,5 +33,5 @@ def command(ctx: click.Context, codes: tuple[str, ...]) -> int:
             hint = f"did you mean {near[0]}? 'fsm explain' lists all codes" if near else "'fsm explain' lists all codes"
             raise click.BadParameter(f"there is no code '{given}'; {hint}", param_hint="CODE")
         written = explanation.text(code, RULES[code], width=width(), style=style)
-        click.echo(("\n" if number else "") + written, nl=False, color=ctx.color)
+        click.echo(("\n" if number else "") + written, nl=False)
     return 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fsm.cli import completion
-from fsm.cli.output import write
-from fsm.errors import nearest
+from fsm.cli.options import profile_option, under, unknown
+from fsm.cli.output import put
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
     help="The language: of the model checker SPIN, of Graphviz, plain data, state charts of the W3C, "
     "or of a Python library of that name.",
 )
-@click.option(
-    "--profile",
-    "-p",
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Export the machine as this profile has it.",
-)
+@profile_option("Export the machine as this profile has it.")
 @click.option(
     "--property",
     "-P",
@@ -66,9 +60,9 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     to run, stands at its head.
 
     \b
-    promela  for SPIN, which decides a property anew: a second opinion
+    promela  for SPIN, which decides a property again: a second opinion
     dot      every outcome as an edge of a graph
-    json     all that the model says, as data
+    json     all that the model states, as data
     scxml    a state chart; each outcome is an event of its own
     transitions, python-statemachine
              what these libraries load; each outcome is an event of its own
@@ -80,23 +74,13 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     fsm export my/door.toml --to transitions -o door.json
     """
     machine, stated = _asked(name, form, wanted)
-    if profile is not None:
-        if profile not in machine.profiles:
-            hint = nearest(profile, machine.profiles, of="profiles")
-            raise click.BadParameter(f"'{profile}': {hint}", param_hint="--profile")
-        machine, stated = machine.under(profile), _under(stated, profile)
+    machine, stated = under(machine, profile), _under(stated, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
         text = _text(form, machine, stated, file)
     except CannotExportError as error:
         raise click.UsageError(str(error)) from error
-    if output is None:
-        click.echo(text, nl=False)
-        return 0
-    try:
-        write(output, text)
-    except OSError as error:
-        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+    put(text, output)
     return 0
 
 
@@ -105,16 +89,15 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
     if wanted is None:
         return load(name), None
     if form != "promela":
-        raise click.UsageError(f"--property says nothing with --to {form}: leave it out, or use --to promela")
+        raise click.UsageError(f"--property has no meaning with --to {form}: leave it out, or use --to promela")
     found = specification(name)
     named = {each.name: each for each in found.properties}
     if wanted not in named:
-        hint = nearest(wanted, named, of="properties")
-        raise click.BadParameter(f"'{wanted}': {hint}", param_hint="--property")
+        raise unknown(wanted, named, of="properties", hint="--property")
     return found.machine, named[wanted]
 
 
-def _under(stated: Property | None, profile: str) -> Property | None:
+def _under(stated: Property | None, profile: str | None) -> Property | None:
     """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
     claim = stated.claim if stated else None
     if stated and isinstance(claim, Follows) and profile in claim.other.profiles:

@@ -8,7 +8,7 @@ import click
 
 from fsm.checker.known_defects import known_defects
 from fsm.cli import completion
-from fsm.cli.options import style, width
+from fsm.cli.options import format_option, style, width
 from fsm.cli.output import write
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
@@ -17,18 +17,15 @@ from fsm.report import findings_report as report
 
 @click.command("findings")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
-)
+@format_option
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write pages with sequence charts, in Markdown and SVG, into this folder instead.",
 )
-@click.pass_context
-def command(ctx: click.Context, names: tuple[str, ...], form: str, output: Path | None) -> int:
-    """Tell what the specification has found, each with its shortest run, and prove it anew.
+def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
+    """List what the specification has found, each with its shortest run, and prove it again.
 
     MODEL is a name from 'fsm list'; all shipped models and systems if there
     is none. A finding is a property that is known to fail in a system as it
@@ -58,5 +55,5 @@ def command(ctx: click.Context, names: tuple[str, ...], form: str, output: Path 
     elif form == "json":
         click.echo(report.json(found), nl=False)
     else:
-        click.echo(report.text(found, width=width(), style=style), nl=False, color=ctx.color)
+        click.echo(report.text(found, width=width(), style=style), nl=False)
     return report.answer(found).value

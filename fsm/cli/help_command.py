@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import choices
+from fsm.cli.options import unknown
 
 
 @click.command("help")
@@ -21,13 +21,11 @@ def command(ctx: click.Context, name: str | None) -> int:
     if parent is None or not isinstance(parent.command, click.Group):
         raise AssertionError
     if name is None:
-        click.echo(parent.get_help(), color=ctx.color)
+        click.echo(parent.get_help())
         return 0
     found = parent.command.get_command(parent, name)
     if found is None:
-        raise click.BadParameter(
-            choices(name, parent.command.list_commands(parent), of="commands"), param_hint="COMMAND"
-        )
+        raise unknown(name, parent.command.list_commands(parent), of="commands", hint="COMMAND")
     with click.Context(found, info_name=name, parent=parent) as inner:
-        click.echo(found.get_help(inner), color=ctx.color)
+        click.echo(found.get_help(inner))
     return 0

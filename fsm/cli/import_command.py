@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fsm.cli.output import write
+from fsm.cli.output import put
 from fsm.interop.formats import FORMS, ToolFormat, imported, read
 from fsm.interop.source_text import LARGEST
 
@@ -16,7 +16,9 @@ STANDARD_INPUT = "-"
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--from", "-f", "form", type=click.Choice(FORMS), help="Whose it is; by default told from the text.")
+@click.option(
+    "--from", "-f", "form", type=click.Choice(FORMS), help="The tool it is of; by default recognised from the text."
+)
 @click.option("--outcomes", is_flag=True, help="EVENT.OUTCOME is an outcome of EVENT, as 'fsm export' writes it.")
 @click.option(
     "--output",
@@ -42,11 +44,5 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
         found = imported(data, path="stdin", form=form, outcomes=outcomes)
     else:
         found = read(file, form=form, outcomes=outcomes)
-    if output is None:
-        click.echo(found.text, nl=False)
-        return 0
-    try:
-        write(output, found.text)
-    except OSError as error:
-        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+    put(found.text, output)
     return 0

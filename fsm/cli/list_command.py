@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import width
+from fsm.cli.options import format_option, width
 from fsm.library import is_system, load, load_system, roles
 from fsm.report.json_report import dumped
 from fsm.report.words import plural
@@ -30,14 +30,7 @@ ABOUT: Final[Mapping[Role, str]] = {
 
 
 @click.command("list")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write the list.",
-)
+@format_option
 def command(form: str) -> int:
     """List the shipped models and systems, with their profiles, by what they are for."""
     found = roles()

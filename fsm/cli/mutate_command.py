@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import choices, progress, style, width
+from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import fates, joint_fates, joint_mutants, mutants
 from fsm.property.claims import JointSpecification
@@ -26,22 +26,8 @@ FEW: Final = 8
 
 @click.command("mutate")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
-@click.option(
-    "--profile",
-    "-p",
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Of the machines as they are under this profile; by default without one.",
-)
-@click.option(
-    "--property",
-    "-P",
-    "only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.properties,
-    help="Only by this property; may be repeated.",
-)
+@profile_option("Of the machines as they are under this profile; by default without one.")
+@property_option("Only by this property; may be repeated.")
 @click.option(
     "--list",
     "listed",
@@ -50,13 +36,8 @@ FEW: Final = 8
     show_default=True,
     help="The mutants to tell one by one; survivors always are.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
-)
-@click.pass_context
-def command(
-    ctx: click.Context, names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str
-) -> int:
+@format_option
+def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str) -> int:
     """Find out which mistakes in a model its properties would notice.
 
     MODEL is a name from 'fsm list', FILE a property file or a model file;
@@ -79,14 +60,11 @@ def command(
     fsm mutate plugin-sync
     """
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    stated = dict.fromkeys(one.name for each in found for one in each.properties)
-    for name in only:
-        if name not in stated:
-            raise click.BadParameter(choices(name, stated, of="properties"), param_hint="--property")
+    asked(found, only)
     if profile is not None:
         profiles = dict.fromkeys(name for each in found for name in each.machine.profiles)
         if profile not in profiles:
-            raise click.BadParameter(choices(profile, profiles, of="profiles"), param_hint="--profile")
+            raise unknown(profile, profiles, of="profiles", hint="--profile")
         found = [each for each in found if profile in each.machine.profiles]
     size = sum(1 for each in found for _ in _mutants(each, profile))
     with progress("mutating", size) as advanced:
@@ -94,7 +72,7 @@ def command(
     if form == "json":
         click.echo(report.json(mutated), nl=False)
     else:
-        click.echo(report.text(mutated, width=width(), style=style, listed=listed), nl=False, color=ctx.color)
+        click.echo(report.text(mutated, width=width(), style=style, listed=listed), nl=False)
     return report.answer(mutated).value
 
 

@@ -5,20 +5,40 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from fsm.cli import completion
 from fsm.errors import nearest
-from fsm.library import load, load_system
+from fsm.machine import Machine
+from fsm.product.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from fsm.machine import Machine
-    from fsm.product.system import System
+    from click.decorators import FC
+
+    from fsm.property.claims import JointSpecification, Specification
 
 WIDEST = 100
+_Model = TypeVar("_Model", Machine, System)
+
+format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+)
+
+
+def profile_option(about: str) -> Callable[[FC], FC]:
+    """The option ``--profile``, with the help *about* it."""
+    return click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help=about)
+
+
+def property_option(about: str) -> Callable[[FC], FC]:
+    """The option ``--property``, which may be repeated, with the help *about* it."""
+    return click.option(
+        "--property", "-P", "only", multiple=True, metavar="NAME", shell_complete=completion.properties, help=about
+    )
 
 
 def width() -> int:
@@ -46,26 +66,21 @@ def progress(label: str, size: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.update(1)
 
 
-def choices(word: str, known: Iterable[str], *, of: str) -> str:
-    """What is wrong with *word*, which is none of the *known* ones, and the way out."""
-    return f"'{word}': {nearest(word, known, of=of)}"
+def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
+    """The error that *word*, in the place *hint*, is none of the *known* names; it offers the nearest."""
+    return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
 
 
-def machine_under(name: str, profile: str | None) -> Machine:
-    """The machine of the model *name*, as *profile* has it if one is given."""
-    machine = load(name)
-    if profile is None:
-        return machine
-    if profile not in machine.profiles:
-        raise click.BadParameter(choices(profile, machine.profiles, of="profiles"), param_hint="--profile")
-    return machine.under(profile)
+def under(model: _Model, profile: str | None) -> _Model:
+    """*model* as *profile* has it, if one is given."""
+    if profile is not None and profile not in model.profiles:
+        raise unknown(profile, model.profiles, of="profiles", hint="--profile")
+    return model.under(profile)
 
 
-def system_under(name: str, profile: str | None) -> System:
-    """The system *name*, as *profile* has it if one is given."""
-    system = load_system(name)
-    if profile is None:
-        return system
-    if profile not in system.profiles:
-        raise click.BadParameter(choices(profile, system.profiles, of="profiles"), param_hint="--profile")
-    return system.under(profile)
+def asked(found: Iterable[Specification | JointSpecification], only: Iterable[str]) -> None:
+    """Refuse names in *only* that no property of the specifications *found* has."""
+    stated = dict.fromkeys(each.name for of in found for each in of.properties)
+    for name in only:
+        if name not in stated:
+            raise unknown(name, stated, of="properties", hint="--property")

@@ -6,11 +6,26 @@ import os
 import tempfile
 from pathlib import Path
 
+import click
+
 ORDINARY = 0o666
 
 
+def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
+    """Write it to the file at *path*, or to standard output; with *folders*, missing folders are made."""
+    if path is None:
+        click.echo(written, nl=False)
+        return
+    try:
+        if folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, written)
+    except OSError as error:
+        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+
+
 def write(path: Path, content: str | bytes) -> None:
-    """Put *content* into the file at *path*; whoever reads it meets the old content or the new.
+    """Put *content* into the file at *path*; a reader meets the old content or the new.
 
     It is written beside it first and then given its name, so that nothing is
     left if the command is interrupted.  What is no ordinary file, such as a

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import choices, machine_under, style, system_under, width
-from fsm.library import is_system
+from fsm.cli.options import format_option, profile_option, style, under, unknown, width
+from fsm.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.report import machine_report, system_report
@@ -22,18 +22,9 @@ from fsm.report import machine_report, system_report
     help="Only this event, by its name or its name on the wire.",
 )
 @click.option("--state", "-s", metavar="NAME", shell_complete=completion.states, help="Only this state.")
-@click.option(
-    "--profile",
-    "-p",
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Show the machine as this profile has it.",
-)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
-)
-@click.pass_context
-def command(ctx: click.Context, name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
+@profile_option("Show the machine as this profile has it.")
+@format_option
+def command(name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
     """Show a model: what each event does in each state, and why.
 
     MODEL is a name from 'fsm list' or the path of a model file. Of a system
@@ -45,27 +36,27 @@ def command(ctx: click.Context, name: str, event: str | None, state: str | None,
     fsm show pod-sandbox --state unknown
     """
     if is_system(name) and state is None and form == "text":
-        return _system(ctx, name, event, profile)
-    machine = machine_under(name, profile)
+        return _system(name, event, profile)
+    machine = under(load(name), profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
-        raise click.BadParameter(choices(str(event), machine.events, of="events"), param_hint="--event")
+        raise unknown(str(event), machine.events, of="events", hint="--event")
     if state is not None and state not in machine.states:
-        raise click.BadParameter(choices(state, machine.states, of="states"), param_hint="--state")
+        raise unknown(state, machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if form == "json":
         click.echo(machine_report.json(machine, events=events, states=states), nl=False)
         return 0
     graph = None if event or state else explore(tabulate(machine))
     written = machine_report.text(machine, graph, events=events, states=states, width=width(), style=style)
-    click.echo(written, nl=False, color=ctx.color)
+    click.echo(written, nl=False)
     return 0
 
 
-def _system(ctx: click.Context, name: str, event: str | None, profile: str | None) -> int:
-    shown = system_under(name, profile)
+def _system(name: str, event: str | None, profile: str | None) -> int:
+    shown = under(load_system(name), profile)
     known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
     if event is not None and event not in known:
-        raise click.BadParameter(choices(event, known, of="events"), param_hint="--event")
-    click.echo(system_report.text(shown, event=event, width=width(), style=style), nl=False, color=ctx.color)
+        raise unknown(event, known, of="events", hint="--event")
+    click.echo(system_report.text(shown, event=event, width=width(), style=style), nl=False)
     return 0

@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from fsm.cli import completion
-from fsm.cli.options import machine_under
+from fsm.cli.options import profile_option, under
+from fsm.library import load
 from fsm.machine.simulation import simulate
 
 _TOGETHER: Final = 1_000
@@ -26,13 +27,7 @@ _TOGETHER: Final = 1_000
 @click.option(
     "--overlap", type=click.IntRange(min=1, max=8), default=1, show_default=True, help="Calls in progress at a time."
 )
-@click.option(
-    "--profile",
-    "-p",
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Simulate the machine as this profile has it.",
-)
+@profile_option("Simulate the machine as this profile has it.")
 def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:
     """Write a trace that MODEL could have made, as JSON lines.
 
@@ -42,7 +37,7 @@ def command(model: str, seed: int, length: int, entities: int, overlap: int, pro
     \b
     fsm simulate container-status --length 1000 --overlap 2 | fsm judge -
     """
-    machine = machine_under(model, profile)
+    machine = under(load(model), profile)
     trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):

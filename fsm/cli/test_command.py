@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import choices, machine_under, progress, style, system_under, watched, width
+from fsm.cli.options import (
+    asked,
+    format_option,
+    profile_option,
+    progress,
+    property_option,
+    style,
+    under,
+    unknown,
+    watched,
+    width,
+)
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import keep
 from fsm.conformance.suite import conform, replay
-from fsm.library import is_system, load, specification
+from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS
 from fsm.product.flatten import flatten
 from fsm.report import conformance_report, property_report
@@ -39,7 +50,7 @@ if TYPE_CHECKING:
     shell_complete=completion.suts,
     help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
 )
-@click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help="Tolerate its deviations.")
+@profile_option("Tolerate its deviations.")
 @click.option(
     "--examples", "-n", type=click.IntRange(min=0), default=100, show_default=True, help="Tests in random order."
 )
@@ -59,15 +70,7 @@ if TYPE_CHECKING:
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
-@click.option(
-    "--property",
-    "-P",
-    "only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.properties,
-    help="Test for this property; may be repeated.",
-)
+@property_option("Test for this property; may be repeated.")
 @click.option(
     "--fail-on",
     "least",
@@ -76,12 +79,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="The weakest clause whose violation counts.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
-)
-@click.pass_context
+@format_option
 def command(
-    ctx: click.Context,
     model: str,
     sut: str,
     profile: str | None,
@@ -100,9 +99,9 @@ def command(
     """Test SUT, a system under test, against a machine.
 
     MODEL is a name from 'fsm list', or the path of a model file; a system
-    counts as the one machine that its parts are together. Every step that
+    counts as the one machine that its parts make together. Every step that
     the machine knows is aimed at, legal, ignored, refused and unspecified
-    ones alike, in every state; what follows tells whether SUT is in the
+    ones alike, in every state; what follows shows whether SUT is in the
     right one. If all of it is legal, tests in random order follow. A
     failure is shrunk, and reported with what would have been legal.
 
@@ -129,7 +128,7 @@ def command(
             click.echo(property_report.json(kept, **names, profile=profile, least=least), nl=False)
         else:
             report = property_report.text(kept, **names, profile=profile, least=least, width=width(), style=style)
-            click.echo(report, nl=False, color=ctx.color)
+            click.echo(report, nl=False)
         return property_report.answer(kept, profile, least).value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
@@ -154,7 +153,6 @@ def command(
         click.echo(
             conformance_report.text(tested, again=command, least=least, width=width(), style=style),
             nl=False,
-            color=ctx.color,
         )
     return conformance_report.answer(tested, least).value
 
@@ -171,10 +169,7 @@ def _kept(
 ) -> list[PropertyTestResult]:
     """What tests show of each property of the *model*, or of those called *only*."""
     stated = specification(model)
-    known = [each.name for each in stated.properties]
-    for name in only:
-        if name not in known:
-            raise click.BadParameter(choices(name, known, of="properties"), param_hint="--property")
+    asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]
     with progress("testing", len(chosen)) as advanced:
         kept = []
@@ -189,9 +184,10 @@ def _kept(
 def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:
     """What the test is by: a machine and its profile, or a system as its profile has it, as one machine."""
     if is_system(name):
-        return flatten(system_under(name, profile)), None
-    machine_under(name, profile)  # which may not have it
-    return load(name), profile
+        return flatten(under(load_system(name), profile)), None
+    machine = load(name)
+    under(machine, profile)  # which it may not have
+    return machine, profile
 
 
 def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
@@ -202,7 +198,7 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
         raise click.BadParameter(str(error), param_hint="--replay") from error
     for step in found:
         if step.event not in machine.events:
-            raise click.BadParameter(choices(step.event, machine.events, of="events"), param_hint="--replay")
+            raise unknown(step.event, machine.events, of="events", hint="--replay")
     return found
 
 

@@ -20,8 +20,7 @@ from fsm.property.claims import NO_PROFILE
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
 from fsm.pytest_plugin.settings import ALL, against
-from fsm.report import ExitCode, check_report, conformance_report
-from fsm.report.failures import told
+from fsm.report import ExitCode, check_report, conformance_report, failures
 from fsm.report.layout import plain
 
 if TYPE_CHECKING:
@@ -210,4 +209,4 @@ class TestedItem(_Item):
         machine = self.parent.specification.machine
         kept = keep(machine, self.stated, find(self.sut, machine))
         if kept.failure is not None:
-            raise _FailedError(told(kept.failure, width=WIDTH))
+            raise _FailedError(failures.text(kept.failure, width=WIDTH))

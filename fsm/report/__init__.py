@@ -1,4 +1,4 @@
-"""What is said of recordings that were judged: the report, and what it comes to.
+"""Reports about recordings that were judged, and their exit codes.
 
 A *violation* breaks a clause of the level asked for or above; what breaks a
 weaker one is a *surprise*.  The formats stand in modules of their own.
@@ -65,9 +65,9 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """What one recording comes to: machines of whose entities it tells nothing do not count beside others."""
-        told = [each for each in judged.judgements if each.entities]
-        return worst([self.answer(each) for each in told or judged.judgements])
+        """What one recording comes to: machines of which it has no entities do not count beside others."""
+        observed = [each for each in judged.judgements if each.entities]
+        return worst([self.answer(each) for each in observed or judged.judgements])
 
     def total(self) -> ExitCode:
         """What all of it comes to."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
-from dataclasses import dataclass
+from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
 
 from fsm.property.evidence import Misdrawn, Proved, Refuted, Run, Unexplained, Unreached, Vacuous
 from fsm.report import ExitCode, worst
-from fsm.report.json_report import dumped
+from fsm.report.json_report import dumped, nulls
+from fsm.report.layout import Layout, plain, verdict
 from fsm.report.runs import data, steps
-from fsm.report.words import either, plural
+from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CheckStatus(Enum):
-    """What is to be said of one property in a word."""
+    """The conclusion about one property, in a word."""
 
     HOLDS = "holds"
     KNOWN = "known"
@@ -50,7 +50,14 @@ _ANSWERS: Final = {
     CheckStatus.UNKNOWN: ExitCode.UNKNOWN,
 }
 _LABEL: Final = 9
-_NARROWEST: Final = 40
+_INDENT: Final = " " * (_LABEL + 4)
+_PHRASES: Final = {
+    "known": "{fails} as is known",
+    "FAILS": "{fails}",
+    "MENDED": "{n} hold that were known to fail",
+    "vacuous": "{n} vacuous",
+    "unknown": "{n} unknown",
+}
 
 
 def status(checked: Checked) -> CheckStatus:
@@ -74,17 +81,16 @@ def answer(examined: Sequence[Examined]) -> ExitCode:
     return worst([*resized, *(_ANSWERS[status(one)] for each in examined for one in each.checked)])
 
 
-def text(examined: Sequence[Examined], *, width: int, style: Callable[[str, str], str], runs: bool = False) -> str:
+def text(
+    examined: Sequence[Examined], *, width: int, style: Callable[[str, str], str] = plain, runs: bool = False
+) -> str:
     """The report for people, ending in a newline; with *runs* also those that are as expected."""
-    writer = _Writer(width=max(width, _NARROWEST), style=style, runs=runs)
-    return "\n".join(writer.lines(examined)) + "\n"
+    return "\n".join(_Writer(Layout(width=width, style=style), runs=runs).lines(examined)) + "\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    width: int
-    style: Callable[[str, str], str]
-    runs: bool
+    def __init__(self, layout: Layout, *, runs: bool) -> None:
+        self.layout, self.style, self.runs = layout, layout.style, runs
 
     def lines(self, examined: Sequence[Examined]) -> Iterator[str]:
         machine = ""
@@ -100,18 +106,18 @@ class _Writer:
         yield from self._summary(examined)
 
     def _examined(self, each: Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
-        """The properties under one profile: those of which the same was said already are left out."""
+        """The properties under one profile: those with the same conclusion as above are left out."""
         name = each.profile or "without a profile"
         yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
         if each.expected is not None and each.resized:
-            yield from self._item(CheckStatus.FAILS, f"expect says {_counts(each.expected)}")
+            yield from self._item(CheckStatus.FAILS, f"expect has {_counts(each.expected)}")
         left_out = 0
         for checked in each.checked:
-            said = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
-            if alike.get(checked.of.name) == said and not self.runs:
+            conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
+            if alike.get(checked.of.name) == conclusion and not self.runs:
                 left_out += 1
                 continue
-            alike.setdefault(checked.of.name, said)
+            alike.setdefault(checked.of.name, conclusion)
             yield from self._checked(checked)
         if left_out:
             yield f"    {plural(left_out, 'property')} as above"
@@ -124,7 +130,7 @@ class _Writer:
             case Refuted(evidence=evidence):
                 yield from self._refuted(checked, evidence)
             case Vacuous(unmet=unmet):
-                yield from self._more(f"nothing was put to the test: {unmet} is never so")
+                yield from self._more(f"nothing was put to the test: {unmet} is never the case")
             case Unknown(why=why):
                 yield from self._more(why)
             case Proved(witnesses=witnesses):
@@ -156,40 +162,24 @@ class _Writer:
                     yield from self._more(f"{place} lacks {_arrow(arrow)}")
                 for arrow in adds:
                     at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                    yield from self._more(f"{at} has {_arrow(arrow)}, and the machine has not")
+                    yield from self._more(f"{at} has {_arrow(arrow)}, and the machine does not")
             case _:
                 assert_never(evidence)
 
     def _item(self, word: CheckStatus, what: str) -> Iterator[str]:
-        lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False) or [""]
-        yield f"    {self.style(f'{word.value:<{_LABEL}}', _COLOURS[word])}{lines[0]}"
-        yield from (f"{'':{_LABEL + 4}}{line}" for line in lines[1:])
+        label = f"{word.value:<{_LABEL}}"
+        first, *rest = self.layout.filled(what, f"    {label}", _INDENT)
+        yield first.replace(label, self.style(label, _COLOURS[word]), 1)
+        yield from rest
 
-    def _more(self, what: str) -> Iterator[str]:
-        lines = textwrap.wrap(what, self.width - _LABEL - 4, break_on_hyphens=False, break_long_words=False)
-        yield from (f"{'':{_LABEL + 4}}{line}" for line in lines)
+    def _more(self, what: str) -> list[str]:
+        return self.layout.filled(what, _INDENT, _INDENT)
 
     def _summary(self, examined: Sequence[Examined]) -> Iterator[str]:
-        words = [status(one) for each in examined for one in each.checked]
-        resized = sum(each.resized for each in examined)
-        parts = [f"{words.count(CheckStatus.HOLDS)} hold"]
-        for word, phrase in (
-            (CheckStatus.KNOWN, "{} as is known"),
-            (CheckStatus.FAILS, "{}"),
-            (CheckStatus.MENDED, "{} hold that were known to fail"),
-            (CheckStatus.VACUOUS, "{} vacuous"),
-            (CheckStatus.UNKNOWN, "{} unknown"),
-        ):
-            if count := words.count(word):
-                fails = "fails" if count == 1 else "fail"
-                parts.append(
-                    phrase.format(f"{count} {fails}" if word in {CheckStatus.KNOWN, CheckStatus.FAILS} else count)
-                )
-        if resized:
+        parts = tally([status(one).value for each in examined for one in each.checked], _PHRASES)
+        if resized := sum(each.resized for each in examined):
             parts.append(f"{plural(resized, 'machine')} of another size")
-        total = answer(examined)
-        colour = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}[total]
-        yield f"{self.style(total.name.lower(), colour)}: {', '.join(parts)}"
+        yield f"{verdict(answer(examined), self.style)}: {', '.join(parts)}"
 
 
 def _counts(counts: Counts) -> str:
@@ -208,14 +198,10 @@ def _examined_data(each: Examined) -> Json:
     return {
         "machine": each.machine.name,
         "profile": each.profile,
-        "reachable": _counts_data(each.counts),
-        "expected": None if each.expected is None else _counts_data(each.expected),
+        "reachable": asdict(each.counts),
+        "expected": None if each.expected is None else asdict(each.expected),
         "properties": [_checked_data(checked) for checked in each.checked],
     }
-
-
-def _counts_data(counts: Counts) -> Json:
-    return {"states": counts.states, "transitions": counts.transitions, "depth": counts.depth}
 
 
 def _checked_data(checked: Checked) -> Json:
@@ -227,7 +213,7 @@ def _checked_data(checked: Checked) -> Json:
         "source": stated.source,
         "link": stated.link or None,
         "status": status(checked).value.lower(),
-        "searched": _counts_data(checked.searched),
+        "searched": asdict(checked.searched),
         "known": None if known is None else {"about": known.about, "length": known.length, "link": known.link or None},
         **_conclusion_data(checked),
     }
@@ -241,13 +227,7 @@ def _arrow(arrow: DrawnItem) -> str:
 
 
 def _arrow_data(arrow: DrawnItem) -> Json:
-    return {
-        "source": arrow.source or None,
-        "event": arrow.event or None,
-        "target": arrow.target,
-        "line": arrow.line or None,
-        "column": arrow.column or None,
-    }
+    return {**nulls(asdict(arrow)), "line": arrow.line or None, "column": arrow.column or None}
 
 
 def _conclusion_data(checked: Checked) -> dict[str, Json]:

@@ -69,7 +69,7 @@ def dot(found: Comparison) -> str:
 
 
 def _label(move: ComparedMove) -> str:
-    """The event, as it is drawn where it is; what tells it from its likes where two machines are compared."""
+    """The event as it is drawn, or with what distinguishes it where two machines are compared."""
     words = move.label or move.event or "?"
     if move.silent:
         words += " ?"

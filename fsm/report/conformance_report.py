@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.machine import LEVELS
 from fsm.report import ExitCode, words
-from fsm.report.failures import lines
+from fsm.report.failures import lines, trace_data
 from fsm.report.json_report import Json, clause_data, dumped, violation_data
 from fsm.report.lanes import raced
-from fsm.report.layout import Layout, plain
+from fsm.report.layout import Layout, plain, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ class _Writer:
             yield from lines(failure, self.layout, word, how, self.again)
         if self.tested.race is not None:
             yield ""
-            yield f"  {self.layout.style('violation', 'red')}: several threads at once see what none of them can in turn"
+            yield f"  {self.layout.style('violation', 'red')}: what several threads see at once is not linearizable"
             yield from (f"    {line}".rstrip() for line in raced(self.tested.race))
         yield ""
         yield from self._summary()
@@ -95,9 +95,8 @@ class _Writer:
         if unarranged:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
         came = answer(tested, self.least)
-        how = {ExitCode.FAILS: "red", ExitCode.HOLDS: "green", ExitCode.UNKNOWN: "yellow"}[came]
         why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
-        yield f"  verdict: {self.layout.style(came.name.lower(), how)}{why}"
+        yield f"  verdict: {verdict(came, self.layout.style)}{why}"
 
     def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
         if not cells:
@@ -144,15 +143,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
         "broken": failure.broken or None,
         "violation": violation_data(failure.violation) if failure.violation else None,
         "clause": clause_data(failure.violation.clause) if failure.violation else None,
-        "test": [
-            {
-                "step": str(taken.step),
-                "reply": taken.seen.reply if taken.seen else None,
-                "shows": taken.seen.shows if taken.seen else None,
-                "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
-            }
-            for taken in failure.trace
-        ],
+        "test": trace_data(failure),
         "replay": steps,
         "again": f"{again} --replay {shlex.quote(steps)}" if again else None,
     }

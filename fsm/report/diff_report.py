@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 from fsm.diagrams.compare import Where, Why
 from fsm.report import ExitCode
 from fsm.report.json_report import dumped
+from fsm.report.layout import wrapped
 from fsm.report.words import plural, visible
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ def text(found: Comparison, *, width: int, style: Callable[[str, str], str], rem
     states = sum(each.where is Where.BOTH for each in found.states)
     lines.append(f"  in both: {plural(states, 'state')}, {plural(both, 'move')}")
     for where, name in ((Where.FIRST, found.first), (Where.SECOND, found.second)):
-        said = [*_states(found, where), *_moves(found, where)]
-        if said:
+        differences = [*_states(found, where), *_moves(found, where)]
+        if differences:
             lines += ["", style(f"only in {visible(name)}", _WHERE[where])]
-            lines += [line for each in said for line in _wrapped(each, width)]
+            lines += [line for each in differences for line in _wrapped(each, width)]
     undrawn = list(_undrawn(found))
     if undrawn:
         lines += ["", "not drawn, which is no difference"]
@@ -95,7 +95,7 @@ def text(found: Comparison, *, width: int, style: Callable[[str, str], str], rem
 
 
 def _wrapped(words: str, width: int) -> list[str]:
-    return textwrap.wrap(visible(words), width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+    return wrapped(visible(words), width, "  ", "      ")
 
 
 def _states(found: Comparison, where: Where) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _move(move: ComparedMove) -> str:
     """A move in a few words."""
     event = move.label or move.event
     if move.silent:
-        return f"{event} in {move.source}: nothing is said"
+        return f"{event} in {move.source}: not specified"
     source = move.source or "nowhere"
     words = f"{event}: {source} → {move.target}" if event else f"{source} → {move.target}"
     if move.begins:

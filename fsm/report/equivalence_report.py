@@ -1,13 +1,13 @@
-"""Whether two machines can be told apart by what can be seen of them, for people and for programs."""
+"""Whether two machines are observably equivalent, for people and for programs."""
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, assert_never
 
 from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Side
 from fsm.report import ExitCode
-from fsm.report.json_report import dumped
+from fsm.report.json_report import dumped, nulls
+from fsm.report.layout import wrapped
 from fsm.report.runs import data, steps
 from fsm.report.words import either
 from fsm.verdict import Unknown
@@ -22,7 +22,7 @@ _WIDTH = 80
 
 
 def answer(found: EquivalenceResult) -> ExitCode:
-    """Whether nobody can tell them apart."""
+    """Whether they are equivalent."""
     match found:
         case Equivalent():
             return ExitCode.HOLDS
@@ -44,7 +44,7 @@ def text(
     match found:
         case Equivalent():
             head += f": {style('equal', 'green')}"
-            lines.append("nobody can tell them apart by what can be seen of them")
+            lines.append("they are equivalent: no observation distinguishes them")
         case Distinguished():
             head += f": {style('different', 'red')}"
             lines += _distinguished(found, (first, second))
@@ -63,9 +63,7 @@ def _wrapped(line: str, width: int) -> list[str]:
     """*line*, indented; a step of a run keeps its columns."""
     if line.startswith(" "):
         return [f"  {line}"]
-    return textwrap.wrap(
-        line, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+    return wrapped(line, width)
 
 
 def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
@@ -82,7 +80,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
-    """One of *these*; those that differ in the reply only are told together."""
+    """One of *these*; those that differ only in the reply are one alternative."""
     replies: dict[Observable, list[str]] = {}
     for each in these:
         replies.setdefault(each._replace(reply=""), []).append(each.reply)
@@ -93,12 +91,12 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield (
         "they have the same traces, and choose at different moments:"
         if found.every_trace
-        else "they can be told apart, though no trace was found that does so before the limit:"
+        else "they can be distinguished, though no trace that does so was found within the limit:"
     )
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
-        what = "something that nobody sees" if each.seen is None else _seen(each.seen)
+        what = "something unobservable" if each.seen is None else _seen(each.seen)
         yield f"  {number:2} {what}: {names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
     owner, other = names[found.owner.value], names[found.owner.other.value]
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
@@ -176,12 +174,4 @@ def _side(side: Side) -> str:
 
 
 def _data(each: Observable) -> Json:
-    return {
-        "event": each.event or None,
-        "reply": each.reply or None,
-        "emits": list(each.emits),
-        "begins": each.begins,
-        "ends": each.ends,
-        "silent": each.silent,
-        "shows": each.shows or None,
-    }
+    return nulls({**each._asdict(), "emits": list(each.emits)})

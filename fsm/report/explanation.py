@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from fsm.report.layout import plain
+from fsm.report.layout import plain, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,9 +28,9 @@ def text(code: str, rule: Rule, *, width: int, style: Callable[[str, str], str] 
       right
         initial = "shut"
     """
-    head = textwrap.wrap(f"{code}: {rule.finds}", width, subsequent_indent="  ")
+    head = wrapped(f"{code}: {rule.finds}", width, "", "  ")
     head[0] = head[0].replace(code, style(code, "bold"), 1)
-    why = textwrap.wrap(f"{rule.why[0].upper()}{rule.why[1:]}.", width, initial_indent="  ", subsequent_indent="  ")
+    why = wrapped(f"{rule.why[0].upper()}{rule.why[1:]}.", width)
     example = [
         line
         for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
@@ -48,5 +48,5 @@ def listing(
         lines += ["", style(about, "bold")] if lines else [style(about, "bold")]
         for code, rule in rules.items():
             if code.startswith(family):
-                lines += textwrap.wrap(f"{code}  {rule.finds}", width, initial_indent="  ", subsequent_indent=" " * 10)
+                lines += wrapped(f"{code}  {rule.finds}", width, "  ", " " * 10)
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""One failure in words."""
+"""One failure of a test, in words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.conformance.executor import Failure, Taken
+    from fsm.report.json_report import Json
 
 
-def told(failure: Failure, *, width: int = 100) -> str:
+def text(failure: Failure, *, width: int = 100) -> str:
     """One failure in words: what is not legal, the steps that lead there, and why."""
     return "\n".join(lines(failure, Layout(width=width), "violation"))
 
@@ -48,13 +49,26 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"
 
 
+def trace_data(failure: Failure) -> list[Json]:
+    """The steps of the test that fails, with what was seen of each, for programs."""
+    return [
+        {
+            "step": str(taken.step),
+            "reply": taken.seen.reply if taken.seen else None,
+            "shows": taken.seen.shows if taken.seen else None,
+            "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
+        }
+        for taken in failure.trace
+    ]
+
+
 def _seen(taken: Taken) -> str:
-    """What came of a step."""
+    """What was seen of a step."""
     seen = taken.seen
     if seen is None:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
-    said = [words.visible(reply)] if reply else []
-    said += [f"emits {', '.join(map(words.visible, seen.outputs))}"] if seen.outputs else []
-    said += [f"shows {words.visible(seen.shows)}"] if seen.shows else []
-    return "; ".join(said)
+    parts = [words.visible(reply)] if reply else []
+    parts += [f"emits {', '.join(map(words.visible, seen.outputs))}"] if seen.outputs else []
+    parts += [f"shows {words.visible(seen.shows)}"] if seen.shows else []
+    return "; ".join(parts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
 from fsm.report import ExitCode
 from fsm.report.json_report import dumped
+from fsm.report.layout import wrapped
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
 
@@ -37,15 +37,13 @@ def text(found: Sequence[KnownDefect], *, width: int, style: Callable[[str, str]
 
 
 def _wrapped(each: KnownDefect, width: int) -> Iterator[str]:
-    said = [
+    paragraphs = [
         f"{each.stated.level}: {each.stated.says} [{each.stated.source}]",
         f"but: {each.known.about} {each.known.link}".rstrip(),
         _mended(each),
     ]
-    for line in said:
-        yield from textwrap.wrap(
-            line, width, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
-        )
+    for paragraph in paragraphs:
+        yield from wrapped(paragraph, width, "  ", "      ")
 
 
 def _mended(each: KnownDefect) -> str:
@@ -83,7 +81,7 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     lines = ["# What the specification has found", ""]
     lines += [
         "Each is a property that is known to fail, with the shortest run that shows it, and a change to the model with",
-        "which it is proved to hold. `fsm findings` proves all of it anew and writes these pages.",
+        "which it is proved to hold. `fsm findings` proves all of it again and writes these pages.",
         "",
         "| model | property | level | steps |",
         "|---|---|---|---|",

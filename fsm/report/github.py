@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsm.report import ExitCode, why, words
-from fsm.report.lanes import stretched
+from fsm.report.lanes import reasons
 
 if TYPE_CHECKING:
     from fsm.report import Report
@@ -20,12 +20,7 @@ def github(report: Report) -> str:
             first = finding.first[0]
             message = [
                 f"{words.what(first)} ({words.times(finding, machine.entity)})",
-                f"before: {words.before(first)}",
-                f"allowed: {words.allowed(first)}",
-                *([f"legal if: {mends}"] if (mends := words.edits(first)) else []),
-                f"clause: {first.clause.says} ({first.clause.source})",
-                *(f"known: {each}" for each in words.known(first)),
-                *stretched(first),
+                *reasons(first),
             ]
             title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"

@@ -5,12 +5,15 @@ Every key is always there; what does not apply or is not known is ``null``.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from json import dumps
 from typing import TYPE_CHECKING, TypeAlias
 
 from fsm.report import why, words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fsm.errors import Problem
     from fsm.judgement import Judged
     from fsm.machine import Clause, Deviation
@@ -41,6 +44,15 @@ def dumped(document: Json) -> str:
     '"?.log"\n'
     """
     return dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
+
+
+def nulls(data: Mapping[str, Json]) -> dict[str, Json]:
+    """*data* with ``null`` for what is the empty string.
+
+    >>> nulls({"event": "", "ends": False, "line": 0})
+    {'event': None, 'ends': False, 'line': 0}
+    """
+    return {name: None if value == "" else value for name, value in data.items()}
 
 
 def _recording(report: Report, judged: Judged) -> Json:
@@ -155,13 +167,7 @@ def _tolerated(each: Deviated) -> Json:
 
 def clause_data(clause: Clause) -> Json:
     """*clause* as data."""
-    return {
-        "name": clause.name,
-        "says": clause.says,
-        "level": clause.level,
-        "source": clause.source,
-        "link": clause.link or None,
-    }
+    return nulls(asdict(clause))
 
 
 def deviation_data(deviation: Deviation) -> dict[str, Json]:

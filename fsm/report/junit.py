@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fsm.report import ExitCode, why, words
-from fsm.report.lanes import stretched
+from fsm.report.lanes import reasons
 
 if TYPE_CHECKING:
     from fsm.machine import Clause
@@ -24,8 +24,8 @@ def junit(report: Report) -> str:
     """The report as JUnit XML, ending in a newline.
 
     Every clause of the machine is a case.  Violations fail it, surprises and
-    tolerated deviations stand in its output; what could not be told of the
-    machine is skipped.  A recording that could not be judged at all is an
+    tolerated deviations stand in its output; where the machine's verdict is
+    unknown, it is skipped.  A recording that could not be judged at all is an
     error.
     """
     document = JUnitXml("fsm judge")
@@ -44,7 +44,7 @@ def junit(report: Report) -> str:
         suite = TestSuite(clean(words.file(problem.path)))
         suite.add_testcase(case)
         document.add_testsuite(suite)
-    document.update_statistics()  # type: ignore[no-untyped-call]  # it says not what it returns
+    document.update_statistics()  # type: ignore[no-untyped-call]  # it has no annotations
     out = BytesIO()
     document.write(out, pretty=True)
     return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
@@ -57,14 +57,14 @@ def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Ju
         case.result = [_failure(violations, judgement)]
     elif reason := why(judgement):
         case.result = [Skipped(f"{ExitCode.UNKNOWN.name.lower()}: {reason}")]
-    said = [f"surprise: {_told(each, judgement)}" for each in findings if not report.fails(each)]
-    said += [
+    notes = [f"surprise: {_finding(each, judgement)}" for each in findings if not report.fails(each)]
+    notes += [
         f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"
         for each in judgement.tolerated
         if each.first.deviation.clause == clause
     ]
-    if said:
-        case.system_out = clean("\n\n".join(said))
+    if notes:
+        case.system_out = clean("\n\n".join(notes))
     return case
 
 
@@ -75,11 +75,11 @@ def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
     failure = Failure(
         clean(f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"), first.clause.level
     )
-    failure.text = clean("\n\n".join(_told(each, judgement) for each in findings))
+    failure.text = clean("\n\n".join(_finding(each, judgement) for each in findings))
     return failure
 
 
-def _told(finding: Finding, judgement: Judgement) -> str:
+def _finding(finding: Finding, judgement: Judgement) -> str:
     first = finding.first[0]
     place, times = f"{words.file(first.file)}:{first.line}", words.times(finding, judgement.machine.entity)
     return "\n".join(
@@ -87,12 +87,7 @@ def _told(finding: Finding, judgement: Judgement) -> str:
             f"{place}: {words.what(first)} ({times})",
             *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
             f"{judgement.machine.entity}: {first.observation.entity}",
-            f"before: {words.before(first)}",
-            f"allowed: {words.allowed(first)}",
-            *([f"legal if: {mends}"] if (mends := words.edits(first)) else []),
-            f"clause: {first.clause.says} ({first.clause.source})",
-            *(f"known: {each}" for each in words.known(first)),
-            *stretched(first),
+            *reasons(first),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""A history as people draw it: a lane for each thread, time from left to right, as wide as the words need."""
+"""A history drawn in text: a lane for each thread, time from left to right, as wide as its labels need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fsm.verdict import Stretch, Violation
 
 DRAWN: Final = 24
-"""Operations that are drawn; nobody reads more."""
+"""Operations that are drawn at most."""
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
@@ -58,6 +58,19 @@ def stretched(violation: Violation) -> Iterator[str]:
         yield from drawn(stretch)
 
 
+def reasons(violation: Violation) -> list[str]:
+    """Why *violation* is one, and what would have been legal, in lines without markup."""
+    mends = words.edits(violation)
+    return [
+        f"before: {words.before(violation)}",
+        f"allowed: {words.allowed(violation)}",
+        *([f"legal if: {mends}"] if mends else []),
+        f"clause: {violation.clause.says} ({violation.clause.source})",
+        *(f"known: {each}" for each in words.known(violation)),
+        *stretched(violation),
+    ]
+
+
 def drawn(stretch: Stretch) -> Iterator[str]:
     """The operations of *stretch* in lanes, one for each process."""
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
@@ -77,7 +90,7 @@ def drawn(stretch: Stretch) -> Iterator[str]:
 
 
 def explained(answer: Linearizability) -> Iterator[str]:
-    """What is to be said of a history, in lines."""
+    """Whether a history is linearizable, and why not, in lines."""
     match answer:
         case Linearizable():
             yield "linearizable: " + _order(answer)

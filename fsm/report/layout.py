@@ -1,11 +1,11 @@
-"""Lines of a report for people: what is wrapped how, and what every violation is told with."""
+"""Lines of a report for people: how text is wrapped and coloured, and the evidence of a violation."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from fsm.report import words
+from fsm.report import ExitCode, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,11 +15,33 @@ if TYPE_CHECKING:
 LABEL: Final = 11
 """Columns of the labels, left of what they are of."""
 _NARROWEST: Final = 40
+_COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
 
 def plain(text: str, _: str) -> str:
     """*text* without colour."""
     return text
+
+
+def verdict(total: ExitCode, style: Callable[[str, str], str], *, pad: int = 0) -> str:
+    """The word for *total* in its colour, in at least *pad* columns."""
+    return style(f"{total.name.lower():<{pad}}", _COLOURS[total])
+
+
+def wrapped(text: str, width: int, first: str = "  ", rest: str | None = None) -> list[str]:
+    """*text* in lines that begin with *first* and then *rest*, by default the same; long words stay whole.
+
+    >>> wrapped("cri-container holds", 12, "- ", "  ")
+    ['- cri-container', '  holds']
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class Layout:
@@ -59,11 +81,4 @@ class Layout:
 
     def filled(self, value: str, first: str, rest: str) -> list[str]:
         """*value* in lines that begin with *first* and then with *rest*."""
-        return textwrap.wrap(
-            words.visible(" ".join(value.split())),
-            self.width,
-            initial_indent=first,
-            subsequent_indent=rest,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        return wrapped(words.visible(" ".join(value.split())), self.width, first, rest)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 from fsm.report.json_report import Json, clause_data, deviation_data, dumped
+from fsm.report.layout import wrapped
 from fsm.report.words import plural
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ def text(
 ) -> str:
     """*machine* with the *events* and *states* asked for, ending in a newline.
 
-    With *graph* the head says what of it can be reached.
+    With *graph* the head has what of it can be reached.
     """
-    lines = [style(machine.name, "bold") + f": {machine.title}", *_wrapped(machine.about, width, "  ")]
+    lines = [style(machine.name, "bold") + f": {machine.title}", *wrapped(machine.about, width, "  ")]
     if graph is not None:
-        lines += [*_wrapped(f"Source: {machine.source}.", width, "  "), *_facts(machine, graph, width), ""]
+        lines += [*wrapped(f"Source: {machine.source}.", width, "  "), *_facts(machine, graph, width), ""]
         lines += _states(machine, width)
     used: dict[Clause, None] = {}
     for event in machine.events.values():
@@ -44,11 +45,11 @@ def text(
     for clause in used:
         link = f" {clause.link}" if clause.link else ""
         says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}]{link}"
-        lines += _wrapped(says, width, "  ", "      ")
+        lines += wrapped(says, width, "  ", "      ")
     return "\n".join(lines) + "\n"
 
 
-def _facts(machine: Machine, graph: Graph[Table], width: int) -> Iterator[str]:
+def _facts(machine: Machine, graph: Graph[Table], width: int) -> list[str]:
     facts = [
         plural(len(machine.states), "state"),
         plural(len(machine.events), "event"),
@@ -60,14 +61,14 @@ def _facts(machine: Machine, graph: Graph[Table], width: int) -> Iterator[str]:
         facts.append(f"never reached: {', '.join(unreachable)}")
     if machine.profiles:
         facts.append(f"profiles: {', '.join(machine.profiles)}")
-    return _wrapped("; ".join(facts) + ".", width, "  ")
+    return wrapped("; ".join(facts) + ".", width, "  ")
 
 
 def _states(machine: Machine, width: int) -> Iterator[str]:
     longest = max(map(len, machine.states))
     yield "states"
     for state in machine.states.values():
-        yield from _wrapped(
+        yield from wrapped(
             f"{state.name:<{longest}}  {state.about} Shows {state.shows}.", width, "  ", " " * (longest + 4)
         )
 
@@ -76,7 +77,7 @@ def _event(
     event: Event, states: Collection[str], width: int, style: Callable[[str, str], str], used: dict[Clause, None]
 ) -> Iterator[str]:
     wire = f" ({event.rpc})" if event.rpc and event.rpc != event.name else ""
-    yield from _wrapped(f"{event.kind} {event.name}{wire}: {event.about}", width, "", "    ")
+    yield from wrapped(f"{event.kind} {event.name}{wire}: {event.about}", width, "", "    ")
     cells: list[tuple[str, Cell]] = [(name, cell) for name, cell in event.cells.items() if name in states]
     cells += [(f"… {name}", cell) for name, cell in event.ends.items() if name in states]
     longest = max((len(name) for name, _ in cells), default=0)
@@ -117,17 +118,6 @@ def _outcome(way: Outcome, *, several: bool) -> str:
 
 def _replies(codes: tuple[str, ...]) -> str:
     return " or ".join("any error" if code == "error" else code for code in codes)
-
-
-def _wrapped(value: str, width: int, first: str, rest: str | None = None) -> Iterator[str]:
-    yield from textwrap.wrap(
-        value,
-        width,
-        initial_indent=first,
-        subsequent_indent=first if rest is None else rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def json(machine: Machine, *, events: Collection[str], states: Collection[str]) -> str:

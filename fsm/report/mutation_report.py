@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from fsm.mutation import Mutant
 from fsm.property.claims import JointSpecification
 from fsm.report import ExitCode
 from fsm.report.json_report import dumped
+from fsm.report.layout import wrapped
 from fsm.report.words import plural
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class Mutated:
 
     @property
     def survivors(self) -> tuple[Fate[Mutant | JointMutant], ...]:
-        """Those that differ, and that no property notices."""
+        """Those that are not equivalent, and that break no property."""
         return tuple(each for each in self.fates if each.survives)
 
     @property
     def equivalent(self) -> tuple[Fate[Mutant | JointMutant], ...]:
-        """Those that nobody can tell from the original."""
+        """Those that are equivalent to the original."""
         return tuple(each for each in self.fates if each.equivalent)
 
     def kills(self) -> dict[str, int]:
@@ -54,7 +54,7 @@ def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
 def text(
     mutated: tuple[Mutated, ...], *, width: int, style: Callable[[str, str], str], listed: str = "survivors"
 ) -> str:
-    """The report for people, ending in a newline; *listed* are the mutants that are told one by one."""
+    """The report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
     writer = _Writer(width=max(width, _NARROWEST), style=style, listed=listed)
     return (
         "\n".join(line for number, each in enumerate(mutated) for line in writer.lines(each, first=not number)) + "\n"
@@ -89,7 +89,7 @@ class _Writer:
         word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
         yield (
             f"{self.style(word, colour)}: {plural(len(mutated.fates), 'mutant')}, {dead:,} killed, "
-            f"{len(mutated.equivalent):,} that nobody can tell from the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
+            f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         )
 
     def _tells(self, each: Fate[Mutant | JointMutant]) -> bool:
@@ -99,19 +99,12 @@ class _Writer:
         if fate.killers:
             word, colour, more = "killed", "green", f"by {', '.join(fate.killers)}"
         elif fate.equivalent:
-            word, colour, more = "alike", "blue", "nobody can tell it from the original"
+            word, colour, more = "equal", "blue", "it is equivalent to the original"
         else:
-            word, colour, more = "survives", "red", "no property says anything of it"
+            word, colour, more = "survives", "red", "no property breaks"
         yield f"  {self.style(f'{word:<8}', colour)}  {fate.mutant.name}"
         place = f"{path}:{fate.mutant.line}" if fate.mutant.line else path
-        yield from textwrap.wrap(
-            f"{place}: {more}",
-            self.width,
-            initial_indent=" " * 12,
-            subsequent_indent=" " * 12,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from wrapped(f"{place}: {more}", self.width, " " * 12)
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:

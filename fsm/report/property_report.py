@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.machine import LEVELS
 from fsm.report import ExitCode, words, worst
-from fsm.report.failures import evidence
+from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import Layout, plain
+from fsm.report.layout import Layout, plain, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PropertyTestStatus(Enum):
-    """What is to be said of one property in a word."""
+    """The conclusion about one property, in a word."""
 
     HOLDS = "holds"
     KNOWN = "known"
@@ -46,8 +46,13 @@ COLOURS: Final = {
     PropertyTestStatus.UNEXERCISED: "yellow",
     PropertyTestStatus.UNWATCHABLE: "yellow",
 }
-
-
+_PHRASES: Final = {
+    "known": "{fails} as is known",
+    "FAILS": "{fails}",
+    "surprise": "{fails} below the level asked for",
+    "not exercised": "{n} not exercised",
+    "not watched": "{n} not watched",
+}
 _LABEL: Final = 15
 
 
@@ -83,20 +88,7 @@ def counts(shown: Sequence[Shown], least: Level) -> str:
     >>> counts([], "MUST")
     '0 hold'
     """
-    found = [each.status(least) for each in shown]
-    parts = [f"{found.count(PropertyTestStatus.HOLDS)} hold"]
-    for status, phrase in (
-        (PropertyTestStatus.KNOWN, "{} as is known"),
-        (PropertyTestStatus.FAILS, "{}"),
-        (PropertyTestStatus.SURPRISE, "{} below the level asked for"),
-        (PropertyTestStatus.UNEXERCISED, "{} not exercised"),
-        (PropertyTestStatus.UNWATCHABLE, "{} not watched"),
-    ):
-        if count := found.count(status):
-            fails = f"{count} {'fails' if count == 1 else 'fail'}"
-            broken = status in {PropertyTestStatus.KNOWN, PropertyTestStatus.FAILS, PropertyTestStatus.SURPRISE}
-            parts.append(phrase.format(fails if broken else count))
-    return ", ".join(parts)
+    return ", ".join(words.tally([each.status(least).value for each in shown], _PHRASES))
 
 
 def item(shown: Shown, least: Level, layout: Layout) -> Iterator[str]:
@@ -166,9 +158,8 @@ def text(
         if kept.failure is not None:
             lines += evidence(kept.failure, layout)
     come = total(shown, least)
-    how = {ExitCode.FAILS: "red", ExitCode.HOLDS: "green", ExitCode.UNKNOWN: "yellow"}[come]
     why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
-    lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {style(come.name.lower(), how)}{why}"]
+    lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {verdict(come, style)}{why}"]
     return "\n".join(lines) + "\n"
 
 
@@ -184,19 +175,9 @@ def json(
     properties: list[Json] = [
         {
             **item_data(_shown(each, profile), least),
-            "test": None
-            if each.failure is None
-            else [
-                {
-                    "step": str(taken.step),
-                    "reply": taken.seen.reply if taken.seen else None,
-                    "shows": taken.seen.shows if taken.seen else None,
-                    "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
-                }
-                for taken in each.failure.trace
-            ],
+            "test": None if each.failure is None else trace_data(each.failure),
         }
         for each in found
     ]
-    verdict = answer(found, profile, least).name.lower()
-    return dumped({"verdict": verdict, "sut": sut, "machine": machine, "profile": profile, "properties": properties})
+    come = answer(found, profile, least).name.lower()
+    return dumped({"verdict": come, "sut": sut, "machine": machine, "profile": profile, "properties": properties})

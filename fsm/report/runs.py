@@ -32,20 +32,20 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
 
 
 def parts(taken: RunStep) -> Iterator[str]:
-    """What the parts of a system did in one step, as far as it changed them or was heard."""
+    """What the parts of a system did in one step, unless it changed nothing and has no outputs."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
             continue
-        what = f"{done.event}{' goes on' if done.ends else ''}" if done.event else "begins anew"
+        what = f"{done.event}{' goes on' if done.ends else ''}" if done.event else "is reset"
         where = done.target if done.source == done.target else f"{done.source} → {done.target}"
-        heard = f", emits {', '.join(done.emits)}" if done.emits else ""
-        yield f"{done.copy}: {what}, {where}{heard}"
+        emits = f", emits {', '.join(done.emits)}" if done.emits else ""
+        yield f"{done.copy}: {what}, {where}{emits}"
 
 
 def _happens(taken: RunStep) -> str:
     """A step in a few words."""
     if not taken.event:
-        return "somebody looks"
+        return "state observed"
     words = [taken.event]
     if taken.phase == "request":
         words.append("is asked")

@@ -23,13 +23,13 @@ def sarif(report: Report) -> str:
     """The report as a SARIF log, ending in a newline."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
-    untold: list[Json] = []
+    notifications: list[Json] = []
     for judged, judgement in report.each():
         if reason := why(judgement):
-            untold.append(_untold("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
+            notifications.append(_notification("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
         results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
-    untold += [_untold("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
+    notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
     return dumped(
         {
             "$schema": SCHEMA,
@@ -47,7 +47,7 @@ def sarif(report: Report) -> str:
                         {
                             "executionSuccessful": not report.problems,
                             "exitCode": report.code(),
-                            "toolExecutionNotifications": untold,
+                            "toolExecutionNotifications": notifications,
                         }
                     ],
                     "columnKind": "unicodeCodePoints",
@@ -64,7 +64,7 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
         f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
         f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. "
         + (f"Legal if: {mends}. " if (mends := words.edits(first)) else "")
-        + (f"{said[:1].upper()}{said[1:]}." if (said := words.stretch(first)) else "")
+        + (f"{stretch[:1].upper()}{stretch[1:]}." if (stretch := words.stretch(first)) else "")
     ).strip()
     known = " ".join(f"Looks like {each}" for each in words.known(first))
     places = dict.fromkeys((each.file, each.line) for each in finding.first)
@@ -107,7 +107,7 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     return name
 
 
-def _untold(level: str, file: str, text: str) -> Json:
+def _notification(level: str, file: str, text: str) -> Json:
     return {
         "level": level,
         "message": {"text": text},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
+from fsm.report.layout import wrapped
 from fsm.report.words import plural
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def text(system: System, *, event: str | None, width: int, style: Callable[[str, str], str]) -> str:
     """*system*, or of its joint events only *event*, ending in a newline; of copies the first is shown."""
-    lines = [style(system.name, "bold") + f": {system.title}", *_wrapped(system.about, width, "  ")]
+    lines = [style(system.name, "bold") + f": {system.title}", *wrapped(system.about, width, "  ")]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
-        lines += [*_wrapped(f"Source: {system.source}.{profiles}", width, "  "), "", "parts"]
+        lines += [*wrapped(f"Source: {system.source}.{profiles}", width, "  "), "", "parts"]
         longest = max(map(len, system.parts))
         for part in system.parts.values():
-            lines += _wrapped(f"{part.name:<{longest}}  {_part(part)}", width, "  ", " " * (longest + 4))
+            lines += wrapped(f"{part.name:<{longest}}  {_part(part)}", width, "  ", " " * (longest + 4))
     for joint in _families(system):
         if event in {None, joint.family, joint.rpc}:
             lines += ["", *_joint(joint, width, style)]
@@ -44,12 +44,12 @@ def _part(part: Part) -> str:
 
 def _joint(joint: JointEvent, width: int, style: Callable[[str, str], str]) -> Iterator[str]:
     wire = f" ({joint.rpc})" if joint.rpc else ""
-    yield from _wrapped(f"{joint.kind} {joint.name}{wire}: {joint.about}", width, "", "    ")
+    yield from wrapped(f"{joint.kind} {joint.name}{wire}: {joint.about}", width, "", "    ")
     clause = joint.clause
-    yield from _wrapped(f"{clause.level}: {clause.says} [{clause.source}]", width, "  ", "    ")
+    yield from wrapped(f"{clause.level}: {clause.says} [{clause.source}]", width, "  ", "    ")
     for way in joint.ways:
         steps = ", ".join(map(_step, way.steps)) or "nothing"
-        first, *rest = _wrapped(f"{way.name}: {steps}", width, "  ", "      ")
+        first, *rest = wrapped(f"{way.name}: {steps}", width, "  ", "      ")
         yield first.replace(way.name, style(way.name, "green"), 1)
         yield from rest
 
@@ -58,16 +58,5 @@ def _step(step: PartStep) -> str:
     if not step.event:
         return f"reset {step.copy.name}"
     outcomes = f"/{','.join(sorted(step.outcomes))}" if step.outcomes else ""
-    perhaps = " where it says so" if step.when is not None else ""
+    perhaps = " if its condition holds" if step.when is not None else ""
     return f"{step.copy.name}.{step.event}{'.ends' if step.ends else ''}{outcomes}{perhaps}"
-
-
-def _wrapped(value: str, width: int, first: str, rest: str | None = None) -> Iterator[str]:
-    yield from textwrap.wrap(
-        value,
-        width,
-        initial_indent=first,
-        subsequent_indent=first if rest is None else rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, why, words
 from fsm.report.lanes import stretched
-from fsm.report.layout import LABEL, Layout, plain
+from fsm.report.layout import LABEL, Layout, plain, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
-
-_COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
 
 def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
@@ -47,7 +45,7 @@ class _Writer:
         if len(self.report.judged) + len(self.report.problems) > 1:
             yield ""
             for judged in self.report.judged:
-                yield f"{self._answer(self.report.of(judged), 'unknown')}  {words.visible(words.file(judged.name))}"
+                yield f"{verdict(self.report.of(judged), self.layout.style, pad=7)}  {words.visible(words.file(judged.name))}"
             for problem in self.report.problems:
                 yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
 
@@ -71,10 +69,10 @@ class _Writer:
         violation = finding.first[0]
         entity = judgement.machine.entity
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
-        said = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
-        yield from self.layout.wrapped(said, marked=word, how=how)
+        head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
+        yield from self.layout.wrapped(head, marked=word, how=how)
         yield from self._place(violation.file, violation.line, violation.observation, entity)
-        yield from self.layout.row("it said", words.short(violation.observation.detail))
+        yield from self.layout.row("message", words.short(violation.observation.detail))
         yield from self.layout.reasons(violation)
         yield from self.layout.row("also at", self._others(finding))
         sentence, *lines = tuple(stretched(violation)) or ("",)
@@ -101,8 +99,8 @@ class _Writer:
     def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
         deviation, clause = each.first.deviation, each.first.deviation.clause
         word = "tolerated deviation"
-        said = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
-        yield from self.layout.wrapped(said, marked=word, how="cyan")
+        head = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
+        yield from self.layout.wrapped(head, marked=word, how="cyan")
         yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
         yield from self.layout.row("what", words.done(each.first))
         yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
@@ -123,13 +121,14 @@ class _Writer:
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
             yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
-        yield f"  verdict: {self._answer(self.report.of(judged))}"
+        yield f"  verdict: {verdict(self.report.of(judged), self.layout.style)}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
         reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
-        word = answer.name.lower()
-        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=_COLOURS[answer])
+        first, *rest = self.layout.wrapped(f"{judgement.machine.name} {answer.name.lower()}{reason}")
+        yield first.replace(answer.name.lower(), verdict(answer, self.layout.style), 1)
+        yield from rest
         if not judgement.entities:
             return
         found = self.report.findings(judgement)
@@ -152,10 +151,10 @@ class _Writer:
         """How many cells of the table were met, and which; or every one, with how often."""
         cells = judgement.covered.cells
         met = sum(1 for count in cells.values() if count)
-        said = f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not"
+        summary = f"{met} of {words.plural(len(cells), 'cell')} met, {len(cells) - met} not"
         rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
         if self.coverage:
-            yield from self.layout.wrapped(said, indent="    ")
+            yield from self.layout.wrapped(summary, indent="    ")
             for event, row in rows.items():
                 often = [f"{count:,} in {state}" for state, count in row if count]
                 never = [state for state, count in row if not count]
@@ -166,11 +165,11 @@ class _Writer:
         seen = [f"{event} in {names}" for event, names in states.items() if names]
         for kept in range(len(seen), 0, -1):
             more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
-            lines = list(self.layout.wrapped(f"{said}: {'; '.join(seen[:kept] + more)}", indent="    "))
+            lines = list(self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", indent="    "))
             if len(lines) <= _CELL_LINES:
                 yield from lines
                 return
-        yield from self.layout.wrapped(said, indent="    ")
+        yield from self.layout.wrapped(summary, indent="    ")
 
     def _advice(self, judged: Judged) -> str:
         """The profile that would tolerate all of the violations, if there is one."""
@@ -192,8 +191,3 @@ class _Writer:
         who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
         deviation = f"known {'deviation' if number == 1 else 'deviations'}"
         return f"{who} {deviation} of {words.either(own or profiles)}: try --profile {(own or profiles)[0]}"
-
-    # -- lines -------------------------------------------------------------
-
-    def _answer(self, answer: ExitCode, longest: str = "") -> str:
-        return self.layout.style(f"{answer.name.lower():<{len(longest)}}", _COLOURS[answer])

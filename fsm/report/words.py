@@ -10,7 +10,7 @@ from fsm.monitor.grouping import NAMED
 from fsm.verdict import Cause, Repair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fsm.machine import Deviation
     from fsm.verdict import Edit, Finding, Tolerated, Violation
@@ -207,6 +207,24 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
+def tally(found: Sequence[str], phrases: Mapping[str, str]) -> list[str]:
+    """How many of *found* hold, and how many have each of the words that *phrases* are of, if there are any.
+
+    In a phrase ``{n}`` is the number and ``{fails}`` the number with the verb.
+
+    >>> tally(["holds", "known"], {"known": "{fails} as is known", "unknown": "{n} unknown"})
+    ['1 hold', '1 fails as is known']
+    """
+    return [
+        f"{found.count('holds')} hold",
+        *(
+            phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")
+            for word, phrase in phrases.items()
+            if (count := found.count(word))
+        ),
+    ]
+
+
 def often(count: int) -> str:
     """How often.
 
@@ -217,10 +235,10 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """How often, on how many; and whether that is not of the one violation that is told."""
+    """How often, on how many; and whether other violations are counted with the one shown."""
     if finding.count == 1:
         return often(1)
     if finding.others:
-        return f"and others, too many to tell apart: {often(finding.count)} in all"
+        return f"and others, too many to separate: {often(finding.count)} in all"
     least = "at least " if finding.entities >= NAMED else ""
     return f"{often(finding.count)}, on {least}{plural(finding.entities, entity)}"

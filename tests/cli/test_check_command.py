@@ -16,7 +16,7 @@ STATED = [
     # What is claimed, the exit code, and what is said of it.
     (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
     ('never = "open then gone"', 1, "FAILS    gone-for-good"),
-    ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never so"),
+    ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never the case"),
     (f'{CLAIM}\nfails = {{ about = "Ghosts.", length = 2 }}', 1, "MENDED   gone-for-good"),
     (
         'never = "open then gone"\nfails = { under = "*", about = "It may go.", length = 2 }',
@@ -54,7 +54,7 @@ def test_another_size_fails(tmp_path: Path) -> None:
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
-    assert "expect says 5 states, 1 transition, depth 2" in " ".join(ran.stdout.split())
+    assert "expect has 5 states, 1 transition, depth 2" in " ".join(ran.stdout.split())
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.M
 
     ran = run("container-status", source, "--format", "svg")
 
-    assert "say --format dot" in str(ran.exception)
+    assert "use --format dot" in str(ran.exception)
 
 
 def test_versions_of_a_model() -> None:
@@ -145,7 +145,7 @@ def test_behaviour(tmp_path: Path) -> None:
     assert ["push", "slam"] == [each["event"] for each in data["trace"]]
     same = run("--behaviour", "cri-pod", "cri-pod")
     assert 0 == same.return_value
-    assert "nobody can tell them apart" in same.output
+    assert "they are equivalent" in same.output
     assert "equal" == json.loads(run("--behaviour", "cri-pod", "cri-pod", "-f", "json").output)["verdict"]
 
 
@@ -170,7 +170,7 @@ MISUSES = [
     (["container-status", "-p", "a", "-p", "b", "-p", "c"], "at most two profiles"),
     (["FILE", "FILE", "-p", "containerd-1.6"], "only models have profiles"),
     (["container-status", "FILE", "--behaviour"], "a drawing says too little"),
-    (["cri-pod", "cri-pod", "--behaviour", "-f", "svg"], "say text or json"),
+    (["cri-pod", "cri-pod", "--behaviour", "-f", "svg"], "use text or json"),
     (["container-status", "FILE:1"], "no drawing reaches over this line"),
 ]
 

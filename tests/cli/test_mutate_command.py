@@ -61,7 +61,7 @@ def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
         "coin: A coin\n"
         "  kills 9  turns\n"
         "  kills 8  turned\n"
-        "holds: 10 mutants, 10 killed, 0 that nobody can tell from the machine, 0 survivors\n"
+        "holds: 10 mutants, 10 killed, 0 equivalent to the machine, 0 survivors\n"
     )
 
 
@@ -72,12 +72,12 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
 
     assert ran.returncode == 1
     assert "  survives  push in open: refused\n" in ran.stdout
-    assert f"models/door.toml:{line}: no property says anything of it" in " ".join(ran.stdout.split())
+    assert f"models/door.toml:{line}: no property breaks" in " ".join(ran.stdout.split())
     assert ran.stdout.splitlines()[-1].startswith("fails: ")
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
-    """Every mutant with what became of it, or those that nobody can tell from the machine."""
+    """Every mutant with what became of it, or those that are equivalent to the machine."""
     path = door(tmp_path, CLAIM)
     everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
 

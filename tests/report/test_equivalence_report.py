@@ -30,7 +30,7 @@ def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) ->
 
 SAID = [
     # Two machines, and all that is said of them.
-    (door(), door(), "one and other: equal\n  nobody can tell them apart by what can be seen of them\n"),
+    (door(), door(), "one and other: equal\n  they are equivalent: no observation distinguishes them\n"),
     (
         door(),
         machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "error"')),
@@ -51,7 +51,7 @@ SAID = [
             "  a shortest trace that only one has:\n"
             "    starts shut\n"
             "     1 push replies ok emits Creak  shut → open\n"
-            "     2 somebody looks               open\n"
+            "     2 state observed               open\n"
             "  and OPEN is shown\n"
             "  other, then in open, can only have OPENED shown\n"
         ),
@@ -78,7 +78,7 @@ SAID = [
             "  they have the same traces, and choose at different moments:\n"
             "    one starts shut\n"
             "    other starts shut\n"
-            "     1 something that nobody sees: one is in ajar, other in shut\n"
+            "     1 something unobservable: one is in ajar, other in shut\n"
             "  now other can have slam, and one cannot\n"
         ),
     ),
@@ -124,7 +124,7 @@ def test_what_a_limit_leaves_open() -> None:
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
     assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))
-    assert "no trace was found that does so before the limit" in " ".join(text(compared(one, other, 50)).split())
+    assert "no trace that does so was found within the limit" in " ".join(text(compared(one, other, 50)).split())
 
 
 @pytest.mark.parametrize(

@@ -350,7 +350,7 @@ FACTS = [
     "violation: StopContainer replied NOT_FOUND in state absent — 27 times, on 2 containers",
     "where containerd-1.6.20.log:14 2026-11-20T11:03:20.859050588Z",
     "container d1d12d2e084c",
-    'it said rpc error: code = NotFound desc = an error occurred when try to find container "d1d12d2e084c": not found',
+    'message rpc error: code = NotFound desc = an error occurred when try to find container "d1d12d2e084c": not found',
     "before absent allowed ok",
     "clause stop-is-idempotent (MUST): ",
     "source CRI api.proto",

@@ -136,7 +136,7 @@ static const char *ended(void)
 
 static const char *oom(void) { return ""; }
 
-/* The process begins anew, and finds what it can. */
+/* The process is reset, and finds what it can. */
 static const char *restart(void)
 {
     if (!record.there)
