@@ -6,8 +6,6 @@ one run.  Findings about a behaviour are not errors; they are verdicts
 (:mod:`fsm.verdict`).
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Files are read each time, so that a change is seen; what the same bytes of the
 same path mean is remembered, since machines and properties never change.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 from functools import cache, lru_cache, partial

@@ -7,8 +7,6 @@ without ``begin`` and ``end``, states that are met only while a call is in
 progress are not tested.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable

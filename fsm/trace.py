@@ -6,8 +6,6 @@ into observations; :mod:`fsm.monitor` judges them.  The JSON form of an observat
 field by field, is the trace format of ``docs/trace-format.md``.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec

@@ -7,8 +7,6 @@ by a module of its own: :mod:`~fsm.checker.safety`, :mod:`~fsm.checker.idempoten
 nothing, and the conclusion says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """Breadth-first search for a shortest path, within a limit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product.influence`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 

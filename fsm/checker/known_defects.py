@@ -6,8 +6,6 @@ the machine as it should be.  A failure without a run that shows it, such as an
 unreachable sequence, is not listed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

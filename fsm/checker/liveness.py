@@ -7,8 +7,6 @@ somewhere in it.  What is strongly fair must be taken, or be disabled everywhere
 otherwise the states in which it is enabled are removed and the rest is searched again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 

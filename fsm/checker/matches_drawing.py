@@ -1,7 +1,5 @@
 """Whether a machine and a drawing of it agree."""
 
-from __future__ import annotations
-
 from fsm.diagrams.compare import Comparison, Where, choose, compare
 from fsm.diagrams.read import find
 from fsm.machine import Machine

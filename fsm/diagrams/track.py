@@ -1,7 +1,5 @@
 """The path of a recorded run through a machine: the steps that it may have taken, and where it failed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks

@@ -6,8 +6,6 @@ are hidden events or how long they take.  Bisimulation is finer than equality of
 choices are made at the same time, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final

@@ -4,8 +4,6 @@ What is observed are joint events, their replies and outputs, and at any time wh
 copy shows; not the way that an event goes, nor what is hidden.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from fsm.equivalence.partition import refine, saturated

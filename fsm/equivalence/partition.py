@@ -6,8 +6,6 @@ a block that was split are looked at again, and the largest part of a block keep
 number.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

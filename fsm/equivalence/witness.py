@@ -1,7 +1,5 @@
 """Evidence that two moments differ: a shortest distinguishing trace, or else a choice that one makes earlier."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

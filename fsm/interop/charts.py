@@ -5,8 +5,6 @@ transition takes an event ignores it, as the recommendation requires
 (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final

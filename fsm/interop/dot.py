@@ -3,8 +3,6 @@
 This is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures.
 """
 
-from __future__ import annotations
-
 from fsm.interop.promela.steps import steps
 from fsm.machine import Machine
 

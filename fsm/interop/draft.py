@@ -5,8 +5,6 @@ tried; the reader of each format makes one.  Cells without a transition are fill
 the library behaves, since a table is total.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

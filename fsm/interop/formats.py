@@ -6,8 +6,6 @@ the reader of its format, into a draft (:mod:`~fsm.interop.draft`), which become
 machine.  :mod:`~fsm.language.write` writes any machine as a model file.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args

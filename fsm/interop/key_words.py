@@ -1,7 +1,5 @@
 """The vocabulary of a format: the keys that a mapping may have, and the values under them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from fsm.errors import nearest

@@ -6,8 +6,6 @@ and the environment chooses by sending one of them.  The step in which a call in
 progress goes on is ``stop-ends.stopped``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

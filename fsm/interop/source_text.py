@@ -1,7 +1,5 @@
 """The text of a file, read within bounds, and the problems that are found in it."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A history of concurrent operations is judged as a whole
 (:mod:`fsm.judgement.histories`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter

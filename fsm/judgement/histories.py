@@ -5,8 +5,6 @@ the machine, as ``docs/linearizability.md`` has it.  The order of operations is
 :mod:`fsm.linearizability`'s affair.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -29,8 +29,6 @@ What is added to it:
   more, and only an indefinite reply fits them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias

@@ -11,8 +11,6 @@ operations that never returned may act yet, or that it rests on fewer
 deviations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

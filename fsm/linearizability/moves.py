@@ -5,8 +5,6 @@ happen as soon as they may: waiting gains nothing.  Of operations that never
 returned, and are of one event, the first one acts first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

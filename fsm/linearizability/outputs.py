@@ -1,7 +1,5 @@
 """How far the outputs of an entity have come: those that were seen, or all that could have been."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

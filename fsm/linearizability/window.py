@@ -7,8 +7,6 @@ entity was in* when it began, and whatever those operations did meanwhile that
 had been called before.  So it is illegal for what stands in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Silent cells lead nowhere here, since the specification does not define what fol
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar

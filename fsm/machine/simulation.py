@@ -5,8 +5,6 @@ ignored ones too; where calls take time, or are asked to overlap, requests and
 replies of several calls interleave.  The same seed gives the same trace.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ rows: the event's own, in which it begins, and one for its *ends*, in which it l
 the state that other events could meet meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,8 +3,6 @@
 A caller that searches for something stops the iteration when it is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 

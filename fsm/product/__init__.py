@@ -8,8 +8,6 @@ of the system.  A way is enabled only if all its steps are.
 Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, overload

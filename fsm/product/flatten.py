@@ -1,7 +1,5 @@
 """A small system as one machine, for whatever takes a machine."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

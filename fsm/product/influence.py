@@ -6,8 +6,6 @@ Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All others can be le
 without loss: they can neither enable nor prevent what happens in the cone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ each step is one: an event happens, or a call in progress goes on.  A step that 
 several outputs is as many instants, one for each output, in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never

@@ -1,7 +1,5 @@
 """What the checker concludes about a property, with its evidence, as data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

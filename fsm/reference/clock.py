@@ -3,8 +3,6 @@
 Code that waits takes its clock as an argument, so that a timeout is reached by turning the clock, not by sleeping.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

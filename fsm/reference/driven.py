@@ -1,7 +1,5 @@
 """What all code that is driven by a machine needs: its driver, a choice among outcomes, and errors as replies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import Final

@@ -1,7 +1,5 @@
 """Faults that references under test meet on purpose: errors at named points, a crash at any effect, damaged files."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Tasks of an event loop that end with the object that started them, and calls that may be coroutines."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from inspect import isawaitable

@@ -8,8 +8,6 @@ An event that leaves the state unchanged is a move only if it has no other outco
 a stop may fail is no arrow, that a process can be executed in a container is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

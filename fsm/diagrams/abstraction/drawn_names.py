@@ -8,8 +8,6 @@ alias ``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`
 to a label are understood.  Names match exactly: letters, blanks and case.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

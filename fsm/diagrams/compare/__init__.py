@@ -1,7 +1,5 @@
 """Differences between lifecycles, as data: machine and drawing, two machines, two drawings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fsm.diagrams.compare.choice import choose

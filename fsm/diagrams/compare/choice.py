@@ -1,7 +1,5 @@
 """Which drawing of a file is meant, where there are several: the one that matches, or the only candidate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fsm.diagrams.compare.difference import Comparison, Where

@@ -1,7 +1,5 @@
 """What two lifecycles have in common and what only one of them has, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from dataclasses import dataclass
 from enum import Enum

@@ -8,8 +8,6 @@ does not, a drawing may be a sketch: only the states and events that it shows ar
 compared, and only outcomes that succeed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Two drawings: the same states and the same arrows, by the names that are drawn."""
 
-from __future__ import annotations
-
 from fsm.diagrams.abstraction import Move
 from fsm.diagrams.abstraction.drawn_names import parts
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, side_of

@@ -1,7 +1,5 @@
 """Two machines, or one under two profiles: every outcome of every cell, with its reply and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

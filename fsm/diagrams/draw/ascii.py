@@ -7,8 +7,6 @@ right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read
 these drawings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Texts and names in pictures, for all formats."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from typing import Final

@@ -5,8 +5,6 @@ bottom; otherwise half of the edges would run up the page.  An edge from any sta
 from states that are not drawn, begins in a word beside its target.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from html import escape

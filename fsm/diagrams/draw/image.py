@@ -1,7 +1,5 @@
 """A picture as SVG or PNG, made by Graphviz's program ``dot``."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """A machine's whole table, in Markdown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import assert_never

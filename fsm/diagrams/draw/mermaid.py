@@ -1,7 +1,5 @@
 """A picture as a Mermaid state diagram, which GitHub and GitLab display."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -4,8 +4,6 @@ It is exactly what :mod:`fsm.diagrams.compare` expects of a full drawing.  More 
 bury the lifecycle under the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ state is drawn once, from *any state*; states that differ in nothing that is dra
 one node; deviations of a profile are always drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias

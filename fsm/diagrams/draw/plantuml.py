@@ -1,7 +1,5 @@
 """A picture as a PlantUML state diagram."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

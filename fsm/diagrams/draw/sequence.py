@@ -1,7 +1,5 @@
 """A run of a system as a sequence chart: calls and replies, the states of each part, and the outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias

@@ -5,8 +5,6 @@ text: a document, a source file, a file of their own.  Whatever is ambiguous is 
 problem with its place.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

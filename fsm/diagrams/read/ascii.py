@@ -9,8 +9,6 @@ branches has an arrow to each head, with the labels along that path.  An arrow w
 line begins at nothing has no source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final

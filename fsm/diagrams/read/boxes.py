@@ -6,8 +6,6 @@ between a loop and the box it belongs to.  A corner may be missing, or be a plai
 stroke.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

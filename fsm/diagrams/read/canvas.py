@@ -5,8 +5,6 @@ line become blanks, so that every character keeps its column; tabs are expanded 
 characters take two columns, as on a terminal.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass

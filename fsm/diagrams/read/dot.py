@@ -4,8 +4,6 @@ The name of a state is the first line of the node's label, else the node's name.
 arrow from a point, or from a node with an empty label, has no source.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import warnings

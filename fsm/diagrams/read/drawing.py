@@ -4,8 +4,6 @@ A drawing has names and arrows only; what the names mean is up to a machine.
 :mod:`fsm.diagrams.compare` compares the two.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 from enum import Enum

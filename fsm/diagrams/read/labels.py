@@ -5,8 +5,6 @@ or within the line.  One that is equally near to two lines is a problem; it is n
 assigned to either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final

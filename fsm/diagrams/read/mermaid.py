@@ -7,8 +7,6 @@ and forks have no meaning in a flat lifecycle, and are problems.  The grammar is
 https://mermaid.js.org/syntax/stateDiagram.html.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ beginning is a line that leaves a box without an arrowhead, or begins at nothing
 is an arrowhead at a box, or at a word without a box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """Words of a drawing outside of boxes: phrases, on one line or stacked on several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 

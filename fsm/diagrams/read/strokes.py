@@ -1,7 +1,5 @@
 """The characters of a drawing: the directions in which each connects, joints and arrowheads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 

@@ -4,8 +4,6 @@ Strokes join at a joint (``+``), and where one ends at the side of another (``|-
 Where a stroke continues on both sides (``--|--``) the lines cross without joining.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -9,8 +9,6 @@ an acceptance cycle.
 Each step prints its name, so that ``spin -t`` shows a counterexample readably.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from typing import Final, assert_never

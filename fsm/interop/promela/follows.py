@@ -4,8 +4,6 @@ This is a subset construction by shifting bits, and independent of :mod:`fsm.mon
 it does not support calls that take time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -11,8 +11,6 @@ strongly fair one is over when it is taken, or was guessed to be disabled for ev
 continue without steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Each of the machine's steps remains one step of SPIN's, so that both count the s
 states and find counterexamples of the same length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

@@ -4,8 +4,6 @@ What is exported is for a second opinion, so nothing here uses the table of a ma
 graph or the checker; ``tests/repo/test_layers.py`` holds that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 

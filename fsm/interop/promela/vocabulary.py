@@ -6,8 +6,6 @@ gets a ``reply``, ``output`` is emitted, and ``all`` is the number of the list o
 outputs that the whole step emits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never

@@ -1,7 +1,5 @@
 """Definitions of the library `python-statemachine`, version 3, in its JSON or as YAML with the same keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -6,8 +6,6 @@ change the state is a transition without a target.  Outputs are sent to the pare
 in SCXML.  The library cannot express replies and what a state shows.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import msgspec

@@ -1,7 +1,5 @@
 """Flat state charts in SCXML."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from fsm.interop.charts import FLAT, ChartState, ChartTransition, StateChart, draft_of

@@ -5,8 +5,6 @@ state is a transition without a target; cells that refuse, cannot happen or are 
 cannot express replies, what a state shows, clauses and profiles.
 """
 
-from __future__ import annotations
-
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 

@@ -5,8 +5,6 @@ where it raises: in a state from which the trigger has no transition, unless inv
 triggers are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final

@@ -6,8 +6,6 @@ state is an internal transition.  The library cannot express replies, outputs, a
 a state shows.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from fsm.interop.outcome_events import outcome_events

@@ -6,8 +6,6 @@ object, a number that does not fit its field, and every version but
 :data:`VERSION` are errors.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

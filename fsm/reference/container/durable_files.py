@@ -6,8 +6,6 @@ complete.  A temporary file may be left beside it; :func:`remove` and the next
 threads at the same time.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Effects do not know the state of the container.  Each is given the names of
 the outcomes that the machine offers, does its work, and returns the outcome.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A simulated world for one container in which everything can fail, and the faults that lead to each outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final

@@ -5,8 +5,6 @@ fit into the file is refused when it is set.  Records are mutable, so they are
 passed on as copies.  :mod:`fsm.reference.container.checkpoint` writes them.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Self, TypeAlias
 

@@ -1,7 +1,5 @@
 """What a restart makes of a container: its checkpoint, together with the process that is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

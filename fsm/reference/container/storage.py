@@ -5,8 +5,6 @@ replaces the record in one step, so readers need no lock and never wait.  A
 readers-writer lock would delay them without protecting anything more.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

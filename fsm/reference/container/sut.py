@@ -4,8 +4,6 @@ A restart makes a new container from what is on the disk.  If that container
 is to be unknown, its checkpoint is damaged first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache

@@ -1,7 +1,5 @@
 """What a container needs from its surroundings: containerd's own record of it, its process, and the time."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 from fsm.reference.container.record import Resources

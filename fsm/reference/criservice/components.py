@@ -1,7 +1,5 @@
 """The components that the CRI service starts and stops, each driven by the machine ``service-component``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

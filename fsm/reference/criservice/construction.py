@@ -1,7 +1,5 @@
 """The construction of the CRI service in steps, driven by the machine ``service-construction``; a failure leaves nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

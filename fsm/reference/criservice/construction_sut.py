@@ -1,7 +1,5 @@
 """The construction of the reference CRI service under test; it shows what runs and watches in the world."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The event monitor of the reference CRI service under test."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress

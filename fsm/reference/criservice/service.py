@@ -5,8 +5,6 @@ the service counts as initialised.  When Run returns, everything that it has
 started is stopped, and it returns why it ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,7 +1,5 @@
 """The streaming server: a stream of a container over HTTP, for the client that has its token."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import socket

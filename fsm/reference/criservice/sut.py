@@ -5,8 +5,6 @@ its address in use, a stream broken, an event kept at its handler.  Only a
 server that cannot be closed is simulated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable

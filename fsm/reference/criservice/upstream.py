@@ -4,8 +4,6 @@ The system ``cri-service`` without a profile describes this service, and the
 profile ``as-written`` of ``service-construction`` this construction.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import NoReturn

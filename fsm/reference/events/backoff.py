@@ -6,8 +6,6 @@ it.  The delay is a second at first, doubles with each failure, and is five
 minutes at most.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The reference back-off under test: one key, a handler that ends when it is let, and a clock that is turned."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ The number of unread or retained events is arranged by sending, reading or
 discarding others first, which does not change the state.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack

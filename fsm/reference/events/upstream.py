@@ -1,7 +1,5 @@
 """The back-off and the queue of events as containerd has them, where that is not what the machines mean."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import cached_property

@@ -9,8 +9,6 @@ made in the domains.
 A pod and a container of the same id have separate states.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """containerd's NRI interface under test: made, started and stopped, with a plugin that receives what is relayed."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress

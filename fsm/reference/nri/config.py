@@ -1,7 +1,5 @@
 """The configuration of the NRI layer, and the differences between releases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -4,8 +4,6 @@ The machine decides what is possible in each state and what follows.  What is
 added here: how a plugin is called, for how long, and what its answers mean.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Collection, Sequence

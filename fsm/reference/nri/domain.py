@@ -1,7 +1,5 @@
 """Domains, each with the pods and containers of one namespace, and the table of all domains."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence

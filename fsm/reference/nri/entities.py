@@ -1,7 +1,5 @@
 """The states of all pods, or of all containers, as the layer remembers them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

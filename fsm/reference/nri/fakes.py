@@ -1,7 +1,5 @@
 """A domain and a plugin for tests and SUTs, which keep what they receive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

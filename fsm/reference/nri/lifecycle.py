@@ -1,7 +1,5 @@
 """Whether the NRI interface accepts a call, driven by the machine ``nri-api``."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The answers of several plugins to one request, combined: each field of a container belongs to one plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -5,14 +5,12 @@ as ``memory.limit`` or ``annotation.owner``.  The layer passes them on, and
 only keeps track of which plugin has claimed a field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-Fields: TypeAlias = "Mapping[str, object]"
+Fields: TypeAlias = Mapping[str, object]
 """Values by the name of their field."""
 
 NOTHING: Final[Fields] = {}

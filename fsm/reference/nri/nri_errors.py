@@ -1,7 +1,5 @@
 """Errors of the NRI layer, each with a code as replies have it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

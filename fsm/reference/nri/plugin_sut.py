@@ -1,7 +1,5 @@
 """The connection of a plugin under test, with a scripted plugin, and a clock that the plugin turns."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The thread on which one plugin is called: one call at a time, each with a deadline."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue

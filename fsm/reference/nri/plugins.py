@@ -1,7 +1,5 @@
 """The plugins that have joined, called one after the other in the order of their index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """The events that a plugin may subscribe to, by name or as the bit mask that is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Final
 

@@ -4,8 +4,6 @@ A second plugin has a higher index.  It must receive each request after the
 first plugin, unless that answered with an error.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress

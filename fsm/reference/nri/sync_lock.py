@@ -7,8 +7,6 @@ removes its containers).  The price is that a plugin waits as long as anything
 blocks; it gives up when its registration times out.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

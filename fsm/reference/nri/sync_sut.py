@@ -3,8 +3,6 @@
 A thread that waits continues only after an event for it, so that each step can be observed.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack

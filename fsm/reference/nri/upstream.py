@@ -1,7 +1,5 @@
 """A plugin's connection as NRI v0.8 to v0.12 has it, and containerd's lock, where those are not what the machines mean."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from typing import Final

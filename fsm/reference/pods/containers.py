@@ -1,7 +1,5 @@
 """What a pod needs from its containers: to create, stop and remove them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The faults that lead to each outcome of a pod, and containers that only count."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

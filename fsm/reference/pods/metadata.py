@@ -1,7 +1,5 @@
 """The metadata of each pod, from which a restart recovers it: one file in a folder for each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

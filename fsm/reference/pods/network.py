@@ -1,7 +1,5 @@
 """The networks of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from ipaddress import IPv4Network

@@ -1,7 +1,5 @@
 """The names of pods, each reserved for one id at a time."""
 
-from __future__ import annotations
-
 from fsm.reference.container.world import WorldError
 
 

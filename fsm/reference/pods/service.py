@@ -5,8 +5,6 @@ replied.  The methods here add what is done in the world, and which of the
 machine's outcomes that was.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

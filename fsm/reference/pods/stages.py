@@ -1,7 +1,5 @@
 """Stages that are made in order, and unmade in the opposite order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The reference pods under test, with real processes and files that can fail."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress

@@ -6,8 +6,6 @@ failed or was removed is back after a restart, a name stays reserved without a
 pod, and a failed run leaves a ready pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -5,8 +5,6 @@ its entry in the list.  Its stages read a features document, as the
 ``features`` command of an OCI runtime prints it; every part may be absent.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The introspection of one runtime under test; what a stage finds is set just before that stage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final

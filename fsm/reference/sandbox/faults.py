@@ -1,7 +1,5 @@
 """Pause processes with faults, and the faults that lead to each outcome of the sandbox controller."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import time

@@ -1,7 +1,5 @@
 """The world of a sandbox: its pause process (the task), which is a real process of this machine, and its files."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import select

@@ -1,7 +1,5 @@
 """The reference sandbox controller under test, with real processes that can fail."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress

@@ -3,8 +3,6 @@
 The profile ``as-written`` of the machine allows all of it.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 
