@@ -30,7 +30,7 @@ from fsm.machine.conditions import (
 )
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
-from fsm.property.evidence import RunStep
+from fsm.property.evidence import Run, RunStep
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held."""
@@ -61,6 +61,18 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
     instants: tuple[Instant, ...]
 
 
+class SequenceTests(Struct, frozen=True, kw_only=True):
+    """Tests of the conditions of a sequence, the error codes that they distinguish, and ``edges`` of the product with it.
+
+    The edges are for machines that are like the one that was tested; ``None`` if those may differ anywhere.
+    """
+
+    codes: tuple[str, ...]
+    conditions: tuple[Callable[[Instant], bool], ...]
+    until: Callable[[Instant], bool] | None
+    edges: dict[SequenceNode, tuple[SearchEdge[SequenceNode], ...]] | None
+
+
 class StepCache:
     """The steps of *table*, made once for each set of error codes that a property distinguishes.
 
@@ -70,9 +82,11 @@ class StepCache:
 
     def __init__(self, table: TransitionSystem, *, like: StepCache | None = None, but: int = -1) -> None:
         self.table = table
-        self._like = like
-        self._but = but
+        self.like = like
+        self.but = but
+        self.witnesses: dict[Sequence, Run | None] = {}
         self._by_codes: dict[tuple[str, ...], Successors] = {}
+        self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
@@ -81,11 +95,31 @@ class StepCache:
 
     def steps(self, conditions: Iterable[Condition] = ()) -> Successors:
         """The steps as *conditions* distinguish them."""
-        key = tuple(sorted(codes(conditions)))
-        found = self._by_codes.get(key)
+        return self.distinguishing(codes(conditions))
+
+    def distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
+        """The steps with these error codes as replies of their own."""
+        found = self._by_codes.get(distinguished)
         if found is None:
-            like = self._like.steps(conditions) if self._like else None
-            found = self._by_codes[key] = Successors(self.table, key, like=like, but=self._but)
+            like = self.like.distinguishing(distinguished) if self.like else None
+            found = self._by_codes[distinguished] = Successors(self.table, distinguished, like=like, but=self.but)
+        return found
+
+    def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
+        """The tests of *sequence* and *until*; if possible, those of the machine that this one is like."""
+        if self.like is not None and (shared := self.like.tests(sequence, until)).edges is not None:
+            return shared
+        found = self._tests.get((sequence, until))
+        if found is None:
+            every = [each.means for each in (*sequence, *([until] if until else []))]
+            # Where an event is silent is asked of states to which steps lead, so those of other states differ too.
+            silent = any(isinstance(part, SilentOn) for each in every for part in atoms(each))
+            found = self._tests[sequence, until] = SequenceTests(
+                codes=codes(every),
+                conditions=tuple(holds(each.means, self.table) for each in sequence),
+                until=holds(until.means, self.table) if until else None,
+                edges=None if silent else {},
+            )
         return found
 
 
@@ -94,7 +128,6 @@ class Successors:
 
     ``error`` stands for every error code; *codes* are those that a property
     distinguishes, and each of them is one more reply of such a step.
-    ``edges`` has those of products with sequences, for machines that are ``like`` this one.
     """
 
     def __init__(
@@ -104,9 +137,6 @@ class Successors:
         self.codes = codes
         self.like = like
         self.but = but
-        self.edges: dict[
-            tuple[Sequence, WrittenCondition | None], dict[SequenceNode, tuple[SearchEdge[SequenceNode], ...]]
-        ] = {}
         self._from: dict[int, tuple[InstantStep, ...]] = {}
         if like is not None:
             self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}
@@ -230,7 +260,7 @@ def machine_table(table: TransitionSystem) -> Table:
     return table
 
 
-def codes(conditions: Iterable[Condition]) -> set[str]:
-    """The error codes that *conditions* distinguish."""
+def codes(conditions: Iterable[Condition]) -> tuple[str, ...]:
+    """The error codes that *conditions* distinguish, in order."""
     replies = {part.reply for each in conditions for part in atoms(each) if isinstance(part, Replies)}
-    return replies - {"ok", ANY_ERROR}
+    return tuple(sorted(replies - {"ok", ANY_ERROR}))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds
-from fsm.machine.conditions import All, Condition, Not, Sequence, SilentOn, WrittenCondition, atoms
+from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.property.claims import Always, Counts, Never, Reachable
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
 
@@ -36,16 +36,31 @@ def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusi
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether there is a run through each sequence; the shortest ones are the witnesses."""
+    """Whether there is a run through each sequence; the shortest ones are the witnesses.
+
+    Those of the machine that this one is like serve, too, where they never leave the state in which the two differ.
+    """
     total = _total(())
     witnesses = []
     for sequence in claim.sequences:
-        run, counts = _run_through(sequence, None, stepping, limit)
-        total = _total((total, counts))
+        if (run := _witness_elsewhere(sequence, stepping, limit)) is None:
+            run, counts = _run_through(sequence, None, stepping, limit)
+            total = _total((total, counts))
         if run is None:
             return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), total
         witnesses.append(run)
     return Proved(witnesses=tuple(witnesses)), total
+
+
+def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: int) -> Run | None:
+    """The shortest run through *sequence* of the machine that this one is like, if this one has it too."""
+    like = stepping.like
+    if like is None or like.tests(sequence, None).edges is None:
+        return None
+    if sequence not in like.witnesses:
+        like.witnesses[sequence] = _run_through(sequence, None, like, limit)[0]
+    run, changed = like.witnesses[sequence], stepping.table.states[stepping.but]
+    return None if run is None or any(step.source == changed for step in run.steps) else run
 
 
 def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
@@ -85,17 +100,12 @@ def _run_through(
 
 def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> SequenceAutomaton:
     """The automaton of *sequence*, which *until* resets."""
-    table = stepping.table
-    conditions = [each.means for each in sequence]
-    every = [*conditions, *([until.means] if until else [])]
-    steps = stepping.steps(every)
-    # Where an event is silent is asked of states to which steps lead, so those of other states differ too.
-    alike = not any(isinstance(part, SilentOn) for each in every for part in atoms(each))
+    tests = stepping.tests(sequence, until)
     return SequenceAutomaton(
-        steps=steps,
-        conditions=tuple(holds(each, table) for each in conditions),
-        until=holds(until.means, table) if until else None,
-        shared=steps.like.edges.setdefault((sequence, until), {}) if steps.like and alike else None,
+        steps=stepping.distinguishing(tests.codes),
+        conditions=tests.conditions,
+        until=tests.until,
+        shared=tests.edges if stepping.like else None,
     )
 
 

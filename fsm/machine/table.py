@@ -150,8 +150,11 @@ class Table:
                     yield row.index, state
 
 
-def tabulate(machine: Machine) -> Table:
+def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     """*machine* as a table; its states and events keep their order.
+
+    Events that it has in common with the machine of *like*, which has the same
+    states, are taken from there where the numbers of their ways are the same.
 
     >>> from fsm.library import load
     >>> table = tabulate(load("container-status"))
@@ -166,6 +169,12 @@ def tabulate(machine: Machine) -> Table:
     for event in machine.events.values():
         for ends in (False, True) if event.ends else (False,):
             rows.append(Row(index=len(rows), event=event, ends=ends))
+            if like is not None and (same := _row_of(like, rows[-1], len(ways))) is not None:
+                last = len(ways) + sum(map(len, filter(None, same)))
+                origin.extend(like.origin[len(ways) : last])
+                ways.extend(like.ways[len(ways) : last])
+                cells.extend(same)
+                continue
             for state in machine.states:
                 cell = event.ends.get(state) if ends else event.cells[state]
                 found = () if cell is None else outcomes(cell, state, event.kind)
@@ -204,3 +213,14 @@ def tabulate(machine: Machine) -> Table:
             if way.begins
         ),
     )
+
+
+def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
+    """The cells of *row* in *table*, if it has the same row there, and the *first* way of it has that number."""
+    if row.index >= len(table.rows) or table.rows[row.index].event is not row.event:
+        return None
+    if table.rows[row.index].ends != row.ends:
+        return None
+    start = row.index * len(table.states)
+    found = table.cells[start : start + len(table.states)]
+    return found if all(ways[0].index == first for ways in [*filter(None, found)][:1]) else None

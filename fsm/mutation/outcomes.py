@@ -59,7 +59,7 @@ def fates(
     table = tabulate(profiled)
     stepping = StepCache(table)
     for mutant in mutants(profiled):
-        changed = tabulate(mutant.machine)
+        changed = tabulate(mutant.machine, like=table)
         # Where calls begin elsewhere, steps have changed in other states too.
         alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
         steps = StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))

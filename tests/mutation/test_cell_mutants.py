@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import naive
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import DOOR, JOB, door, edited, job, machine_of
 from naive_equivalence import Watched
 from naive_equivalence import bisimilar as alike
-from random_claims import stated
+from random_claims import random_property, stated
 from random_machines import random_machine
+from thorough import TIMES
 
 from fsm.checker import decide
 from fsm.machine.table import tabulate
 from fsm.mutation import fates, mutants
+from fsm.mutation.outcomes import as_stated
 from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
@@ -126,9 +129,11 @@ def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
     """And each has a name of its own, differs in its cell alone, and is well formed."""
     machine = random_machine(chance)
     lists_all(machine)
+    table = tabulate(machine)
     found = list(mutants(machine))
 
     assert len(found) == len({each.name for each in found})
+    assert all(tabulate(each.machine) == tabulate(each.machine, like=table) for each in found[::9])
     for each in found:
         for event in machine.events.values():
             for state in machine.states:
@@ -209,6 +214,16 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
         held = isinstance(checked.verdict, Proved) and not kind.fails
         known = isinstance(checked.verdict, Refuted) and bool(kind.fails) and not checked.unexpected
         assert (not each.killers) == (held or known), each.mutant.name
+
+
+@settings(max_examples=30 * TIMES)
+@given(st.randoms(use_true_random=False))
+def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
+    """Steps, tests and witnesses are found once for the mutants of any machine; each by itself comes out alike."""
+    machine = random_machine(chance)
+    kind = random_property(chance, machine, ("always", "never", "reachable"))
+    for each in islice(fates(machine, [kind]), 40):
+        assert bool(each.killers) != as_stated(decide(kind, tabulate(each.mutant.machine))), each.mutant.name
 
 
 def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
