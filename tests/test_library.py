@@ -21,8 +21,7 @@ machine = "door"
 
 [property.gone-for-good]
 says   = "A door that was taken away does not come back."
-level  = "SHOULD"
-source = "handbook, section 5"
+SHOULD = "handbook, section 5"
 never  = "gone then not gone"
 """
 

@@ -32,9 +32,8 @@ lit    = { about = "On.", shows = "ON" }
 burnt  = { about = "Broken.", shows = "OFF" }
 
 [clause.no-second-light]
-says   = "What is lit is not lit again."
-level  = "MUST"
-source = "the box"
+says = "What is lit is not lit again."
+MUST = "the box"
 
 [event.light]
 kind    = "call"
@@ -46,8 +45,7 @@ refuses = { lit = "ALREADY", burnt = "BURNT" }
 [event.put-out]
 kind    = "call"
 about   = "Put it out."
-level   = "SHOULD"
-source  = "the box"
+SHOULD  = "the box"
 moves   = { lit = "dark" }
 ignores = ["dark", "burnt"]
 """
@@ -56,16 +54,14 @@ PROPERTIES = """\
 machine = "lamp"
 
 [property.burnt-for-good]
-says   = "What is burnt stays burnt."
-level  = "MUST"
-source = "the box"
-never  = "burnt then lit"
+says  = "What is burnt stays burnt."
+MUST  = "the box"
+never = "burnt then lit"
 
 [property.never-dark-again]
-says   = "Once lit, it is never dark."
-level  = "MAY"
-source = "an advertisement"
-never  = "lit then dark"
+says  = "Once lit, it is never dark."
+MAY   = "an advertisement"
+never = "lit then dark"
 """
 
 
@@ -134,7 +130,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(home: Path) -> None:
     with pytest.raises(fsm.InputError) as caught:
         fsm.load(path)
 
-    assert [("FSM104", 22), ("FSM103", 25), ("FSM102", 31)] == [
+    assert [("FSM104", 21), ("FSM103", 24), ("FSM102", 29)] == [
         (each.code, each.line) for each in caught.value.problems
     ]
     assert "did you mean 'dark'?" in str(caught.value)

@@ -98,16 +98,23 @@ class Cells(Form):
     )
 
 
-class WrittenClause(Form):
+class Cited(Form):
+    """A statement of one level, with the source: ``MUST = "handbook, section 2"``."""
+
+    MUST: str | None = Field(None, description="It is required; by which document and version.")
+    SHOULD: str | None = Field(None, description="It is recommended; by which document and version.")
+    MAY: str | None = Field(None, description="It is permitted; by which document and version.")
+    observed: str | None = Field(None, description="It is a habit that no contract promises; where it is seen.")
+
+
+class WrittenClause(Cited):
     """One normative sentence: its wording (ours), its level and its source."""
 
     says: str
-    level: Level | None = Field(None, description="Its level; that of the machine or system if absent.")
-    source: str
     link: str = ""
 
 
-class WrittenRest(Cells):
+class WrittenRest(Cited, Cells):
     """The cells of an event that rest on a clause, which is defined here if its sentence is given."""
 
     model_config = ConfigDict(
@@ -122,24 +129,24 @@ class WrittenRest(Cells):
     )
 
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
-    level: Level | None = Field(None, description="With says: its level; that of the machine if absent.")
-    source: str | None = Field(None, description="With says: where it stands.")
     link: str = ""
 
 
-class WrittenEvent(Cells):
+class WrittenEvent(Cited, Cells):
     """One event: its kind, its names, its clauses, and its cells."""
 
     kind: Kind | None = Field(
-        None, description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed."
+        None,
+        description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
+        "What has a name on the wire is a call unless it says otherwise.",
     )
     like: Name | None = Field(None, description="The event whose kind, clauses and cells it has but for its own cells.")
     about: str = Field(description="What it is for, in a sentence.")
     rpc: str | None = Field(None, description="Its name on the wire.")
     aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
-    level: Level | None = Field(None, description="Level of the cells that name no clause.")
-    source: str | None = Field(None, description="Source of the cells that name no clause.")
     clause: Name | None = Field(None, description="The clause that the cells rest on.")
+    says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
+    link: str = Field("", description="With says: the address of its source.")
     clauses: Mapping[Name, WrittenRest] = Field(default={}, description="By clause, the cells that rest on it instead.")
     interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
 
@@ -194,7 +201,7 @@ class Header(Form):
     about: str
     source: str = Field(description="Where the facts come from: document and version.")
     initial: Name
-    level: Level = Field("MUST", description="Level of the cells whose event names neither clause nor level.")
+    level: Level = Field("MUST", description="Level of the cells whose event has neither clause nor level.")
     entity: Name | None = Field(None, description="What it is the life of; the machine's name if absent.")
     indefinite: list[Code] = Field(
         default=[], description="Error replies after which the caller cannot know whether the call acted."

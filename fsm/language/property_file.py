@@ -13,8 +13,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fsm.language.machine_file import Definition, Form, Name, StateKey, form_of
-from fsm.machine import Level
+from fsm.language.machine_file import Cited, Definition, Form, Name, StateKey, form_of
 from fsm.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Annotated[
@@ -56,14 +55,10 @@ Failures: TypeAlias = Annotated[
 """How a property is known to fail, or how it does under some profiles and under others."""
 
 
-class WrittenProperty(Form):
+class WrittenProperty(Cited):
     """One property: what it says, where it comes from, and exactly one claim."""
 
     says: str = Field(description="The property in a sentence, in your own words.")
-    level: Level | None = Field(None, description="Its level; that of the file if absent.")
-    source: str | None = Field(
-        None, description="Where it is stated: document and version; the source of the file if absent."
-    )
     link: str = ""
     catches: list[str] = Field(default=[], description="Mutants of the machine that break it.")
     fails: Failures = Field(default=[], description="Where it is known to fail, and how.")
@@ -101,8 +96,6 @@ class Stated(Form):
     """A whole property file."""
 
     machine: str = Field(description="The model: a name, or the path of its file, beside this one.")
-    level: Level | None = Field(None, description="Level of the properties that name none.")
-    source: str | None = Field(None, description="Source of the properties that name none.")
     define: Mapping[Name, Definition] = Field(default={}, description="Conditions, and sets of states, by name.")
     expect: WrittenCounts | None = None
     under: Mapping[str, WrittenCounts] = Field(default={}, description="The same under a profile, by its name.")

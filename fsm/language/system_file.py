@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from fsm.language.machine_file import Definition, Form, Name, Reply, WrittenClause, form_of
+from fsm.language.machine_file import Cited, Definition, Form, Name, Reply, WrittenClause, form_of
 from fsm.machine import Kind, Level
 
 
@@ -23,7 +23,7 @@ class SystemHeader(Form):
     title: str
     about: str
     source: str = Field(description="Where the facts come from: document and version.")
-    level: Level = Field("MUST", description="Level of the joint events that name neither clause nor level.")
+    level: Level = Field("MUST", description="Level of the joint events that have neither clause nor level.")
 
 
 class WrittenPart(Form):
@@ -68,16 +68,20 @@ class WrittenWay(Form):
     )
 
 
-class WrittenJoint(Form):
+class WrittenJoint(Cited):
     """What several parts do together."""
 
-    kind: Kind = Field(description="call: somebody asks; signal: it happens; hidden: nobody sees it.")
+    kind: Kind | None = Field(
+        None,
+        description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
+        "What has a name on the wire is a call unless it says otherwise.",
+    )
     about: str = Field(description="What it is for, in a sentence.")
     of: Name | None = Field(None, description="The part of which each copy has an event of its own.")
     rpc: str | None = Field(None, description="Its name on the wire.")
-    level: Level | None = None
-    source: str | None = None
     clause: Name | None = Field(None, description="The clause that it rests on.")
+    says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
+    link: str = Field("", description="With says: the address of its source.")
     when: str | None = Field(None, description="It can happen only where this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
     ways: Mapping[Name, WrittenWay] = Field(
@@ -89,8 +93,6 @@ class WrittenChange(Form):
     """What a profile changes of a joint event; all else is as without the profile."""
 
     about: str | None = Field(None, description="What it is for there, in a sentence.")
-    level: Level | None = None
-    source: str | None = None
     clause: Name | None = Field(None, description="The clause that it rests on there.")
     when: str | None = Field(None, description="It can happen only where this holds.")
     steps: list[Step] = Field(

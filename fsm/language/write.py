@@ -58,7 +58,7 @@ def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
     if machine.clauses:
         document["clause"] = _super(
             {
-                name: _table(says=each.says, level=each.level, source=each.source, **_given(link=each.link))
+                name: _table(says=each.says, **{each.level: each.source}, **_given(link=each.link))
                 for name, each in machine.clauses.items()
             }
         )
@@ -102,17 +102,11 @@ def _event(machine: Machine, event: Event, level: Level) -> Table:
     implied = next((clause for clause in rests if not _named(machine, clause)), None)
     named = Counter(clause.name for clause in rests if _named(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
-    table = _table(kind=event.kind, **_given(rpc=event.rpc), about=event.about)
-    _filled(
-        table,
-        _given(
-            aliases=list(event.aliases),
-            interrupts=event.interrupts,
-            level=implied.level if implied and implied.level != level else "",
-            source=implied.source if implied and implied.source != machine.source else "",
-            clause=usual,
-        ),
-    )
+    kind = "" if event.kind == "call" and event.rpc else event.kind
+    table = _table(**_given(kind=kind, rpc=event.rpc), about=event.about)
+    _filled(table, _given(aliases=list(event.aliases), interrupts=event.interrupts, clause=usual))
+    if implied and (implied.level, implied.source) != (level, machine.source):
+        table[implied.level] = implied.source
 
     def home(cell: Cell) -> str:
         return cell.clause.name if _named(machine, cell.clause) else usual

@@ -21,16 +21,14 @@ PROPERTIES = """\
 machine = "door"
 
 [property.gone-for-good]
-says   = "What is gone stays gone."
-level  = "MUST"
-source = "handbook, section 5"
-never  = "gone then open"
+says  = "What is gone stays gone."
+MUST  = "handbook, section 5"
+never = "gone then open"
 
 [property.never-open]
-says   = "The door is never open."
-level  = "MAY"
-source = "nowhere"
-never  = "open"
+says  = "The door is never open."
+MAY   = "nowhere"
+never = "open"
 """
 
 

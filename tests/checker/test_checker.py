@@ -179,7 +179,7 @@ def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
 
 def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
     """The conclusion on a *claim* that refers to *other* as ``other``."""
-    text = f'machine = "it"\n[property.it]\nsays = ""\nlevel = "MUST"\nsource = ""\n{claim}\n'
+    text = f'machine = "it"\n[property.it]\nsays = ""\nMUST  = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse_properties(text.encode(), path="it.toml"), found)
     return decide(specification.properties[0], tabulate(machine)).verdict

@@ -68,8 +68,7 @@ expect  = { states = 11, transitions = 243, depth = 4 }
 
 [property.drawn]
 says            = "As drawn."
-level           = "MUST"
-source          = "the drawing"
+MUST            = "the drawing"
 matches-diagram = "drawing.txt"
 """,
         encoding="utf-8",

@@ -106,7 +106,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
     ran = fsm("check", path)
 
     assert ran.returncode == 2
-    assert f"{path}:8: unknown name 'opne' [FSM303]\n    did you mean 'open'?" in ran.stderr
+    assert f"{path}:7: unknown name 'opne' [FSM303]\n    did you mean 'open'?" in ran.stderr
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:

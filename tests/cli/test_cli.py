@@ -77,7 +77,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
     """Each command in a process of its own: it exits alike, and writes the same to the same ends."""
     arguments = [each.format(failing=FAILING) for each in line.split()]
-    claim = '[property.gone-for-good]\nsays = "It is."\nlevel = "MUST"\nsource = "nobody"\nnever = "gone then open"\n'
+    claim = '[property.gone-for-good]\nsays = "It is."\nMUST  = "nobody"\nnever = "gone then open"\n'
     for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")

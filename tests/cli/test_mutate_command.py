@@ -32,14 +32,12 @@ TURNS = """\
 machine = "coin"
 [property.turns]
 says = "A turn succeeds and shows the other side."
-level = "MUST"
-source = "a purse"
+MUST = "a purse"
 always = "turn replies ok and moves"
 when = "turn"
 [property.turned]
 says = "It can be turned."
-level = "MUST"
-source = "a purse"
+MUST = "a purse"
 reachable = ["turn and head", "turn and tail"]
 """
 
@@ -145,7 +143,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
     ran = fsm("mutate", path)
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert f"{path}:7: unknown name 'trun' [FSM303]\n    did you mean 'turn'?" in ran.stderr
+    assert f"{path}:6: unknown name 'trun' [FSM303]\n    did you mean 'turn'?" in ran.stderr
 
 
 def test_lines_fit(tmp_path: Path) -> None:

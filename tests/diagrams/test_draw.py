@@ -478,7 +478,7 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
         ("models", DOOR),
         (
             "properties",
-            'machine = "door"\n[property.p]\nsays = ""\nlevel = "MUST"\nsource = ""\nnever = "open then gone"\n',
+            'machine = "door"\n[property.p]\nsays = ""\nMUST  = ""\nnever = "open then gone"\n',
         ),
     ):
         (tmp_path / folder).mkdir()

@@ -226,7 +226,7 @@ def properties(folder: Path) -> Path:
     (folder / "properties").mkdir()
     (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")
     path = folder / "properties" / "door.toml"
-    head = 'says = "It."\nlevel = "MUST"\nsource = "none"\n'
+    head = 'says = "It."\nMUST  = "none"\n'
     claims = {"never": 'never = "gone then open"', "same": 'refines = "door"'}
     stated = "".join(f"[property.{name}]\n{head}{claim}\n" for name, claim in claims.items())
     path.write_text(f'machine = "door"\n{stated}', encoding="utf-8")

@@ -88,7 +88,7 @@ def test_models_are_short() -> None:
     text = toml(door(), comments=["A door.", "", "By hand."])
 
     assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
-    assert '[event.remove]\nkind = "call"\nrpc = "RemoveDoor"\n' in text
+    assert '[event.remove]\nrpc = "RemoveDoor"\n' in text
     assert 'moves = {"*" = "gone"}\nignores = ["gone"]\n' in text
     assert 'moves = {shut = "ajar"}\ncannot = ["*"]\n' in text
     assert 'gone = {about = "Taken away."}\n' in text

@@ -101,12 +101,16 @@ CASES = [
     ("FSM125", DOOR, 'until = "1945"', 'until = "1945"\nextends = "old"  # here', "profile 'old' extends itself", "one of them is to extend nothing"),
     ("FSM125", DOOR, "[profile.old]", '[profile.first]\nabout = ""\nextends = "old"\n[profile.old]\nextends = "first"  # here', "profiles 'first' and 'old' extend each other", "one of them is to extend nothing"),
     ("FSM105", DOOR, CANNOT, 'cannot = ["apart"]\nsilent = ["gone"]  # here\n[define]\napart = ["ajar", "gone"]', "event 'slam' has 2 cells for 'gone': cannot and silent", "keep the one that is meant"),
-    ("FSM105", JOB, CHECKING, f'{CHECKING}[event.start.clauses.c]\nsays = ""\nsource = ""\nends = {{ checking = "ended" }}  # here\n', "event 'start' has 2 ends for 'checking'", "keep the one that is meant"),
+    ("FSM105", JOB, CHECKING, f'{CHECKING}[event.start.clauses.c]\nsays = ""\nMAY = ""\nends = {{ checking = "ended" }}  # here\n', "event 'start' has 2 ends for 'checking'", "keep the one that is meant"),
     ("FSM011", DOOR, '[event.warp]\nkind   = "hidden"', "[event.warp]  # here", "'kind' is missing from [event.warp]", "add: kind = …, or like = …"),
-    ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ source = "handbook", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "'says' is missing from [event.knock.clauses.gone-for-good], which defines a clause", "add: says = …, or name only cells"),
-    ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ says = "Gone.", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "'source' is missing from", "add: source = …"),
+    ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ MUST = "handbook", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "'says' is missing from [event.knock.clauses.gone-for-good], which has the source of clause 'gone-for-good'", "add: says = …, or name only the clause"),
+    ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ says = "Gone.", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "[event.knock.clauses.gone-for-good] has no level and no source", "add one of MUST, SHOULD, MAY and observed: MUST = …"),
     ("FSM119", DOOR, RESTS, 'refuses = { gone = "NOT_FOUND" }\nclauses.gone-is-gone = {}  # here', "no cell of event 'push' rests on clause 'gone-is-gone'", "give it cells, or drop it"),
-    ("FSM126", DOOR, RESTS, RESTS.replace("{ refuses", '{ says = "Gone.", source = "handbook", refuses') + "  # here", "clause 'gone-is-gone' is defined in two places", "elsewhere its name is enough"),
+    ("FSM011", DOOR, SILENT, f'{SILENT}\nsays = "Nobody is there."  # here', "'clause' is missing from [event.knock], which has 'says'", "add: clause = …"),
+    ("FSM011", DOOR, f"[event.knock]\n{KNOCK}", f'[event.knock]  # here\n{KNOCK}\nclause = "push-opens"\nMUST = "handbook"', "'says' is missing from [event.knock], which has the source of clause 'push-opens'", "add: says = …"),
+    ("FSM011", DOOR, "[clause.push-opens]\n", '[clause.idle]  # here\nsays = ""\n[event.idle]\nabout = ""\nkind = "hidden"\nclause = "idle"\ncannot = ["*"]\n[clause.push-opens]\n', "[clause.idle] has no level and no source", "add one of MUST, SHOULD, MAY and observed"),
+    ("FSM131", DOOR, SILENT, f'{SILENT}\nMUST = "handbook"\nMAY = "hearsay"  # here', "[event.knock] is MUST and MAY at once", "keep the level that is meant"),
+    ("FSM126", DOOR, RESTS, RESTS.replace("{ refuses", '{ says = "Gone.", MUST = "handbook", refuses') + "  # here", "clause 'gone-is-gone' is defined in two places", "elsewhere its name is enough"),
     ("FSM127", DOOR, KNOCK, 'about = ""\nlike = "psuh"  # here', "event 'knock' is like 'psuh', which is no event", "did you mean 'push'? events: push, remove, slam, warp"),
     ("FSM127", DOOR, KNOCK, 'about = ""\nlike = "push"\n[event.kick]\nabout = ""\nlike = "knock"  # here', "event 'kick' is like 'knock', which is like 'push' itself", 'say: like = "push"'),
     ("FSM127", DOOR, KNOCK, 'about = ""\nlike = "knock"  # here', "event 'knock' is like 'knock', which is like 'knock' itself", 'say: like = "knock"'),
@@ -115,7 +119,7 @@ CASES = [
     ("FSM128", DOOR, CANNOT, 'cannot = ["ajar", "gone"]\n[define]\nopen = ["ajar"]  # here', "'open' is defined here and is the name of a state", "choose a name that means nothing else"),
     ("FSM129", DOOR, CANNOT, 'cannot = ["ajar", "gone"]\n[define]\napart = ["ajar", "gone"]  # here', "nothing uses 'apart'", "use it, or drop it"),
     ("FSM130", DOOR, CANNOT, 'cannot = ["apart"]\n[define]\napart = ["aside", "ajar", "gone"]  # here\naside = ["apart"]', "'apart' and 'aside' are defined by each other", "define one of them without the others"),
-    ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nlevel = "MAY"\nsource = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
+    ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nMAY   = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
 ]  # fmt: skip
 
 
@@ -337,8 +341,7 @@ def test_the_other_cells_are_those_of_the_machine() -> None:
 SLOW_START = """
 [clause.start-is-quick]
 says = "A start takes no time."
-level = "MUST"
-source = "nobody"
+MUST = "nobody"
 
 [profile.slow]
 about = "Makes its jobs as if it started them."
@@ -550,16 +553,16 @@ def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
 
 
 def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
-    """It is a clause as any other, at the level of the machine, and other events may name it."""
+    """It is a clause as any other, and other events may name it."""
     rests = (
-        """clauses.deaf = { says = "What is gone hears nothing.", source = "handbook, section 6", cannot = ["gone"] }"""
+        """clauses.deaf = { says = "What is gone hears nothing.", MAY = "handbook, section 6", cannot = ["gone"] }"""
     )
     text = edited(DOOR, CANNOT, 'cannot = ["ajar"]\n' + rests)
     text = edited(text, SILENT, 'silent = ["*"]\nclauses.deaf.refuses = { gone = "NOT_FOUND" }')
     machine = machine_of(text)
 
     assert ["push-opens", "gone-is-gone", "deaf"] == list(machine.clauses)
-    assert ("MUST", "handbook, section 6") == (machine.clauses["deaf"].level, machine.clauses["deaf"].source)
+    assert ("MAY", "handbook, section 6") == (machine.clauses["deaf"].level, machine.clauses["deaf"].source)
     assert [("deaf", Cannot), ("slam", Cannot), ("deaf", Refuses), ("knock", Silent)] == [
         (cell.clause.name, type(cell))
         for event, state in (("slam", "gone"), ("slam", "ajar"), ("knock", "gone"), ("knock", "ajar"))

@@ -194,18 +194,21 @@ def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> 
     assert ["FSM130", "FSM303"] == sorted(problem.code for problem in problems(text))
 
 
-def test_level_and_source_of_the_file_are_those_of_properties_that_name_none() -> None:
-    """Those that name their own keep them; without either it is a mistake."""
-    bare = edited(edited(PROPERTIES, 'level  = "SHOULD"\n', ""), 'source = "handbook, section 5"\n', "")
-    head = 'level = "MAY"\nsource = "handbook"\n'
+def test_a_property_has_one_level_with_its_source() -> None:
+    """Without either, or with two, it is a mistake."""
+    level = 'SHOULD = "handbook, section 5"\n'
+    bare = edited(PROPERTIES, level, "")
+    both = edited(PROPERTIES, level, f'{level}MAY = "hearsay"  # here\n')
 
-    assert [("MAY", "handbook"), ("SHOULD", "handbook, section 5")] == [
-        (each.level, each.source) for text in (bare, PROPERTIES) for each in specified(head + text).properties
+    assert [("MAY", "handbook")] == [
+        (each.level, each.source) for each in specified(edited(PROPERTIES, level, 'MAY = "handbook"\n')).properties
     ]
-    assert [
-        ("FSM011", "'level' is missing from [property.gone-for-good]"),
-        ("FSM011", "'source' is missing from [property.gone-for-good]"),
-    ] == [(problem.code, problem.what) for problem in problems(bare)]
+    assert [("FSM011", "[property.gone-for-good] has no level and no source")] == [
+        (problem.code, problem.what) for problem in problems(bare)
+    ]
+    assert [("FSM131", "[property.gone-for-good] is SHOULD and MAY at once", line_of(both))] == [
+        (problem.code, problem.what, problem.line) for problem in problems(both)
+    ]
 
 
 def test_a_profile_that_is_not_there() -> None:
@@ -225,7 +228,7 @@ def test_no_property_is_a_mistake() -> None:
 
 def test_every_mistake_is_said_at_once() -> None:
     """With those of the file as a whole."""
-    text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nlevel = "MUST"\nsource = ""\n'
+    text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nMUST  = ""\n'
 
     assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
 

@@ -348,7 +348,9 @@ def test_nesting_as_deep_as_allowed_is_read() -> None:
 def test_dots_in_strings_and_numbers_nest_nothing() -> None:
     """Only the parts of a key count."""
     dots = "a." * 100
-    text = edited(DOOR, 'about   = "Open the door."', f'about = """{dots}\n\\"{dots}"""  # {dots}\nsource = \'{dots}\'')
+    text = edited(
+        DOOR, 'about   = "Open the door."', f'about = """{dots}\n\\"{dots}"""  # {dots}\naliases = [\'{dots}\']'
+    )
 
     assert () == problems_of(text)
 

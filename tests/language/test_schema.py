@@ -91,6 +91,11 @@ def test_its_words_are_those_of_the_parser() -> None:
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
+    # Nor are levels with their sources.
+    cited = words.pop("Cited")
+    assert cited < found["WrittenClause"]
+    assert cited < found["WrittenEvent"]
+    assert cited < found["WrittenRest"]
     assert words == found
 
 
@@ -159,7 +164,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
     (("states", "open"), "about shows aliases"),
     (("event", "push", "ignores"), ""),
     (("event", "push", "moves", "*", 0, "reply"), ""),
-    (("clause", "c"), "says level source link"),
+    (("clause", "c"), "MUST SHOULD MAY observed says link"),
     (("profile", "p"), "about extends since until cell"),
     (
         ("profile", "any name", "cell", "c"),

@@ -592,7 +592,7 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
     """They are not counted under a cause that they have nothing to do with."""
     monkeypatch.setattr(grouping, "CAUSES", 2)
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
-    judgement = judged(machine_of(DOOR.replace('level  = "SHOULD"', 'level  = "MAY"')), trace, fresh=True)
+    judgement = judged(machine_of(DOOR.replace("SHOULD", "MAY")), trace, fresh=True)
 
     assert isinstance(judgement.verdict, Illegal)
     assert [("A", False, 2, "MUST"), ("B", False, 1, "MUST"), ("C", True, 3, "MUST"), ("E", True, 3, "MAY")] == [

@@ -336,7 +336,7 @@ WRONG = [
     ),
     (
         "FSM119",
-        ("[event.crash]", '[clause.c]\nsays = "C."\nlevel = "MUST"\nsource = "C"\n[event.crash]'),
+        ("[event.crash]", '[clause.c]\nsays = "C."\nMUST  = "C"\n[event.crash]'),
         "nothing rests on clause 'c'",
     ),
 ]

@@ -19,8 +19,7 @@ expect  = { states = 4, transitions = 13, depth = 1 }
 
 [property.gone-for-good]
 says    = "A door that was taken away does not come back."
-level   = "SHOULD"
-source  = "handbook, section 5"
+SHOULD  = "handbook, section 5"
 never   = "gone then not gone"
 catches = ["push in gone: to open"]
 """
@@ -93,7 +92,7 @@ def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
 def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
     """As the command tells it."""
     asks(repository)
-    text = TEXT + '\n[property.never]\nsays = "No."\nlevel = "MUST"\nsource = "x"\nnever = "open"\n'
+    text = TEXT + '\n[property.never]\nsays = "No."\nMUST  = "x"\nnever = "open"\n'
     (repository / "properties" / "door.toml").write_text(text, encoding="utf-8")
 
     found = ran(repository, "properties")

@@ -70,7 +70,7 @@ def test_the_example_is_proved(profile: str | None) -> None:
 
 def test_every_claim_is_described() -> None:
     """With the words that go with it."""
-    assert {claim.strip("`"): set(re.findall(r"`([a-z-]+)`", words)) for claim, _, words in _rows("Claims")} == {
+    assert {claim.strip("`"): set(re.findall(r"`([A-Za-z-]+)`", words)) for claim, _, words in _rows("Claims")} == {
         kind: set(words) for kind, words in KINDS.items()
     }
 
@@ -92,7 +92,7 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
     for place, words, _ in _rows("Words"):
         where = place.replace("`", "") or where
         found.setdefault(where, {}).update(
-            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([a-z-]+)`", words)}
+            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([A-Za-z-]+)`", words)}
         )
 
     assert set(found) == set(TABLES)

@@ -97,7 +97,7 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
     for place, words, _ in _rows("Words"):
         where = place.replace("`", "") or where
         found.setdefault(where, {}).update(
-            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([a-z-]+)`", words)}
+            {word: bool(bold) for bold, word in re.findall(r"(\*\*)?`([A-Za-z-]+)`", words)}
         )
 
     assert set(found) == set(TABLES)

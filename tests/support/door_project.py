@@ -19,8 +19,7 @@ old = {{ states = 4, transitions = 17, depth = 1 }}
 
 [property.gone-for-good]
 says   = "A door that was taken away does not come back."
-level  = "SHOULD"
-source = "handbook, section 5"
+SHOULD = "handbook, section 5"
 link   = "https://example.org/doors#gone"
 {CLAIM}
 catches = ["push in gone: to open"]

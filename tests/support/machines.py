@@ -27,14 +27,12 @@ ajar = { about = "Open, but shown as closed.", shows = "CLOSED" }
 gone = { about = "Taken away." }
 
 [clause.push-opens]
-says   = "A door that is pushed opens, or is open already."
-level  = "MUST"
-source = "handbook, section 2"
+says = "A door that is pushed opens, or is open already."
+MUST = "handbook, section 2"
 
 [clause.gone-is-gone]
 says   = "A door that is gone is answered NOT_FOUND."
-level  = "SHOULD"
-source = "handbook, section 5"
+SHOULD = "handbook, section 5"
 link   = "https://example.org/doors#gone"
 
 [event.push]
@@ -50,8 +48,7 @@ clauses = { gone-is-gone = { refuses = { gone = "NOT_FOUND" } } }
 kind    = "call"
 rpc     = "RemoveDoor"
 about   = "Take the door away."
-level   = "MAY"
-source  = "handbook, section 5"
+MAY     = "handbook, section 5"
 moves   = { "*" = "gone" }
 ignores = ["gone"]
 
@@ -63,7 +60,7 @@ silent = ["*"]
 [event.slam]
 kind    = "signal"
 about   = "The wind shuts it."
-level   = "observed"
+observed = "the door maker's handbook, second edition"
 moves   = { open = { to = "shut", emits = ["Bang"] } }
 ignores = ["shut"]
 cannot  = ["ajar", "gone"]

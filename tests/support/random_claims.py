@@ -28,7 +28,7 @@ def specification_of(machine: Machine, text: str) -> Specification:
 
 def stated(machine: Machine, claim: str) -> Property:
     """The property of *machine* with the *claim*, some lines of TOML."""
-    head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "none"\n'
+    head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
     return specification_of(machine, head + claim).properties[0]
 
 

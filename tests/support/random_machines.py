@@ -89,7 +89,7 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
     if chance.random() < 0.3:
         lines.append(f'rpc = "{name.upper()}"')
     if chance.random() < 0.3:
-        lines.append(f'level = "{chance.choice(LEVELS)}"')
+        lines.append(f'{chance.choice(LEVELS)} = "nobody"')
     if kind != "call" and chance.random() < 0.3:
         lines.append("interrupts = true")
     for group, each in cells.items():

@@ -37,7 +37,7 @@ steps = ["door.push/opened"]
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
     """The property of *system* with the *claim*, some lines of TOML; for this *copy* of its part."""
-    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nlevel = "MUST"\nsource = "none"\n'
+    head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
 
     def find(_: str) -> System:
         return system

@@ -22,7 +22,7 @@ from fsm.machine import Machine, State
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.language.machine_file import Written
+    from fsm.language.machine_file import Cells, Written
     from fsm.language.read import Model
 
 __all__ = ["LARGEST_TABLE", "build"]
@@ -78,8 +78,10 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
 def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
     """The sets of states that the model defines."""
     written = problems.model.written
-    texts = [key for event in written.event.values() for each in (event, *event.clauses.values()) for key in keys(each)]
-    texts += [key for profile in written.profile.values() for each in profile.cell.values() for key in keys(each)]
+    cells: list[Cells] = list(written.event.values())
+    cells += [rest for event in written.event.values() for rest in event.clauses.values()]
+    cells += [each for profile in written.profile.values() for each in profile.cell.values()]
+    texts = [key for each in cells for key in keys(each)]
     texts += [state for each in (written.drawing.omits.values() if written.drawing else ()) for state in each.states]
     found = definitions(problems, written.define, states=written.states, taken={}, texts=texts)
     return {name: value for name, value in found.items() if not isinstance(value, str)}

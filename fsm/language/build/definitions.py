@@ -53,7 +53,7 @@ def definitions(
     return {
         name: value
         if isinstance(value, str)
-        else tuple(dict.fromkeys(each for each in _members(needs, define, name) if each in states))
+        else tuple(dict.fromkeys(each for each in _members(define, name) if each in states))
         for name, value in define.items()
         if not any(name in names for names in (states, *taken.values()))
     }
@@ -88,10 +88,9 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
             problems.say("FSM130", f"{listed} {verb}", "define one of them without the others", "define", name)
 
 
-def _members(
-    needs: Mapping[str, Collection[str]], define: Mapping[str, str | Sequence[str]], name: str
-) -> Iterator[str]:
+def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
     """What is in the set *name*, and in the sets that it names, in the order in which it is written."""
-    for each in dict.fromkeys((name, *(other for other in define if other in _closure(needs, needs[name])))):
-        value = define[each]
-        yield from () if isinstance(value, str) else value
+    value = define.get(name, "")
+    for each in () if isinstance(value, str) or name in met else value:
+        yield each
+        yield from _members(define, each, met | {name})

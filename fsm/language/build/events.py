@@ -7,47 +7,32 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from fsm.errors import nearest
 from fsm.language.build.cells import REST, Groups, Part, keys
+from fsm.language.build.citations import check_says, citation, clauses_of
 from fsm.machine import Cell, Clause, Event, Silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Written, WrittenEvent
+    from fsm.language.machine_file import Written, WrittenEvent, WrittenRest
+    from fsm.machine import Kind
 
 C = TypeVar("C", bound=Cell)
 
-_OF_THE_OTHER: Final = ("kind", "level", "source", "clause", "interrupts")
+_OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
 """What an event that is like another has from it, and does not say itself."""
 
 
 def clauses(problems: Problems[Written]) -> dict[str, Clause]:
     """Every clause by name, whether it stands by itself or with the cells that rest on it."""
     written = problems.model.written
-    found: dict[str, Clause] = {}
-    for name, each in written.clause.items():
-        level = each.level or written.machine.level
-        found[name] = Clause(name=name, says=each.says, level=level, source=each.source, link=each.link)
-    for event, of in written.event.items():
-        for name, rest in of.clauses.items():
-            at = ("event", event, "clauses", name)
-            if {rest.says, rest.source, rest.level} == {None} and not rest.link:
-                continue
-            for word, value in (("says", rest.says), ("source", rest.source)):
-                if value is None:
-                    what = f"'{word}' is missing from [{'.'.join(at)}], which defines a clause"
-                    problems.say("FSM011", what, f"add: {word} = …, or name only cells", *at)
-            if name in found:
-                what = f"clause '{name}' is defined in two places"
-                problems.say("FSM126", what, "define it in one of them; elsewhere its name is enough", *at)
-            found[name] = Clause(
-                name=name,
-                says=rest.says or "",
-                level=rest.level or written.machine.level,
-                source=rest.source or "",
-                link=rest.link,
-            )
-    return found
+    with_others: dict[tuple[str | int, ...], tuple[str, WrittenRest | WrittenEvent]] = {}
+    for event, each in written.event.items():
+        check_says(problems, each, "event", event)
+        if each.clause is not None:
+            with_others["event", event] = (each.clause, each)
+        with_others |= {("event", event, "clauses", name): (name, rest) for name, rest in each.clauses.items()}
+    return clauses_of(problems, written.clause, with_others)
 
 
 def events(
@@ -71,16 +56,17 @@ def _event(
     sets: Mapping[str, tuple[str, ...]],
 ) -> Event:
     at = ("event", name)
-    if written.kind is None:
+    kind = written.kind or ("call" if written.rpc else None)
+    if kind is None:
         hint = "add: kind = …, or like = …, where another event behaves alike"
         problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)
-    if written.interrupts and written.kind == "call":
+    if written.interrupts and kind == "call":
         what = f"call '{name}' cannot interrupt calls"
         problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
     if written.clause is not None and written.clause not in known:
         problems.unknown("FSM108", "unknown clause", written.clause, known, *at, "clause")
     implied = _implied(problems, name, written, written)
-    groups = _groups(problems, name, written, known, sets, implied)
+    groups = _groups(problems, name, written, kind or "hidden", known, sets, implied)
     cells = groups.cells()
     for state in problems.model.written.states:
         if state not in cells:
@@ -128,8 +114,8 @@ def _like(
         problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
     of_model = _implied(problems, model.name, others[model.name], others[model.name])
     implied = _implied(problems, name, written, others[model.name])
-    both = written.model_copy(update={"kind": model.kind, "clause": others[model.name].clause})
-    groups = _groups(problems, name, both, known, sets, implied)
+    both = written.model_copy(update={"clause": others[model.name].clause})
+    groups = _groups(problems, name, both, model.kind, known, sets, implied)
 
     def own(cell: C) -> C:
         return replace(cell, clause=implied) if cell.clause == of_model else cell
@@ -146,16 +132,19 @@ def _like(
     )
 
 
-def _implied(problems: Problems[Written], name: str, about: WrittenEvent, level: WrittenEvent) -> Clause:
+def _implied(problems: Problems[Written], name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
     """The clause that the event itself is, where its cells name none."""
     header = problems.model.written.machine
-    return Clause(name=name, says=about.about, level=level.level or header.level, source=level.source or header.source)
+    given = citation(problems, of, "event", name) if of.clause is None else None
+    level, source = given or (header.level, header.source)
+    return Clause(name=name, says=about.about, level=level, source=source)
 
 
 def _groups(
     problems: Problems[Written],
     name: str,
     written: WrittenEvent,
+    kind: Kind,
     known: Mapping[str, Clause],
     sets: Mapping[str, tuple[str, ...]],
     implied: Clause,
@@ -172,7 +161,7 @@ def _groups(
             problems.say("FSM119", what, "give it cells, or drop it", *at, "clauses", clause)
         at_rest = (*at, "clauses", clause)
         parts.append(Part(written=rest, clause_of=_always(known.get(clause, implied)), at=at_rest))
-    return Groups(problems=problems, name=name, kind=written.kind or "hidden", parts=parts, sets=sets)
+    return Groups(problems=problems, name=name, kind=kind, parts=parts, sets=sets)
 
 
 def _always(clause: Clause) -> Callable[[str], Clause]:

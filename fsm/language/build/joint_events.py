@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fsm.language.build.citations import citation
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.system_conditions import condition, scope
 from fsm.language.system_file import WrittenStep
@@ -35,14 +36,16 @@ _RESET: Final = re.compile(r"reset\s+(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
     """The joint events by name as *file* has them under *profile*, or without one."""
     changes = file.written.profile[profile].event if profile else {}
-    return {
-        name: _changed(joint, changes[name]) if name in changes else joint for name, joint in file.written.event.items()
-    }
+    found = {}
+    for name, joint in file.written.event.items():
+        plain = joint.model_copy(update={"kind": "call"}) if joint.kind is None and joint.rpc else joint
+        found[name] = _changed(plain, changes[name]) if name in changes else plain
+    return found
 
 
 def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
     """*joint* with what *change* says: its only way, or single ways by their names."""
-    words = ("about", "level", "source", "clause", "when")
+    words = ("about", "clause", "when")
     changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
     if change.steps:
         changed |= {"steps": change.steps, "ways": change.ways, "when": change.when}
@@ -94,12 +97,15 @@ class JointEventBuilder:
                 "give the steps of its one way, or its ways",
             )
             return
+        if self.written.kind is None:
+            what = f"'kind' is missing from [event.{self.name}]"
+            self._say("FSM011", what, "add: kind = …, or rpc = … if it is a call with a name on the wire")
         clause = self._clause()
         for copy in self.system.parts[of].copies if of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
-                kind=self.written.kind,
+                kind=self.written.kind or "hidden",
                 about=self.written.about,
                 clause=clause,
                 ways=tuple(self._ways(copy)),
@@ -112,12 +118,9 @@ class JointEventBuilder:
         name, header = self.written.clause, self.problems.model.written.system
         if name is not None and name not in self.system.clauses:
             self.problems.unknown("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
-        implied = Clause(
-            name=self.name,
-            says=self.written.about,
-            level=self.written.level or header.level,
-            source=self.written.source or header.source,
-        )
+        given = citation(self.problems, self.written, "event", self.name) if name is None else None
+        level, source = given or (header.level, header.source)
+        implied = Clause(name=self.name, says=self.written.about, level=level, source=source)
         return self.system.clauses.get(name or "", implied)
 
     def _ways(self, copy: Copy | None) -> Iterator[JointWay]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, overload
 
 from fsm.errors import InputError
 from fsm.language.build.cells import REST
+from fsm.language.build.citations import cited
 from fsm.language.build.claims import Claiming, listed
 from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS, outputs, sequence
@@ -149,17 +150,12 @@ def _counts(written: WrittenCounts) -> Counts:
 def _property(
     problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty, claim: Claim
 ) -> Property:
-    file = problems.model.written
-    level, source = written.level or file.level, file.source if written.source is None else written.source
-    for word, value in (("level", level), ("source", source)):
-        if value is None:
-            hint = f"add: {word} = …, here or for all properties at the head of the file"
-            problems.say("FSM011", f"'{word}' is missing from [property.{name}]", hint, "property", name)
+    level, source = cited(problems, written, "property", name)
     return Property(
         name=name,
         says=written.says,
-        level=level or "MUST",
-        source=source or "",
+        level=level,
+        source=source,
         link=written.link,
         claim=claim,
         catches=tuple(written.catches),

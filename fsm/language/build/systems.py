@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import InputError
+from fsm.language.build.citations import check_says, clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, scope
-from fsm.machine import Clause
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fsm.language.build.cells import Place
     from fsm.language.build.definitions import Definitions
     from fsm.language.read import File
     from fsm.language.system_file import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         WrittenSystem,
         WrittenVariant,
     )
-    from fsm.machine import Machine
+    from fsm.machine import Clause, Machine
     from fsm.machine.conditions import Condition
 
 MOST_COPIES: Final = 60
@@ -121,12 +122,7 @@ class _Building:
             source=header.source,
             parts=made,
             events={},
-            clauses={
-                name: Clause(
-                    name=name, says=each.says, level=each.level or header.level, source=each.source, link=each.link
-                )
-                for name, each in written.clause.items()
-            },
+            clauses=self._clauses(),
             path=self.problems.model.path,
         )
         define = self.define(made)
@@ -150,6 +146,15 @@ class _Building:
                 ).joints()
             )
         return replace(system, events=joints)
+
+    def _clauses(self) -> dict[str, Clause]:
+        written = self.problems.model.written
+        for name, each in written.event.items():
+            check_says(self.problems, each, "event", name)
+        named: dict[Place, tuple[str, WrittenJoint]] = {
+            ("event", name): (each.clause, each) for name, each in written.event.items() if each.clause is not None
+        }
+        return clauses_of(self.problems, written.clause, named)
 
     def define(self, parts: Mapping[str, Part]) -> Definitions:
         """What the file has names for: conditions, and sets of the states of *parts*."""

@@ -80,7 +80,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar"]    # and in gone?'
@@ -89,7 +89,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar", "gone"]'
@@ -108,7 +108,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut", "open"]    # but open moves\n'
             'cannot  = ["ajar", "gone"]'
@@ -117,7 +117,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar", "gone"]'
@@ -130,7 +130,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'refuses = { ajar = "STUCK", gone = "NOT_FOUND" }'
@@ -139,7 +139,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar", "gone"]'
@@ -188,7 +188,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar", "gone", "*"]    # there is no other state'
@@ -197,7 +197,7 @@ MEANING: Final[Mapping[str, Rule]] = {
             "[event.slam]\n"
             'kind    = "signal"\n'
             'about   = "The wind shuts it."\n'
-            'level   = "observed"\n'
+            'observed = "the door maker\'s handbook, second edition"\n'
             'moves   = { open = { to = "shut", emits = ["Bang"] } }\n'
             'ignores = ["shut"]\n'
             'cannot  = ["ajar", "gone"]'
@@ -281,7 +281,7 @@ MEANING: Final[Mapping[str, Rule]] = {
         wrong=(
             "[event.push.clauses.gone-is-gone]    # there is [clause.gone-is-gone]\n"
             'says    = "A door that is gone does not open."\n'
-            'source  = "handbook, section 5"\n'
+            'SHOULD  = "handbook, section 5"\n'
             'refuses = { gone = "NOT_FOUND" }'
         ),
         right=('[event.push.clauses.gone-is-gone]\nrefuses = { gone = "NOT_FOUND" }'),
@@ -309,5 +309,11 @@ MEANING: Final[Mapping[str, Rule]] = {
         why="none of them would have a meaning",
         wrong=('cannot  = ["apart"]\n\n[define]\napart = ["aside", "ajar", "gone"]\naside = ["apart"]'),
         right=('cannot  = ["apart"]\n\n[define]\napart = ["aside", "gone"]\naside = ["ajar"]'),
+    ),
+    "FSM131": Rule(
+        finds="a clause, an event or a property of two levels",
+        why="it would be unclear whether to break it is a violation",
+        wrong='MAY     = "handbook, section 5"\nMUST    = "handbook, section 5"',
+        right='MAY     = "handbook, section 5"',
     ),
 }

@@ -35,8 +35,8 @@ COMPOSITION: Final[Mapping[str, Rule]] = {
         right='heard   = "door is open"',
     ),
     "FSM705": Rule(
-        finds="a joint event with both steps and ways, with neither, or with two ways of one name",
-        why="what it does, or which way it took, would be unclear",
+        finds="a joint event with both steps and ways, or with neither",
+        why="what it does would be unclear",
         wrong=('[event.open]\nkind  = "call"\nabout = "Open the door."'),
         right=('[event.open]\nkind  = "call"\nabout = "Open the door."\nsteps = ["door.push/opened"]'),
     ),
