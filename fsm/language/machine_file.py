@@ -9,11 +9,11 @@ that is mentioned exists.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, StringConstraints, Tag
 
-from fsm.machine import Kind, Level
+from fsm.machine import LEVELS, Kind, Level
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 """Letters, digits, ``_``, ``.`` and ``-``; ours are lower case words joined by hyphens."""
@@ -98,8 +98,32 @@ class Cells(Form):
     )
 
 
+_ONE_LEVEL: Final[dict[str, JsonValue]] = {
+    "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
+    **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
+}
+"""In JSON Schema: a sentence has a level, and nothing has two."""
+
+_SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
+"""In JSON Schema: what cites a source for a clause also has its sentence."""
+
+
+def rules_of_event(kind: str, *instead: str) -> dict[str, JsonValue]:
+    """In JSON Schema: an event has the word *kind*, or one *instead*, and says only what a clause does that it names."""
+    needed: dict[str, JsonValue] = {"required": [(kind, *instead)[-1]]}
+    for word in reversed((kind, *instead)[:-1]):
+        needed = {"if": {"required": [word]}, "else": needed}
+    return {
+        **needed,
+        "dependentRequired": {"says": ["clause"], "link": ["clause", "says"]},
+        "dependentSchemas": {**_ONE_LEVEL, "clause": {"dependentRequired": _SENTENCE}},
+    }
+
+
 class Cited(Form):
     """A statement of one level, with the source: ``MUST = "handbook, section 2"``."""
+
+    model_config = ConfigDict(json_schema_extra={"dependentSchemas": _ONE_LEVEL})
 
     MUST: str | None = Field(None, description="It is required; by which document and version.")
     SHOULD: str | None = Field(None, description="It is recommended; by which document and version.")
@@ -119,12 +143,8 @@ class WrittenRest(Cited, Cells):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "dependentRequired": {
-                "says": ["source"],
-                "source": ["says"],
-                "level": ["says", "source"],
-                "link": ["says", "source"],
-            }
+            "dependentRequired": {**_SENTENCE, "link": ["says"]},
+            "dependentSchemas": _ONE_LEVEL,
         }
     )
 
@@ -134,6 +154,8 @@ class WrittenRest(Cited, Cells):
 
 class WrittenEvent(Cited, Cells):
     """One event: its kind, its names, its clauses, and its cells."""
+
+    model_config = ConfigDict(json_schema_extra=rules_of_event("kind", "rpc", "like"))
 
     kind: Kind | None = Field(
         None,

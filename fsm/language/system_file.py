@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from fsm.language.machine_file import Cited, Definition, Form, Name, Reply, WrittenClause, form_of
+from fsm.language.machine_file import Cited, Definition, Form, Name, Reply, WrittenClause, form_of, rules_of_event
 from fsm.machine import Kind, Level
 
 
@@ -70,6 +70,8 @@ class WrittenWay(Form):
 
 class WrittenJoint(Cited):
     """What several parts do together."""
+
+    model_config = ConfigDict(json_schema_extra=rules_of_event("kind", "rpc"))
 
     kind: Kind | None = Field(
         None,

@@ -55,7 +55,7 @@ def clauses_of(
     for at, (name, other) in with_others.items():
         given = citation(problems, other, *at)
         if other.says is None:
-            if given or other.link:
+            if given or "link" in other.model_fields_set:
                 what = f"'says' is missing from [{'.'.join(map(str, at))}], which has the source of clause '{name}'"
                 problems.say("FSM011", what, "add: says = …, or name only the clause", *at)
                 found.setdefault(name, Clause(name=name, says="", level="MUST", source=""))
@@ -70,7 +70,7 @@ def clauses_of(
 
 def check_says(problems: Problems[F], written: WrittenEvent | WrittenJoint, *at: str | int) -> None:
     """Note that the event at the path *at* has the sentence of a clause, and not its name."""
-    if written.clause is None and (written.says is not None or written.link):
-        word = "link" if written.says is None else "says"
-        what = f"'clause' is missing from [{'.'.join(map(str, at))}], which has '{word}'"
-        problems.say("FSM011", what, "add: clause = …, the name of what it says", *at, word)
+    words = [word for word in ("says", "link") if word in written.model_fields_set]
+    if written.clause is None and words:
+        what = f"'clause' is missing from [{'.'.join(map(str, at))}], which has '{words[0]}'"
+        problems.say("FSM011", what, "add: clause = …, the name of what it says", *at, words[0])

@@ -56,7 +56,7 @@ def _event(
     sets: Mapping[str, tuple[str, ...]],
 ) -> Event:
     at = ("event", name)
-    kind = written.kind or ("call" if written.rpc else None)
+    kind = written.kind or ("call" if written.rpc is not None else None)
     if kind is None:
         hint = "add: kind = …, or like = …, where another event behaves alike"
         problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)

@@ -38,7 +38,7 @@ def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, Wr
     changes = file.written.profile[profile].event if profile else {}
     found = {}
     for name, joint in file.written.event.items():
-        plain = joint.model_copy(update={"kind": "call"}) if joint.kind is None and joint.rpc else joint
+        plain = joint.model_copy(update={"kind": "call"}) if joint.kind is None and joint.rpc is not None else joint
         found[name] = _changed(plain, changes[name]) if name in changes else plain
     return found
 
