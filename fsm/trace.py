@@ -18,7 +18,7 @@ class Line(NamedTuple):
     number: int
 
 
-Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "gap"]
+Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 
 empty
@@ -34,6 +34,9 @@ noticed
     whether it acts later.
 maybe
     A signal that may have happened, or a call that may have been made.
+assumed
+    An event that nothing shows, and that may have happened since the last observation,
+    once or repeatedly. What is legal only if it did is reported as resting on it.
 gap
     Observations are missing: from here on nothing is known of the entity, or of any
     entity if none is named.

@@ -106,6 +106,18 @@ class Tolerated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """An event without which the trace is not legal, and which nothing in it shows.
+
+    It happened between the times ``start`` and ``end`` of the observation, if at all.
+    """
+
+    observation: Observation
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
     """It holds; where there is a witness, a subclass has it."""
 
@@ -176,7 +188,7 @@ class Judgement:
     """The verdict on one trace by one machine, with what was tolerated and covered.
 
     ``notes`` count what the trace lacked: replies without a request, events that the
-    machine does not know.
+    machine does not know. ``assumed`` is what must have happened for the rest to be legal.
     """
 
     machine: Machine
@@ -186,3 +198,4 @@ class Judgement:
     entities: int
     observations: int
     notes: Mapping[str, int]
+    assumed: tuple[Assumed, ...] = ()

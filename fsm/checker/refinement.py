@@ -133,7 +133,11 @@ SIGHT = ""
 def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
     """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
     known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
-    shared = {event.name for event in other.machine.events.values() if known & {event.name, event.rpc}}
+    shared = {
+        event.name
+        for event in other.machine.events.values()
+        if event.kind != "hidden" and known & {event.name, event.rpc}
+    }
     return Believing(dynamics=dynamics(other, shown=None if whole else shared))
 
 

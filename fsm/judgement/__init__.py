@@ -17,8 +17,10 @@ from fsm.machine import Machine
 from fsm.monitor import Monitor
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.combined import open_combined
+from fsm.recordings.restarts import SHORTEST, Restarts
 from fsm.verdict import Judgement
 
+_DEFAULT: Final = Restarts()
 _HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
 """The key of the first line of a recording that says which machine it is of."""
 
@@ -45,6 +47,7 @@ def judge(
     models: Sequence[str | Machine] = (),
     profile: str | None = None,
     fresh: bool = False,
+    restarts: Restarts = _DEFAULT,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
@@ -54,13 +57,14 @@ def judge(
     model files; or names of systems, which stand for the machines of their
     parts.  Without them the kind of recording decides.  ``profile`` applies to every machine
     that has one of that name.  With ``fresh`` no entity existed before the
-    recording began.  Reads as a stream.
+    recording began; ``restarts`` says where the runtime may have been restarted.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile that no machine has.
     """
     name, calls = fspath(name), fspath(calls)
-    recording = open_combined(name, calls, advanced) if calls else open_recording(name, advanced)
+    room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
+    recording = open_combined(name, calls, advanced) if calls else open_recording(name, advanced, restarts=room)
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
@@ -72,7 +76,7 @@ def judge(
             machine,
             file=name,
             profile=profile if profile in machine.profiles else None,
-            seen=_shown(machine, recording),
+            seen=_shown(machine, recording, restarts),
             fresh=fresh or recording.fresh,
             outputs=recording.outputs,
         )
@@ -153,10 +157,15 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
         raise InputError(problems)
 
 
-def _shown(machine: Machine, recording: Recording) -> frozenset[str] | None:
-    if recording.hidden:
-        return frozenset(machine.events) - frozenset(recording.hidden)
-    return recording.shown
+def _shown(machine: Machine, recording: Recording, restarts: Restarts) -> frozenset[str] | None:
+    """The signals that *recording* shows, and the hidden events that do not happen but where it has them."""
+    shown = recording.shown
+    if recording.hidden or (shown is None and restarts.assume != "maybe"):
+        signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
+        shown = signals - frozenset(recording.hidden)
+    if shown is not None and restarts.assume != "maybe":
+        shown |= {"restart"}
+    return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

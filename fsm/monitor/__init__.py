@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.machine.calls.belief import TooManyError, tried
+from fsm.machine.calls.belief import ASSUMED, TooManyError, tried
 from fsm.machine.calls.configuration import bits
 from fsm.monitor.beliefs import Beliefs, BeliefStep
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Line, key
-from fsm.verdict import Covered, Holds, Illegal, Judgement, Tolerated, Unknown
+from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Tolerated, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +38,17 @@ REMEMBERED: Final = 65_536
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is."""
+    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
+
+    Of what may have happened to all entities, the belief takes the first ``assumed`` into
+    account; it may rest on those from number ``rested`` on.
+    """
 
     belief: Belief
     last: Observation | None = None
     led: Observation | None = None
+    assumed: int = 0
+    rested: int = 0
 
 
 class Monitor:
@@ -88,6 +94,8 @@ class Monitor:
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
         self._folder = Folder()
+        self._assumable: list[Assumed] = []
+        self._assumed: dict[tuple[int | None, int | None], Assumed] = {}
         self._notes: Counter[str] = Counter()
         self._entities = 0
         self._beside = 0
@@ -117,11 +125,11 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
-        alive, opened = self._alive, self._open
+        alive, opened, assumable = self._alive, self._open, len(self._assumable)
         self._observations += len(observations)
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
-            if life is not None:
+            if life is not None and life.assumed == assumable:
                 # What fsm.trace.key gives, written out: this line runs for every observation.
                 step = life.belief.next.get(
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
@@ -135,6 +143,7 @@ class Monitor:
                         life.led = seen
                     continue
             self._slowly(seen, lines[index])
+            assumable = len(self._assumable)
 
     def judgement(self) -> Judgement:
         """The verdict on all that was fed so far; the trace is taken to end here."""
@@ -147,6 +156,7 @@ class Monitor:
             machine=self.machine,
             verdict=self._verdict(),
             tolerated=self._folder.tolerated(),
+            assumed=tuple(self._assumed.values()),
             covered=Covered(machine=self.machine.name, cells=cells),
             entities=self._entities,
             observations=self._observations,
@@ -168,17 +178,21 @@ class Monitor:
     # -- one observation, with all that can happen -------------------------
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
+        file, number = line if isinstance(line, Line) else (self.file, line)
         self._beside += not seen.entity or seen.phase == "gap"
         if seen.phase == "gap":
             self._gap(seen.entity)
+        elif seen.phase == "assumed" and not seen.entity:
+            if self._dynamics.row(seen.event) >= 0:
+                self._assumable.append(Assumed(observation=seen, file=file, line=number))
         elif seen.event and self._dynamics.row(seen.event) < 0:
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
         elif seen.entity:
-            self._take(seen, line)
+            self._take(seen, file, number)
         else:
             for entity in tuple(self._alive):
-                self._take(msgspec.structs.replace(seen, entity=entity), line)
+                self._take(msgspec.structs.replace(seen, entity=entity), file, number)
             self._happened_to_strangers(seen)
 
     def _gap(self, entity: str) -> None:
@@ -211,14 +225,15 @@ class Monitor:
             self._stranger = self._beliefs.belief(possible, since, rests=True)
             self._forget()
 
-    def _take(self, seen: Observation, line: int | Line) -> None:
+    def _take(self, seen: Observation, file: str, number: int) -> None:
         entity = seen.entity
-        file, number = line if isinstance(line, Line) else (self.file, line)
         life = self._alive.get(entity)
         if life is None:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
             life = _Life(belief=resting or self._stranger)
+        if life.assumed < len(self._assumable):
+            self._assume(life)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
@@ -227,17 +242,7 @@ class Monitor:
         if step.note:
             self._notes[step.note] += 1
         for names in step.tolerated:
-            deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
-            self._folder.tolerate(
-                Tolerated(
-                    machine=self.machine.name,
-                    deviation=deviation,
-                    others=tuple(others),
-                    observation=seen,
-                    file=file,
-                    line=number,
-                )
-            )
+            self._certainly(names, life, seen, Line(file, number))
         if step.explained is not None:
             self._close(entity)
             self._open[entity] = Open(
@@ -251,6 +256,41 @@ class Monitor:
         self._keep(entity, life)
         if self._beliefs.full():
             self._forget()
+
+    def _certainly(self, names: tuple[str, ...], life: _Life, seen: Observation, place: Line) -> None:
+        """What was *seen* is legal only by one of the deviations *names*, or by what is assumed."""
+        if any(name.startswith(ASSUMED) for name in names):
+            self._rests(life)
+            return
+        deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
+        self._folder.tolerate(
+            Tolerated(
+                machine=self.machine.name,
+                deviation=deviation,
+                others=tuple(others),
+                observation=seen,
+                file=place.file,
+                line=place.number,
+            )
+        )
+
+    def _assume(self, life: _Life) -> None:
+        """Let what may have happened to all entities have happened to this one too."""
+        if not any(name.startswith(ASSUMED) for each in life.belief.configurations for name in each.deviations):
+            life.rested = life.assumed
+        since = [each.observation for each in self._assumable[life.assumed :]]
+        for seen in {each.event: each for each in since}.values():
+            step = life.belief.next.get(key(seen)) or self._step(life.belief, seen, life)
+            life.belief = step.to
+        life.assumed = len(self._assumable)
+
+    def _rests(self, life: _Life) -> None:
+        """What was seen of *life* is legal only by something assumed: by what is assumed already, else by the last."""
+        among = self._assumable[life.rested : life.assumed]
+        known = {(each.observation.start, each.observation.end): each for each in among}
+        if not any(which in self._assumed for which in known):
+            self._assumed.update([known.popitem()])
+        life.rested = life.assumed
 
     def _keep(self, entity: str, life: _Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""

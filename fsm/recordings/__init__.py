@@ -20,6 +20,7 @@ import msgspec
 from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
+from fsm.recordings.restarts import Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,6 +82,7 @@ class _Sniffed(msgspec.Struct):
     phase: str | None = None
 
 
+_DEFAULT: Final = Restarts()
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
@@ -105,9 +107,12 @@ def kind_of(line: bytes) -> RecordingKind:
     return RecordingKind.NOTHING
 
 
-def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
+def open_recording(
+    name: str, advanced: Callable[[int], None] = lambda _: None, *, restarts: Restarts = _DEFAULT
+) -> Recording:
     """The recording in the file *name*, ``-`` for standard input.
 
+    ``restarts`` says where the runtime may have been restarted.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
@@ -131,7 +136,7 @@ def open_recording(name: str, advanced: Callable[[int], None] = lambda _: None) 
     match kind:
         case RecordingKind.CALLS:
             batches, machines, shown = (
-                _calls(cri_calls.CriCallReader(notes=notes), rest()),
+                _calls(cri_calls.CriCallReader(notes=notes, restarts=restarts), rest()),
                 ("cri-container", "cri-pod"),
                 cri_calls.SHOWN,
             )

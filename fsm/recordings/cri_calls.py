@@ -7,6 +7,10 @@ that the ContainerStatus call before it returned.
 
 Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
+
+A client does not see whether the runtime was restarted.  Where the calls that
+were answered leave room for a restart, the observations say that there may
+have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.recordings.error_texts import meant, met, unresolved
+from fsm.recordings.error_texts import meant, met, unanswered, unresolved
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
+from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
 
 if TYPE_CHECKING:
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
 
     from fsm.trace import Observation, Phase
 
-SHOWN: Final[frozenset[str]] = frozenset()
-"""A client observes no signals."""
+SHOWN: Final = frozenset({"restart"})
+"""The events other than calls that happen nowhere but where the observations have them."""
 
 LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress: the client gave up, or lost the connection."""
@@ -50,8 +55,9 @@ class CriCallLine(msgspec.Struct, gc=False):
 
 
 class _Point(msgspec.Struct, gc=False):
-    """One end of a call: its request or its reply."""
+    """One end of a call: its request or its reply; a call without an operation concerns no container and no pod."""
 
+    at: int
     call: CriCallLine
     line: int
     asks: bool
@@ -65,10 +71,15 @@ class CriCallReader:
     """Turns the lines of one recording into observations, in the order of time."""
 
     notes: Counter[str] = field(default_factory=Counter)
+    restarts: Restarts = field(default_factory=Restarts)
+    _stretches: Stretches[_Point] = field(init=False)
     _joiner: Joiner = field(default_factory=Joiner)
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
     _latest: int = 0
+
+    def __post_init__(self) -> None:
+        self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
         """The observations that are in order once *line* is read, each with the number of its line."""
@@ -79,22 +90,22 @@ class CriCallReader:
             return
         if unresolved(call.detail):
             self.notes["calls that reached no container or pod"] += 1
-            return
+            call.op = ""
         if call.op == "status":
             read = self._read(call)
             start = call.start if call.start is not None else self._latest
             call.op, call.code = "ContainerStatus", "OK"
             call.start, call.end = (read.start, read.end) if read else (start, max(start, self._latest))
         elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
-            self.notes["calls without a lifecycle"] += 1
-            return
+            self.notes["calls without a lifecycle"] += bool(call.op)
+            call.op = ""
         elif call.op == "ContainerStatus" and call.code == "OK":
             self._reads.append(call)
         start = call.start if call.start is not None else self._latest
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
-        self._points.add(start, _Point(call, number, asks=True))
-        self._points.add(end, _Point(call, number, asks=False))
+        self._points.add(start, _Point(start, call, number, asks=True))
+        self._points.add(end, _Point(end, call, number, asks=False))
         yield from self._settled(self._points.settled())
 
     def _read(self, shown: CriCallLine) -> CriCallLine | None:
@@ -108,11 +119,24 @@ class CriCallReader:
     def rest(self) -> Iterator[tuple[int, Observation]]:
         """The remaining observations, once there are no more lines."""
         yield from self._settled(self._points.rest())
+        yield from self._seen(self._stretches.rest())
 
     def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int, Observation]]:
         for point in points:
-            for seen in self._request(point.call) if point.asks else self._reply(point.call):
-                yield point.line, seen
+            call = point.call
+            code = meant(call.code, call.detail)
+            down = unanswered(code, call.detail)
+            answered = not down and code not in LOST
+            change = (1 if point.asks else -1) if answered else 0
+            yield from self._seen(self._stretches.take(point.at, point, change=change, down=down and not point.asks))
+
+    def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int, Observation]]:
+        for point, restart in points:
+            if restart is not None:
+                yield point.line, restart
+            if point.call.op:
+                for seen in self._request(point.call) if point.asks else self._reply(point.call):
+                    yield point.line, seen
 
     def _request(self, call: CriCallLine) -> Iterable[Observation]:
         if call.op == "RunPodSandbox":

@@ -17,6 +17,7 @@ _NO_POD: Final = re.compile(
 _UNRESOLVED: Final = re.compile(
     r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
 )
+_STARTING: Final = "server is not initialized yet"
 _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 ABSENT: Final = "absent"
@@ -66,3 +67,12 @@ def unresolved(text: str) -> bool:
     True
     """
     return _UNRESOLVED.search(text) is not None
+
+
+def unanswered(code: str, text: str) -> bool:
+    """Whether a call that ended with *code* and *text* found no runtime that could answer it.
+
+    >>> unanswered("UNKNOWN", "server is not initialized yet")
+    True
+    """
+    return code == "UNAVAILABLE" or _STARTING in text

@@ -17,7 +17,7 @@ configurations; with it, hundreds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fsm.machine.calls.configuration import (
     Configuration,
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table, Way
     from fsm.trace import Key
+
+ASSUMED: Final = "assumed "
+"""What marks, among the deviations on which a configuration rests, an event that is assumed to have happened."""
 
 LIMIT = 20_000
 """Configurations of one entity beyond its states; with more the search gives up and says so."""
@@ -79,7 +82,8 @@ class Dynamics:
     ``outputs`` says that the trace shows outputs on their own, one by one.
     ``coming`` are all the outputs until the next look at them, where these are
     known beforehand.  Without ``silence`` nothing happens where the
-    specification is silent.
+    specification is silent.  What rests on an event of the row ``assumed`` is
+    marked so (:data:`ASSUMED`).
     """
 
     rules: Rules
@@ -87,6 +91,7 @@ class Dynamics:
     outputs: bool = False
     coming: tuple[str, ...] | None = None
     silence: bool = True
+    assumed: int = -1
     names: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -151,6 +156,10 @@ class Dynamics:
         else:
             yield from self._went(here, instant, after)
 
+    def _assuming(self, before: Configurations, row: int) -> Configurations:
+        """*before*, after an event of *row* that may have happened unobserved, once or repeatedly, and marks what rests on it."""
+        return replace(self, unseen=(*self.unseen, row), assumed=row).closed(before)
+
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
         for instant in self.rules.instants(here.state, call.row, call.stage):
@@ -168,6 +177,8 @@ class Dynamics:
             if self.silence:
                 yield here._replace(state=instant.to, pending=passing(pending, instant.to))
             return
+        if row == self.assumed:
+            here = _resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
         yield from self._went(here, instant, pending)
 
     def _went(self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
@@ -342,6 +353,8 @@ class Dynamics:
         return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
+        if phase == "assumed":
+            return Remainder(configurations=self._assuming(before, row))
         kept: set[Configuration] = set()
         states: set[int] = set()
         specified: set[int] = set()
@@ -353,7 +366,7 @@ class Dynamics:
             for instant in instants:
                 if instant.way is not None and emits not in {None, instant.way.emits}:
                     continue
-                here = each._replace(pending=()) if self.rules.interrupts(row) else each
+                here = each._replace(pending=()) if self.rules.interrupts(row) and not phase else each
                 for after in self.happens(here if apart else here._replace(queue=()), row, instant):
                     # What came with the event was seen with it: nothing waits in the queue.
                     kept.add(after if apart else after._replace(queue=each.queue))
@@ -415,6 +428,7 @@ def _resting_on(each: Configuration, deviation: str) -> Configuration:
 def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: bool = False) -> Dynamics:
     """How beliefs about *table* move, where a trace shows of its signals those *shown*; ``None``: all of them.
 
+    Hidden events that are *shown* happen only where the trace has them.
     Where the trace shows *outputs* on their own, it shows neither calls nor signals.
     Events go by their names, and by those on the wire.
     """
@@ -422,7 +436,7 @@ def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: boo
     unseen = [
         table.row[event.name]
         for event in events
-        if event.kind == "hidden"
+        if (event.kind == "hidden" and event.name not in (shown or ()))
         or (event.kind == "signal" and shown is not None and event.name not in shown)
         or (event.kind == "call" and outputs)
     ]

@@ -1,0 +1,93 @@
+"""Where a recording that does not show restarts of the runtime leaves room for one.
+
+A runtime that is restarted cuts off the calls in progress.  So it was not
+restarted while a call was in progress that it answered.  The stretches
+between such calls leave room for a restart if they are long enough, or if a
+call in them found no runtime that could answer it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+
+from fsm.trace import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+
+Assume: TypeAlias = Literal["none", "seen", "maybe"]
+"""Where a restart is assumed that no line shows.
+
+none
+    Nowhere.
+seen
+    Where calls found no runtime that could answer them.
+maybe
+    There, and in every stretch that is long enough for one.
+"""
+
+SHORTEST: Final = 50_000_000
+"""Nanoseconds that a restart takes at least; containerd has been seen to take 88 ms."""
+
+HELD: Final = 65_536
+"""Points that are held back at most until it is known how long the stretch is in which they stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarts:
+    """Where a restart is assumed, and the nanoseconds that one takes at least."""
+
+    assume: Assume = "maybe"
+    shortest: int = SHORTEST
+
+
+@dataclass(slots=True, kw_only=True)
+class Stretches(Generic[T]):
+    """Points in the order of time, each with the restart that may have happened just before it.
+
+    >>> stretches = Stretches(restarts=Restarts(shortest=100))
+    >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
+    [('asked', None), ('answered', None)]
+    >>> ((point, restart),) = stretches.take(200, "asked again", change=1)
+    >>> restart.event, restart.start, restart.end
+    ('restart', 50, 200)
+    """
+
+    restarts: Restarts
+    _answered: int = 0
+    _since: int | None = None
+    _down: bool = False
+    _held: list[tuple[int, T]] = field(default_factory=list)
+
+    def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
+        """What is settled once *point* is reached.
+
+        *change* is that of the number of calls in progress that will be answered;
+        *down* says that a call found no runtime.
+        """
+        self._since = at if self._since is None else self._since
+        before, self._answered = self._answered, max(0, self._answered + change)
+        if before:
+            self._since = at
+            yield point, None
+            return
+        self._down |= down
+        self._held.append((at, point))
+        if change or len(self._held) > HELD:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[tuple[T, Observation | None]]:
+        """What is held back, if no more points come for now."""
+        if not self._held or self._since is None:
+            return
+        start, end = self._since, self._held[-1][0]
+        long = self.restarts.assume == "maybe" and end - start >= self.restarts.shortest
+        possible = long or (self._down and self.restarts.assume != "none")
+        restart = Observation(event="restart", phase="assumed", at=end, start=start, end=end) if possible else None
+        for _, point in self._held:
+            yield point, restart
+        self._held.clear()
+        self._since, self._down = end, False
