@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.judgement import Judged
     from fsm.machine import Level
+    from fsm.recordings.restarts import Assume
 
 FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "sarif": "sarif", "github": "github"}
 """The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
@@ -76,6 +77,22 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 @click.option(
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
 )
+@click.option(
+    "--restarts",
+    type=click.Choice(["none", "seen", "maybe"]),
+    default="maybe",
+    show_default=True,
+    help="Where to assume a restart of the runtime that no line shows: nowhere; where calls found no runtime; "
+    "or also in every pause of the calls that is long enough.",
+)
+@click.option(
+    "--shortest-restart",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    default=0.05,
+    show_default=True,
+    help="The shortest pause that is long enough for a restart.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -88,6 +105,8 @@ def command(
     form: str,
     *,
     fresh: bool,
+    restarts: Assume,
+    shortest_restart: float,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -116,6 +135,8 @@ def command(
                         models=tuple(dict.fromkeys(models)),
                         profile=profile,
                         fresh=fresh,
+                        restarts=restarts,
+                        shortest_restart=shortest_restart,
                         advanced=advanced,
                     )
                 )

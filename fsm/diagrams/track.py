@@ -26,6 +26,9 @@ class _Track:
 
     def take(self, seen: Observation) -> bool:
         """Follow *seen*; false if nothing explains it."""
+        if seen.phase == "gap":
+            self.now = self.dynamics.everything()
+            return True
         before = {each.state for each in self.now}
         known = not seen.event or seen.event in self.dynamics.names
         try:
@@ -79,16 +82,16 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     found: dict[str, None] = {}
     for batch in recording.batches:
         for seen in batch.observations:
-            if not seen.entity or seen.of not in {"", machine.entity}:
+            if seen.of not in {"", machine.entity}:
                 continue
-            found.setdefault(seen.entity, None)
-            entity = entity or seen.entity
-            if not seen.entity.startswith(entity) or seen.phase == "gap":
-                continue
-            if track is None:
+            if seen.entity:
+                found.setdefault(seen.entity, None)
+                entity = entity or seen.entity
+                if not seen.entity.startswith(entity):
+                    continue
                 start = moves.beginning() if recording.fresh else moves.everything()
-                track = _Track(table=table, dynamics=moves, now=start)
-            if not track.take(seen):
+                track = track or _Track(table=table, dynamics=moves, now=start)
+            if track is not None and not track.take(seen):
                 return _marks(track)
     if track is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"

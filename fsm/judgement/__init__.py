@@ -17,10 +17,9 @@ from fsm.machine import Machine
 from fsm.monitor import Monitor
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.combined import open_combined
-from fsm.recordings.restarts import SHORTEST, Restarts
+from fsm.recordings.restarts import SHORTEST, Assume, Restarts
 from fsm.verdict import Judgement
 
-_DEFAULT: Final = Restarts()
 _HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
 """The key of the first line of a recording that says which machine it is of."""
 
@@ -47,7 +46,8 @@ def judge(
     models: Sequence[str | Machine] = (),
     profile: str | None = None,
     fresh: bool = False,
-    restarts: Restarts = _DEFAULT,
+    restarts: Assume = "maybe",
+    shortest_restart: float = SHORTEST / 1e9,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
@@ -57,7 +57,9 @@ def judge(
     model files; or names of systems, which stand for the machines of their
     parts.  Without them the kind of recording decides.  ``profile`` applies to every machine
     that has one of that name.  With ``fresh`` no entity existed before the
-    recording began; ``restarts`` says where the runtime may have been restarted.  Reads as a stream.
+    recording began.  ``restarts`` says where a restart of the runtime is
+    assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and
+    ``shortest_restart`` how many seconds one takes at least.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile that no machine has.
@@ -157,13 +159,13 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
         raise InputError(problems)
 
 
-def _shown(machine: Machine, recording: Recording, restarts: Restarts) -> frozenset[str] | None:
+def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
     """The signals that *recording* shows, and the hidden events that do not happen but where it has them."""
     shown = recording.shown
-    if recording.hidden or (shown is None and restarts.assume != "maybe"):
+    if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
         shown = signals - frozenset(recording.hidden)
-    if shown is not None and restarts.assume != "maybe":
+    if shown is not None and restarts != "maybe":
         shown |= {"restart"}
     return shown
 

@@ -30,6 +30,9 @@ def github(report: Report) -> str:
             title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"
             about = f"{words.done(each.first)} ({words.often(each.count)})"
             lines.append(_command("notice", each.first.file, each.first.line, title, about))
+        for assumed in judgement.assumed:
+            title = f"{machine.name} assumes a {assumed.observation.event}"
+            lines.append(_command("notice", assumed.file, assumed.line, title, words.assumed(assumed)))
         if report.answer(judgement) is report.of(judged) is ExitCode.UNKNOWN:
             lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))
     lines += [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.machine import Clause, Deviation
     from fsm.report import Report
     from fsm.trace import Observation
-    from fsm.verdict import Deviated, Finding, Judgement, Stretch, Violation
+    from fsm.verdict import Assumed, Deviated, Finding, Judgement, Stretch, Violation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -91,6 +91,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "notes": dict(judgement.notes),
         "findings": [_finding(report, each) for each in report.findings(judgement)],
         "tolerated": [_tolerated(each) for each in judgement.tolerated],
+        "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": cells,
     }
 
@@ -149,6 +150,17 @@ def _operation(seen: Observation) -> Json:
         "shows": seen.shows or None,
         "start": seen.start,
         "end": seen.end,
+    }
+
+
+def _assumed(each: Assumed) -> Json:
+    seen = each.observation
+    return {
+        "event": seen.event,
+        "after": words.moment(seen.start),
+        "before": words.moment(seen.end),
+        "file": each.file,
+        "line": each.line,
     }
 
 

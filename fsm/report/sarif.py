@@ -27,6 +27,8 @@ def sarif(report: Report) -> str:
     for judged, judgement in report.each():
         if reason := why(judgement):
             notifications.append(_notification("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
+        assumed = (f"{judgement.machine.name} assumes {words.assumed(each)}" for each in judgement.assumed)
+        notifications += [_notification("note", judged.name, text) for text in assumed]
         results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
     notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]

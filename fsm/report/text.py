@@ -145,6 +145,10 @@ class _Writer:
         counts.append(words.plural(judgement.observations, "observation"))
         counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
         yield from self.layout.wrapped(", ".join(counts), indent="    ")
+        if judgement.assumed:
+            count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
+            when = "; ".join(map(words.between, judgement.assumed))
+            yield from self.layout.wrapped(f"explained by assuming {count}: {when}", indent="    ")
         yield from self._cells(judgement)
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:

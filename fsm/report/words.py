@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fsm.machine import Deviation
-    from fsm.verdict import Edit, Finding, Tolerated, Violation
+    from fsm.verdict import Assumed, Edit, Finding, Tolerated, Violation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -78,6 +78,16 @@ def file(name: str) -> str:
     'standard input'
     """
     return "standard input" if name == "-" else name
+
+
+def assumed(each: Assumed) -> str:
+    """What is assumed, and when it would have happened."""
+    return f"a {each.observation.event} {between(each)}"
+
+
+def between(each: Assumed) -> str:
+    """When what is assumed would have happened."""
+    return f"between {moment(each.observation.start)} and {moment(each.observation.end)}"
 
 
 def moment(at: int | str | None) -> str:

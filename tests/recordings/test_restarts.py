@@ -1,0 +1,136 @@
+"""Restarts of the runtime are assumed only where calls leave room for one, and the verdict says so."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from judged import CALLS, content, judged, profile, violations
+
+from fsm.recordings.restarts import Restarts, Stretches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+BEGINNING = 1_795_230_856_000_000_000
+RESTARTED = ("corrupt", "forgotten", "orphan", "restart")
+"""Parts of the names of recordings of runtimes that were restarted, or that died."""
+
+
+class Call(NamedTuple):
+    """A call, from *start* to *end* in milliseconds."""
+
+    start: int
+    end: int
+    op: str
+    code: str = "OK"
+    shows: str = ""
+    id: str = "c" * 64
+
+    def lines(self) -> list[dict[str, object]]:
+        """The lines that a client writes of it."""
+        times = {"start": BEGINNING + self.start * MS, "end": BEGINNING + self.end * MS}
+        call = {"op": self.op, "id": self.id, "pod": "p" * 64, **times, "code": self.code, "detail": ""}
+        shown = {"op": "status", "id": self.id, "start": times["end"], "state": f"CONTAINER_{self.shows}"}
+        return [call, shown] if self.shows else [call]
+
+
+def recorded(*calls: Call) -> bytes:
+    """The recording of *calls*."""
+    return "".join(f"{json.dumps(line)}\n" for call in calls for line in call.lines()).encode()
+
+
+CREATED = (
+    Call(0, 1, "RunPodSandbox", id="p" * 64),
+    Call(2, 3, "CreateContainer"),
+    Call(4, 5, "ContainerStatus", shows="CREATED"),
+)
+
+
+def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] | None:
+    """The milliseconds between which restarts of containers are assumed; ``None`` if *calls* are not legal."""
+    found = judged(recorded(*calls), folder, **how)
+    if violations(found):
+        return None
+    times = [(each.observation.start or 0, each.observation.end or 0) for each in found.judgements[0].assumed]
+    return [((start - BEGINNING) // MS, (end - BEGINNING) // MS) for start, end in times]
+
+
+def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
+    """A container that was fine is unreadable only after a restart; the verdict names the pause."""
+    after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
+
+    assert [(5, 205)] == assumed(*CREATED, after, folder=tmp_path)
+    assert assumed(*CREATED, after, folder=tmp_path, restarts="none") is None
+    assert assumed(*CREATED, after, folder=tmp_path, restarts="seen") is None
+    assert assumed(*CREATED, after, folder=tmp_path, shortest_restart=0.3) is None
+
+
+def test_what_needs_no_restart_assumes_none(tmp_path: Path) -> None:
+    """A pause alone is no restart."""
+    assert [] == assumed(*CREATED, Call(205, 206, "ContainerStatus", shows="CREATED"), folder=tmp_path)
+
+
+def test_no_room_where_calls_follow_each_other(tmp_path: Path) -> None:
+    """There is no time for a restart between an answer and the next call."""
+    assert assumed(*CREATED, Call(6, 7, "ContainerStatus", shows="UNKNOWN"), folder=tmp_path) is None
+
+
+def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) -> None:
+    """A restart would have cut it off, of whatever container it is; one that was cut off leaves room."""
+    other = Call(5, 204, "StopContainer", id="d" * 64)
+    after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
+
+    assert assumed(*CREATED, other, after, folder=tmp_path) is None
+    assert [(5, 205)] == assumed(*CREATED, other._replace(code="UNAVAILABLE"), after, folder=tmp_path)
+
+
+def test_a_call_that_finds_no_runtime_shows_a_restart(tmp_path: Path) -> None:
+    """However short the pause is."""
+    down, after = Call(6, 7, "Version", "UNAVAILABLE", id=""), Call(8, 9, "ContainerStatus", shows="UNKNOWN")
+
+    assert [(5, 8)] == assumed(*CREATED, down, after, folder=tmp_path, restarts="seen")
+    assert assumed(*CREATED, down, after, folder=tmp_path, restarts="none") is None
+    assert assumed(*CREATED, down._replace(code="OK"), after, folder=tmp_path) is None
+
+
+def test_one_restart_explains_several_containers(tmp_path: Path) -> None:
+    """It is assumed once."""
+    other = Call(5, 6, "CreateContainer", id="d" * 64)
+    after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
+
+    assert [(6, 205)] == assumed(*CREATED, other, after, after._replace(id="d" * 64), folder=tmp_path)
+
+
+def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) -> None:
+    """A restart between the calls would explain it; there is no room for one."""
+    ops = ["StartContainer", "StopContainer", "StartContainer"]
+    calls = [Call(10 * place, 10 * place + 1, op) for place, op in enumerate(ops, 1)]
+
+    assert assumed(*CREATED, *calls, folder=tmp_path) is None
+    assert [] == assumed(*CREATED, *calls[:-1], folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
+    """Recordings without a restart need none; of the others some do, and none where none is assumed."""
+    verdicts = {
+        how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
+        for how in ("none", "seen", "maybe")
+    }
+
+    assert verdicts["maybe"]
+    assert verdicts["none"] or any(part in name for part in RESTARTED)
+    assert "corrupt" not in name or not verdicts["seen"]
+
+
+def test_stretches_are_found_among_overlapping_calls() -> None:
+    """One is as long as no call is in progress that will be answered."""
+    stretches: Stretches[str] = Stretches(restarts=Restarts(shortest=10))
+    points = [(0, "a", 1), (5, "b", 1), (6, "a", -1), (30, "b", -1), (35, "c", 1), (36, "c", -1), (50, "d", 1)]
+    found = [each for at, name, change in points for each in stretches.take(at, name, change=change)]
+
+    assert ["d"] == [name for name, restart in found if restart is not None]
+    assert [name for _, name, _ in points] == [name for name, _ in found]
