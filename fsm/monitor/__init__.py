@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm.machine.calls.belief import ASSUMED, TooManyError, tried
+from fsm.machine.calls.belief import TooManyError, tried
 from fsm.machine.calls.configuration import bits
-from fsm.monitor.beliefs import Beliefs, BeliefStep
+from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
+from fsm.monitor.beliefs import Beliefs, BeliefStep, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.machine.calls.configuration import Configurations
-    from fsm.monitor.beliefs import Belief
+    from fsm.monitor.beliefs import Belief, certain
     from fsm.trace import Key, Observation
     from fsm.verdict import Legality, Violation
 
@@ -94,8 +95,7 @@ class Monitor:
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
         self._folder = Folder()
-        self._assumable: list[Assumed] = []
-        self._assumed: dict[tuple[int | None, int | None], Assumed] = {}
+        self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
         self._entities = 0
         self._beside = 0
@@ -125,7 +125,7 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
-        alive, opened, assumable = self._alive, self._open, len(self._assumable)
+        alive, opened, assumable = self._alive, self._open, len(self._assumptions.possible)
         self._observations += len(observations)
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
@@ -143,7 +143,7 @@ class Monitor:
                         life.led = seen
                     continue
             self._slowly(seen, lines[index])
-            assumable = len(self._assumable)
+            assumable = len(self._assumptions.possible)
 
     def judgement(self) -> Judgement:
         """The verdict on all that was fed so far; the trace is taken to end here."""
@@ -156,7 +156,7 @@ class Monitor:
             machine=self.machine,
             verdict=self._verdict(),
             tolerated=self._folder.tolerated(),
-            assumed=tuple(self._assumed.values()),
+            assumed=self._assumptions.needed(),
             covered=Covered(machine=self.machine.name, cells=cells),
             entities=self._entities,
             observations=self._observations,
@@ -184,7 +184,7 @@ class Monitor:
             self._gap(seen.entity)
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
-                self._assumable.append(Assumed(observation=seen, file=file, line=number))
+                self._assumptions.possible.append(Assumed(observation=seen, file=file, line=number))
         elif seen.event and self._dynamics.row(seen.event) < 0:
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
@@ -232,7 +232,7 @@ class Monitor:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
             life = _Life(belief=resting or self._stranger)
-        if life.assumed < len(self._assumable):
+        if life.assumed < len(self._assumptions.possible):
             self._assume(life)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
@@ -259,8 +259,9 @@ class Monitor:
 
     def _certainly(self, names: tuple[str, ...], life: _Life, seen: Observation, place: Line) -> None:
         """What was *seen* is legal only by one of the deviations *names*, or by what is assumed."""
-        if any(name.startswith(ASSUMED) for name in names):
-            self._rests(life)
+        if any(map(is_one, names)):
+            self._assumptions.need(life.rested, life.assumed)
+            life.rested = life.assumed
             return
         deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
         self._folder.tolerate(
@@ -276,21 +277,12 @@ class Monitor:
 
     def _assume(self, life: _Life) -> None:
         """Let what may have happened to all entities have happened to this one too."""
-        if not any(name.startswith(ASSUMED) for each in life.belief.configurations for name in each.deviations):
+        if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
-        since = [each.observation for each in self._assumable[life.assumed :]]
-        for seen in {each.event: each for each in since}.values():
+        for seen in self._assumptions.since(life.assumed):
             step = life.belief.next.get(key(seen)) or self._step(life.belief, seen, life)
             life.belief = step.to
-        life.assumed = len(self._assumable)
-
-    def _rests(self, life: _Life) -> None:
-        """What was seen of *life* is legal only by something assumed: by what is assumed already, else by the last."""
-        among = self._assumable[life.rested : life.assumed]
-        known = {(each.observation.start, each.observation.end): each for each in among}
-        if not any(which in self._assumed for which in known):
-            self._assumed.update([known.popitem()])
-        life.rested = life.assumed
+        life.assumed = len(self._assumptions.possible)
 
     def _keep(self, entity: str, life: _Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""
@@ -348,7 +340,7 @@ class Monitor:
         kept = self._shared.observed(start, said, before.since)
         if not kept.configurations:
             return None
-        tolerated, configurations = _certain(kept.configurations)
+        tolerated, configurations = certain(kept.configurations)
         since = bits(configurations)
         if note:
             since = self._everything.since
@@ -384,29 +376,3 @@ class Monitor:
         explained = self._shared.explain(scene)
         to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
         return BeliefStep(to=to, leads=self._leads(said), explained=explained)
-
-
-def _certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
-    """The deviations that were certainly met, and what is possible then.
-
-    Each is a group of which one was met: a deviation on which everything
-    possible rests, or several where everything rests on one or another.
-    """
-    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
-    certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
-    left = _without(configurations, everywhere)
-    if all(each.deviations for each in left):
-        anywhere = frozenset(name for each in left for name in each.deviations)
-        certain.append(tuple(sorted(anywhere)))
-        left = _without(left, anywhere)
-    return tuple(certain), left
-
-
-def _without(configurations: Configurations, names: frozenset[str]) -> Configurations:
-    """*configurations*, resting on none of the deviations *names* any more."""
-    if not names:
-        return configurations
-    return frozenset(
-        each._replace(deviations=tuple(name for name in each.deviations if name not in names))
-        for each in configurations
-    )

@@ -108,3 +108,29 @@ class Beliefs:
             each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
             for each in configurations
         )
+
+
+def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
+    """The deviations that were certainly met, and what is possible then.
+
+    Each is a group of which one was met: a deviation on which everything
+    possible rests, or several where everything rests on one or another.
+    """
+    everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
+    certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
+    left = _without(configurations, everywhere)
+    if all(each.deviations for each in left):
+        anywhere = frozenset(name for each in left for name in each.deviations)
+        certain.append(tuple(sorted(anywhere)))
+        left = _without(left, anywhere)
+    return tuple(certain), left
+
+
+def _without(configurations: Configurations, names: frozenset[str]) -> Configurations:
+    """*configurations*, resting on none of the deviations *names* any more."""
+    if not names:
+        return configurations
+    return frozenset(
+        each._replace(deviations=tuple(name for name in each.deviations if name not in names))
+        for each in configurations
+    )

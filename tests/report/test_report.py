@@ -512,7 +512,7 @@ def test_json_has_the_documented_keys() -> None:
         (document, "verdict fail_on recordings problems"),
         (problem, "file line code what hint"),
         (recording, "file kind containerd verdict notes machines"),
-        (machine, "machine verdict why entities observations notes findings tolerated cells"),
+        (machine, "machine verdict why entities observations notes findings tolerated assumed cells"),
         (finding, "kind what count others entities clause first"),
         (finding["clause"], "name says level source link"),
         (
