@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.machine.calls.configuration import Configurations
-    from fsm.monitor.beliefs import Belief, certain
+    from fsm.monitor.beliefs import Belief
     from fsm.trace import Key, Observation
     from fsm.verdict import Legality, Violation
 
