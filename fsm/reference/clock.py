@@ -58,7 +58,6 @@ class TurnedClock(Clock):
         self._waiting: list[threading.Condition] = []
 
     def now(self) -> float:
-        """The time it stands at."""
         return self.time
 
     async def sleep(self, seconds: float) -> None:
@@ -85,7 +84,6 @@ class TurnedClock(Clock):
                 changed.notify_all()
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready*, or until the clock is turned to *until*."""
         if self.hurried and not ready():
             self.time = max(self.time, until)
         with self._lock:

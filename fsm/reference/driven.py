@@ -25,7 +25,6 @@ class CallError(ReplyError):
     """The call ``event`` was refused or failed."""
 
     def __init__(self, event: str, code: str, why: str) -> None:
-        """*event* replies *code*: *why*."""
         super().__init__(f"{event}: {code}: {why}")
         self.event = event
         self.code = code

@@ -97,7 +97,6 @@ class Faults(set[str]):
     """
 
     def __init__(self, crash: CrashInjector | None = None) -> None:
-        """No faults yet."""
         super().__init__()
         self._crash = crash
 

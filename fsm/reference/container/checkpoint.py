@@ -46,7 +46,6 @@ class CheckpointError(Exception):
     """A checkpoint that cannot be used: its path, and what is wrong with it."""
 
     def __init__(self, path: str, found: str) -> None:
-        """*found* is wrong with the file at *path*."""
         super().__init__(f"{path}: {found}" if path else found)
         self.path = path
         self.found = found

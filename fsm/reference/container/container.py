@@ -83,12 +83,10 @@ class Container:
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self._position.state
 
     @property
     def shows(self) -> str:
-        """The state that a client reads."""
         with self._lock:
             return self._position.shows
 

@@ -186,7 +186,6 @@ class Effects:
         return self.storage
 
     def status(self) -> Status:
-        """A copy of the record."""
         return self._existing().get()
 
     def _flag(self, **fields: bool) -> None:

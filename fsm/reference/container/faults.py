@@ -55,17 +55,14 @@ class SimulatedWorld:
         self._pid = 100
 
     def now(self) -> int:
-        """A new time."""
         self._time += 1
         return self._time
 
     def make(self) -> None:
-        """Create containerd's record."""
         self.faults.point("make")
         self.known = True
 
     def look(self) -> None:
-        """Look up containerd's record."""
         self.faults.point("look", effect=False)
         if "gone" in self.faults:
             self.known = False
@@ -73,12 +70,10 @@ class SimulatedWorld:
             raise NoRecordError("no such container")
 
     def forget(self) -> None:
-        """Delete containerd's record."""
         self.faults.point("forget")
         self.known = False
 
     def run(self) -> int:
-        """Start a process with a new id."""
         self.faults.point("run")
         self._pid += 1
         self.process = Task(self._pid)
@@ -87,7 +82,6 @@ class SimulatedWorld:
         return self._pid
 
     def kill(self) -> Exit:
-        """End the process."""
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             raise NoTaskError("no such process")
@@ -99,17 +93,14 @@ class SimulatedWorld:
         return ended
 
     def task(self) -> Task | None:
-        """The process."""
         self.faults.point("task", effect=False)
         return self.process
 
     def drop(self) -> None:
-        """Delete the remains of the process."""
         self.faults.point("drop")
         self.process = None
 
     def use(self, event: str, resources: Resources | None = None) -> None:
-        """Do nothing, or fail."""
         del event, resources
         self.faults.point("use")
 

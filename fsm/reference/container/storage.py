@@ -24,7 +24,6 @@ class DeletedError(Exception):
     """The record was deleted, and can no longer be changed."""
 
     def __init__(self, path: Path) -> None:
-        """The record with the checkpoint *path* was deleted."""
         super().__init__(f"{path}: the record was deleted, and can no longer be changed")
         self.path = path
 
@@ -60,7 +59,6 @@ class StatusStorage:
         return self._status.copied()
 
     def state(self) -> ContainerState:
-        """What the record shows."""
         return self._status.state()
 
     def update(self, change: StatusChange) -> None:

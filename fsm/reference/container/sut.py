@@ -45,7 +45,6 @@ class ContainerSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new world, and an empty disk."""
         self.close()
         home = self._scope.enter_context(scratch_folder())
         self._root = home / "container"
@@ -57,11 +56,9 @@ class ContainerSUT:
         self._restart_to = ""
 
     def close(self) -> None:
-        """Delete the files."""
         self._scope.close()
 
     def shows(self) -> str:
-        """The state that a client reads."""
         return self.container.shows
 
     def record(self) -> dict[str, Any]:
@@ -71,7 +68,6 @@ class ContainerSUT:
         return {name: value for name, value in _fields(status).items() if name not in left_out} if status else {}
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the fault, or what a restart is to find."""
         if (event, outcome) not in _outcomes():
             return False
         if event == "restart":
@@ -81,19 +77,15 @@ class ContainerSUT:
         return True
 
     def do(self, event: str) -> str:
-        """*event*, from beginning to end."""
         return self._reply(event, lambda: self._happen(event))
 
     def begin(self, event: str) -> str | None:
-        """Begin *event*."""
         return self._stage(event, self.container.begin)
 
     def end(self, event: str) -> str | None:
-        """Continue *event* by one stage."""
         return self._stage(event, self.container.end)
 
     def crash(self, event: str, point: int) -> bool:
-        """Crash before effect number *point* of *event*, and restart."""
         restart_to = self._restart_to
         try:
             with self._crash.at(point), suppress(CrashedError):

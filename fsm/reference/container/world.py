@@ -36,7 +36,6 @@ class LateError(WorldError):
     """The process ended as ``exit`` says, but not in time."""
 
     def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """It ended with *exit*."""
         super().__init__(f"it ended too late, with code {exit.code}")
         self.exit = exit
 

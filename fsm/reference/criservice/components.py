@@ -43,12 +43,10 @@ class Component:
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self.position.state
 
     @property
     def has_task(self) -> bool:
-        """Whether its task is running."""
         return self._task is not None and not self._task.done()
 
     @property
@@ -81,7 +79,6 @@ class Component:
         self.abort()
 
     def abort(self) -> None:
-        """Stop it without closing it."""
         before = self.state
         to = self.position.take("stops", "lingers" if self.busy else "ends").to
         if before == "on" and to == "ended":
@@ -168,12 +165,10 @@ class Registration(Component):
             self.error = None
 
     async def join(self) -> None:
-        """Register the domain, and start NRI."""
         self._domains.register(self._domain)
         await asyncio.to_thread(self.nri.start)
 
     def close(self) -> None:
-        """Stop NRI if it was started."""
         if self.state == "on":
             self.nri.stop()
 
@@ -187,11 +182,9 @@ class Queue(Component):
         self._task = asyncio.create_task(queue.run())
 
     def close(self) -> None:
-        """Shut the queue down, which ends its task."""
         self.queue.shutdown()
 
     def discard(self) -> None:
-        """Stop, since it runs as long as the process."""
         self.stop()
 
     def _cancel(self) -> None:

@@ -84,15 +84,12 @@ class Construction:
         return self._step("platform", self.makers.platform)
 
     def make_server(self) -> None:
-        """Make the streaming server, which does not listen yet."""
         self.server = self._step("make-server", self.makers.server)
 
     def make_monitor(self) -> None:
-        """Make the event monitor, which has not subscribed yet."""
         self.monitor = self._step("make-monitor", self.makers.monitor)
 
     def watch_folder(self, path: Path) -> None:
-        """Watch the folder *path*."""
         self.position.outcomes("watch-folder")
         self.syncers.append(self._step("watch-folder", lambda: self.makers.watch(path)))
 

@@ -28,8 +28,7 @@ LEAKS: Final = ("-leaks", "-panics")
 class AnyController:
     """A sandbox controller that accepts any service."""
 
-    def init(self, parts: Parts) -> None:
-        """Do nothing."""
+    def init(self, parts: Parts) -> None: ...
 
 
 class ConstructionSUT:
@@ -55,12 +54,10 @@ class ConstructionSUT:
         self._begin()
 
     def reset(self) -> None:
-        """A construction of which no step is done."""
         self._runner.run(self._end())
         self._begin()
 
     def close(self) -> None:
-        """End the event loop, and delete the files."""
         self._runner.run(self._end())
         self._watches.close()
         self._runner.close()
@@ -83,20 +80,17 @@ class ConstructionSUT:
         self.construction = self._kind(makers, fatal=self._fatal)
 
     async def _end(self) -> None:
-        """Release everything, as at the end of the process."""
         for each in self._made:
             each.release()
         await cancel_others()
 
     def shows(self) -> str:
-        """What runs and watches."""
         queues = [each for each in self._made if isinstance(each, Queue) and not each.queue.is_shut]
         if self._watches.count:
             return "watchers" if queues else "watchers without a queue"
         return "queue" if queues else "nothing"
 
     def outputs(self) -> list[str]:
-        """The result for the caller, or that the process has exited."""
         return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
@@ -106,7 +100,6 @@ class ConstructionSUT:
         return self._fails or not outcome.endswith(LEAKS + FAILS)
 
     def do(self, event: str) -> str:
-        """Do one step."""
         try:
             self._runner.run(self._step(event))
         except ConstructionError:
@@ -155,8 +148,7 @@ class ConstructionSUT:
         self._fail("a certificate is missing")
         return StreamingServer()
 
-    async def _handle(self, event: str) -> None:
-        """Do nothing."""
+    async def _handle(self, event: str) -> None: ...
 
     def _fatal(self, error: Exception) -> NoReturn:
         raise ProcessExitError from error

@@ -50,7 +50,6 @@ class EventMonitor(Component):
 
     @property
     def busy(self) -> bool:
-        """Whether an event is at the handler."""
         return not self._idle.is_set()
 
     def subscribe(self) -> None:
@@ -79,7 +78,6 @@ class EventMonitor(Component):
                 coming.cancel()
 
     def close(self) -> None:
-        """Stop handling, and drop deferred events."""
         self._stopping.set()
         self.backoff.stop()
 

@@ -54,7 +54,6 @@ class Gate:
         self._opened = asyncio.Event()
 
     async def pause(self, phase: str) -> None:
-        """Wait before *phase*."""
         self.at = phase
         await self._opened.wait()
         self._opened.clear()
@@ -71,7 +70,6 @@ class StubbornServer(StreamingServer):
     refuses = False
 
     def close(self) -> None:
-        """Close, or fail."""
         if self.refuses:
             self.refuses = False
             raise OSError("use of closed network connection")
@@ -82,7 +80,6 @@ class ImmediateRegistration(Registration):
     """A registration without plugins, which needs no thread."""
 
     async def join(self) -> None:
-        """Register the domain, and start NRI."""
         self._domains.register(self._domain)
         self.nri.start()
 
@@ -90,5 +87,4 @@ class ImmediateRegistration(Registration):
 class FakeListener:
     """A socket of NRI to which plugins never connect."""
 
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...

@@ -37,7 +37,6 @@ class MonitorSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new monitor."""
         self.close()
         self._runner = self._scope.enter_context(asyncio.Runner())
         self._feed = Feed()
@@ -45,7 +44,6 @@ class MonitorSUT:
         self._outputs: list[str] = []
 
     def close(self) -> None:
-        """End the event loop."""
         self._scope.close()
 
     def shows(self) -> str:
@@ -56,11 +54,9 @@ class MonitorSUT:
         return shown
 
     def outputs(self) -> list[str]:
-        """Its error, when it has failed."""
         return drained(self._outputs)
 
     def do(self, event: str) -> str:
-        """*event*, and a few turns of the event loop."""
         self._runner.run(self._happen(event))
         return ""
 
@@ -82,5 +78,4 @@ class MonitorSUT:
         if before != self.monitor.state == "failed":
             self._outputs.append("error")
 
-    async def _handle(self, event: str) -> None:
-        """Do nothing."""
+    async def _handle(self, event: str) -> None: ...

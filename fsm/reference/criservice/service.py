@@ -161,7 +161,6 @@ class CRIService:
             raise CloseError(str(errors[0])) from errors[0]
 
     def _launch(self) -> None:
-        """Start the components."""
         self.position.take("recovers")
         self.parts.monitor.start()
         for each in self.parts.syncers:

@@ -48,14 +48,12 @@ class StreamingServer(Component):
         return self._http.socket if self._http else None
 
     def open(self) -> None:
-        """Listen."""
         loop = asyncio.get_running_loop()
         self._http = _Http(self.address, self._granted)
         self._broken = loop.create_future()
         loop.add_reader(self._http.fileno(), self._accept)
 
     async def work(self) -> None:
-        """Serve until connections can no longer be accepted."""
         if self._broken is not None:
             await self._broken
 
@@ -110,7 +108,6 @@ def _handler(granted: dict[str, Callable[[], bytes]]) -> type[BaseHTTPRequestHan
             if stream:
                 self.wfile.write(stream())
 
-        def log_message(self, *_: object) -> None:
-            """Do not log."""
+        def log_message(self, *_: object) -> None: ...
 
     return Handler

@@ -75,12 +75,10 @@ class CRIServiceSUT:
         self._loop.run_until_complete(self._begin())
 
     def reset(self) -> None:
-        """A new service of new parts."""
         self._loop.run_until_complete(self._end())
         self._loop.run_until_complete(self._begin())
 
     def close(self) -> None:
-        """End all tasks, and close sockets, watches and folders."""
         self._loop.run_until_complete(self._end())
         self._watches.close()
         self._runner.close()
@@ -135,7 +133,6 @@ class CRIServiceSUT:
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def outputs(self) -> list[str]:
-        """What Run has returned, or that the process has exited."""
         return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
@@ -146,7 +143,6 @@ class CRIServiceSUT:
         return True
 
     def do(self, event: str) -> str:
-        """*event*, until everything waits."""
         try:
             return self._loop.run_until_complete(self._do(event))
         finally:
@@ -185,7 +181,6 @@ class CRIServiceSUT:
         return ""
 
     async def _continue(self, event: str) -> None:
-        """Let Run continue to its next phase."""
         match event:
             case "recover-fails":
                 error = UnrecoverableError if self._outcome == "exits" else OSError
@@ -301,7 +296,6 @@ class CRIServiceSUT:
         return waits and all(each.has_task == (each.state in WITH_TASK) for each in (parts.monitor, parts.server))
 
     async def _collect(self) -> None:
-        """Collect the result of Run if it has returned."""
         if self._has_exited and self._run is not None:
             self._run.cancel()
             await asyncio.wait([self._run])

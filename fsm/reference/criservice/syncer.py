@@ -46,11 +46,9 @@ class Watches:
 
     @property
     def count(self) -> int:
-        """Number of watchers."""
         return sum(map(len, self._watchers.values()))
 
     def close(self) -> None:
-        """Watch nothing any more."""
         self._loop.remove_reader(self._inotify.fd)
         self._inotify.close()
 
@@ -78,7 +76,6 @@ class Watcher:
         self._masks: asyncio.Queue[Mask | None] = asyncio.Queue()
 
     def add(self, mask: Mask) -> None:
-        """An event has happened."""
         self._masks.put_nowait(mask)
 
     def __aiter__(self) -> Watcher:
@@ -126,7 +123,6 @@ class Syncer(Component):
         raise SyncError(f"cni conf dir {self.path} is watched no longer")
 
     def close(self) -> None:
-        """Close the watcher, which ends the task."""
         self.watcher.close()
 
     def _cancel(self) -> None:

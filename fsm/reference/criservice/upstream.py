@@ -22,8 +22,7 @@ class UnrecoverableError(Exception):
 class UpstreamSyncer(Syncer):
     """A syncer that treats a closed watcher as its end."""
 
-    def lose_watcher(self) -> None:
-        """End without an error."""
+    def lose_watcher(self) -> None: ...
 
 
 class UpstreamService(CRIService):
@@ -94,7 +93,6 @@ class UpstreamService(CRIService):
         self._exit(RuntimeError(message))
 
     def _fail(self, what: str, error: Exception) -> None:
-        """Return at once."""
         self.position.take("fails")
         raise RunError(what, error) from error
 
@@ -143,7 +141,6 @@ class UpstreamConstruction(Construction):
         self._fatal(TypeError(message))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """Return the error."""
         del outcome
         self._leak(step)
         raise ConstructionError(f"{step}: {error}") from error

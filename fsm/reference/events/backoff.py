@@ -86,7 +86,6 @@ class Backoff(Generic[E]):
         self._lock = asyncio.Lock()
 
     def shows(self, key: str) -> str:
-        """What the machine shows of *key*."""
         if self._stopped:
             return STOPPED
         backlog = self._keys.get(key)

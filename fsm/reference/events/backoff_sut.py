@@ -33,7 +33,6 @@ class BackoffSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new back-off, and a clock at zero."""
         self.close()
         self._runner = self._scope.enter_context(asyncio.Runner())
         self._work: asyncio.Task[None] | None = None
@@ -45,11 +44,9 @@ class BackoffSUT:
         self._due = False
 
     def close(self) -> None:
-        """End the event loop."""
         self._scope.close()
 
     def shows(self) -> str:
-        """What the machine shows of the key."""
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
@@ -81,7 +78,6 @@ class BackoffSUT:
         return True
 
     def do(self, event: str) -> str:
-        """*event*, until everything waits."""
         actions: dict[str, Callable[[], None]] = {
             "event": lambda: self._begin(self.backoff.handle(KEY, self._new())),
             "tick": self._tick,

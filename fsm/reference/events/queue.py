@@ -46,7 +46,6 @@ class Subscription(Generic[E]):
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self.position.state
 
     def __aiter__(self) -> Subscription[E]:
@@ -133,12 +132,10 @@ class EventQueue(Generic[E]):
 
     @property
     def is_shut(self) -> bool:
-        """Whether it was shut down."""
         return self._shut
 
     @property
     def subscribed(self) -> int:
-        """Number of subscribers."""
         return 0 if self._shut else len(self._subscriptions)
 
     @property

@@ -45,7 +45,6 @@ class EventsSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new queue without subscribers."""
         self.close()
         self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
         self._sending: list[asyncio.Task[None]] = []
@@ -60,7 +59,6 @@ class EventsSUT:
         self._outputs: list[str] = []
 
     def close(self) -> None:
-        """End the event loop."""
         self._scope.close()
 
     def shows(self) -> str:
@@ -85,7 +83,6 @@ class EventsSUT:
         return outputs
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Have as many events unread or retained as the *outcome* needs."""
         outputs = list(self._outputs)
         try:
             return self._arrange(event, outcome)
@@ -164,7 +161,6 @@ class EventsSUT:
             self.queue.chance = lambda: lost
 
     def do(self, event: str) -> str:
-        """*event*."""
         actions = {
             "send": self._send,
             "subscribe": self._subscribe,

@@ -104,7 +104,6 @@ class NRI:
 
     @property
     def state(self) -> str:
-        """The state of the interface in ``nri-api``."""
         return self._life.state
 
     def is_enabled(self) -> bool:

@@ -42,7 +42,6 @@ class _ImpatientLock(SyncLock):
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Join now, or fail."""
         del timeout
         with super().joining(timeout=0):
             yield
@@ -68,7 +67,6 @@ class NriApiSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A process without an interface."""
         self.close()
         self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
         self._scope.callback(self._end)
@@ -92,19 +90,15 @@ class NriApiSUT:
                 nri.stop()
 
     def close(self) -> None:
-        """End the threads of the plugins, and delete the socket."""
         self._scope.close()
 
     def shows(self) -> str:
-        """The state of the interface."""
         return self._nri.state if self._nri else "none"
 
     def outputs(self) -> Sequence[str]:
-        """What plugins, domains and the configuration have received."""
         return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Remember the outcome, unless only another release has it."""
         self._outcome = outcome
         old = self._release == "containerd-1.7"
         match event, outcome:

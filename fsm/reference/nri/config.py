@@ -59,7 +59,6 @@ class Config:
     release: Release = RELEASES[""]
 
     def __post_init__(self) -> None:
-        """Refuse negative numbers."""
         for name, seconds in (
             ("plugin_registration_timeout", self.plugin_registration_timeout),
             ("plugin_request_timeout", self.plugin_request_timeout),
@@ -73,12 +72,10 @@ class Config:
 
     @property
     def registration_timeout(self) -> float:
-        """Seconds that a registration may take."""
         return self.plugin_registration_timeout or REGISTRATION
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that a plugin may take to answer."""
         return self.plugin_request_timeout or REQUEST
 
 

@@ -139,7 +139,6 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self._position.state
 
     @property
@@ -297,7 +296,6 @@ class Connection:
             self._take("hang-up")
 
     def stop(self) -> None:
-        """Close the connection."""
         self._take("stop", "stopped")
 
     def _require(self, event: str) -> None:

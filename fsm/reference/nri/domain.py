@@ -87,11 +87,9 @@ class Domains:
         raise UnknownDomainError(f"no domain is called {name!r}; {known}")
 
     def pods(self) -> tuple[Pod, ...]:
-        """The pods of all domains."""
         return tuple(pod for domain in self._all() for pod in domain.list_pod_sandboxes())
 
     def containers(self) -> tuple[Container, ...]:
-        """The containers of all domains."""
         return tuple(container for domain in self._all() for container in domain.list_containers())
 
     def update_containers(self, updates: Iterable[Update]) -> None:

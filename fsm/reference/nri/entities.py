@@ -37,7 +37,6 @@ class EntityStates:
         return frozenset(output for way in ways for output in way.emits)
 
     def state(self, entity: str) -> str:
-        """The state of *entity*."""
         known = self._positions.get(entity)
         return known.state if known else self._driver.machine.initial
 

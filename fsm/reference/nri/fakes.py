@@ -24,27 +24,21 @@ class FakeDomain:
     done: list[object] = field(default_factory=list)
 
     def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """All pods."""
         return self.pods
 
     def list_containers(self) -> Sequence[Container]:
-        """All containers."""
         return self.containers
 
     def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """The pod, if it exists."""
         return next((pod for pod in self.pods if pod.id == pod_id), None)
 
     def get_container(self, container_id: str) -> Container | None:
-        """The container, if it exists."""
         return next((each for each in self.containers if each.id == container_id), None)
 
     def update_container(self, update: Update) -> None:
-        """Keep *update*; raises :class:`OSError` for a stubborn container."""
         self._change(update)
 
     def evict_container(self, eviction: Eviction) -> None:
-        """Keep *eviction*; raises :class:`OSError` for a stubborn container."""
         self._change(eviction)
 
     def _change(self, change: Update | Eviction) -> None:
@@ -70,12 +64,10 @@ class FakePlugin:
     synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Keep what exists; the updates that it ``wants``."""
         self.synchronised.append((tuple(pods), tuple(containers)))
         return self.wants()
 
     def handle(self, request: Request) -> Answer:
-        """Keep *request*, and answer."""
         self.heard.append((self.index, request.event))
         self.requests.append(request)
         return self.answers[request.event](request) if request.event in self.answers else Answer()

@@ -49,7 +49,6 @@ class Lifecycle:
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self._position.state
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
@@ -57,7 +56,6 @@ class Lifecycle:
         return self._driver.offered(event, self.state)
 
     def take(self, event: str, outcome: str) -> None:
-        """Take *outcome* of *event*."""
         with self._moving:
             self._position.take(event, outcome)
 

@@ -63,7 +63,6 @@ class PluginFailedError(NRIError):
     """The plugin called ``plugin`` answered a request with an error."""
 
     def __init__(self, plugin: str, error: Exception) -> None:
-        """*error* is what *plugin* raised; its code is kept if it has one."""
         super().__init__(f"plugin {plugin}: {error}", code=error.code if isinstance(error, NRIError) else "")
         self.plugin: Final = plugin
 

@@ -53,41 +53,34 @@ class ScriptedPlugin:
 
     @property
     def name(self) -> str:
-        """The next valid name."""
         self._play()
         return next(self.names)
 
     @property
     def events(self) -> Sequence[str] | int:
-        """All events but one, or a wrong mask."""
         self._play("Configure")
         return 1 << len(EVENTS) if self.script == "bad-events" else SUBSCRIBED
 
     def launch(self) -> None:
-        """Start, or fail."""
         if self.script == "failed":
             raise OSError("no such file")
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Wait for more, or do not."""
         del pods, containers
         self._play("Synchronize")
         return self.script != "not-split"
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Request no updates."""
         del pods, containers
         self._play("Synchronize")
         return ()
 
     def handle(self, request: Request) -> Answer:
-        """Answer nothing."""
         del request
         self._play("request")
         return Answer()
 
     def close(self) -> None:
-        """Add an output."""
         self.outputs.append("closed")
 
     def _play(self, *output: str) -> None:
@@ -119,7 +112,6 @@ class NriPluginSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A runtime without plugins."""
         self.clock = TurnedClock()
         self._outputs: list[str] = []
         self._outcome = ""
@@ -134,16 +126,13 @@ class NriPluginSUT:
         self._launched = self._again = self._stopped = False
 
     def close(self) -> None:
-        """End the thread of the plugin."""
         self.connection.hang_up()
         self.connection.stop()
 
     def shows(self) -> str:
-        """The state of the connection."""
         return self.connection.state
 
     def outputs(self) -> list[str]:
-        """What the plugin was sent, and the updates that were made."""
         return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:

@@ -40,7 +40,6 @@ class PluginThread:
         self._ended = False
 
     def rename(self, name: str) -> None:
-        """Give the thread a *name*."""
         self._thread.name = name
 
     def call(self, function: Callable[[], T], *, until: float) -> T:

@@ -17,8 +17,7 @@ Result: TypeAlias = Literal["ok", "error", "lost"]
 class Listener(Protocol):
     """An open socket."""
 
-    def close(self) -> None:
-        """Close it."""
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,6 @@ class Plugins:
         self._connections = tuple(each for each in self._connections if each is not connection)
 
     def close(self) -> None:
-        """Stop all connections."""
         for connection in self._connections:
             connection.stop()
         self._connections = ()

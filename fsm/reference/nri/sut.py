@@ -61,7 +61,6 @@ class _NriSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new layer with two new plugins."""
         self.close()
         self._heard: list[_Heard] = []
         self.sent: dict[str, tuple[str, ...]] = {}
@@ -74,7 +73,6 @@ class _NriSUT:
         self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
 
     def close(self) -> None:
-        """End the threads of the plugins."""
         self._scope.close()
 
     def _end(self) -> None:
@@ -93,7 +91,6 @@ class _NriSUT:
         return bool(emits)
 
     def do(self, event: str) -> str:
-        """Call the layer."""
         try:
             return dispatch(self.name, event, self._calls())
         finally:
@@ -125,11 +122,9 @@ class _NriSUT:
         return self.sent[FIRST]
 
     def shows(self) -> str:
-        """The state that the layer remembers."""
         raise NotImplementedError
 
     def _calls(self) -> Mapping[str, Callable[[], object]]:
-        """The call for each event."""
         raise NotImplementedError
 
     def _joined(self, index: str) -> FakePlugin:
@@ -168,7 +163,6 @@ class NriPodSUT(_NriSUT):
     name = "nri-pod"
 
     def shows(self) -> str:
-        """The state that the layer remembers."""
         return self.nri.pod_state(POD.id)
 
     def _calls(self) -> Mapping[str, Callable[[], object]]:
@@ -196,7 +190,6 @@ class NriContainerSUT(_NriSUT):
     name = "nri-container"
 
     def shows(self) -> str:
-        """The state that the layer remembers."""
         return self.nri.container_state(CONTAINER.id)
 
     def _calls(self) -> Mapping[str, Callable[[], object]]:

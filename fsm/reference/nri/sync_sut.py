@@ -49,7 +49,6 @@ class _Process(threading.Thread):
         self._enter = enter
 
     def run(self) -> None:
-        """Follow orders until ``end``, and leave everything that was entered."""
         entered: list[ExitStack] = []
         while (order := self.orders.get()) != "end":
             if order == "enter":
@@ -80,7 +79,6 @@ class PluginSyncSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new lock without processes."""
         self.close()
         self._lock = self._gated()
         self._positions = {
@@ -92,7 +90,6 @@ class PluginSyncSUT:
         self._scope.callback(self._end)
 
     def close(self) -> None:
-        """End all threads, also those that wait."""
         self._scope.close()
 
     def _end(self) -> None:
@@ -104,7 +101,6 @@ class PluginSyncSUT:
             process.join()
 
     def shows(self) -> str:
-        """The state of each process."""
         return self._system.shows({name: position.state for name, position in self._positions.items()})
 
     def do(self, event: str) -> str:

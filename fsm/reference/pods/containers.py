@@ -25,14 +25,11 @@ class NoContainers:
     """Pods without containers."""
 
     def create(self, pod: str) -> None:
-        """Fail."""
         raise WorldError(f"{pod} can have no containers")
 
-    def stop(self, pod: str) -> None:
-        """Do nothing."""
+    def stop(self, pod: str) -> None: ...
 
-    def remove(self, pod: str) -> None:
-        """Do nothing."""
+    def remove(self, pod: str) -> None: ...
 
 
 class ReferenceContainers:
@@ -59,18 +56,15 @@ class ReferenceContainers:
         self._make = make
 
     def create(self, pod: str) -> None:
-        """Create one more."""
         container = self._make(pod)
         _call(container.create)
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:
-        """Stop them."""
         for each in self.of.get(pod, []):
             _call(each.stop)
 
     def remove(self, pod: str) -> None:
-        """Remove them."""
         containers = self.of.get(pod, [])
         for each in list(containers):
             _call(each.remove)

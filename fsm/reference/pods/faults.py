@@ -49,17 +49,14 @@ class CountedContainers:
         self._faults = faults
 
     def create(self, pod: str) -> None:
-        """Add one."""
         self._faults.point("create container")
         self.running[pod] = self.running.get(pod, 0) + 1
 
     def stop(self, pod: str) -> None:
-        """Stop all."""
         self._faults.point("stop containers")
         if pod in self.running:
             self.running[pod] = 0
 
     def remove(self, pod: str) -> None:
-        """Remove all."""
         self._faults.point("remove containers")
         self.running.pop(pod, None)

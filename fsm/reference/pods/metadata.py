@@ -88,5 +88,4 @@ class MetadataStore:
             yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
 
     def path(self, id: str) -> Path:  # noqa: A002  (the field's name)
-        """The file of the pod *id*."""
         return self.root / id / FILE

@@ -60,7 +60,6 @@ class Pod:
         return self
 
     def metadata(self, state: str) -> Metadata:
-        """Its metadata, with *state*."""
         return Metadata(
             id=self.id, name=self.name, state=state, created_at=self.created_at, exit=self.exit, limits=self.limits
         )

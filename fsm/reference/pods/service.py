@@ -89,7 +89,6 @@ class Pods:
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        """The status of a pod."""
         pod, record = self._existing(id, "status"), SandboxRecord()
         with suppress(CallError):
             record = self.controller.status(id)

@@ -22,7 +22,6 @@ class MakeError(Exception):
     """A stage could not be made, and the first ``left`` stages could not be unmade."""
 
     def __init__(self, why: str, left: int = 0) -> None:
-        """It failed: *why*."""
         super().__init__(why)
         self.left = left
 

@@ -50,7 +50,6 @@ class PodsSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new world, and an empty disk."""
         self.close()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
@@ -64,7 +63,6 @@ class PodsSUT:
         self._start()
 
     def close(self) -> None:
-        """End the event loop and all processes, and delete the files."""
         self._scope.close()
 
     def _end_processes(self) -> None:
@@ -72,7 +70,6 @@ class PodsSUT:
             world.end()
 
     def _start(self) -> None:
-        """Start the service."""
         self.clock = TurnedClock(hurried=True)
         controller = UpstreamController if issubclass(self._kind, UpstreamPods) else Controller
         self._controller: Controller = controller(self._world, self.clock)
@@ -80,12 +77,10 @@ class PodsSUT:
         self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
 
     async def _stop(self) -> None:
-        """Stop the service."""
         await self.pods.close()
         await self._controller.close()
 
     def now(self) -> int:
-        """A new time."""
         self._time += 1
         return self._time
 
@@ -94,7 +89,6 @@ class PodsSUT:
         return self._runner.run(act)
 
     def shows(self) -> str:
-        """The state in a list."""
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
@@ -129,7 +123,6 @@ class PodsSUT:
         return f"it is absent, but {', '.join(found)} is left" if found else ""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the faults."""
         state = self._pod.position.state
         never = {("stop", "unmonitored"): state != "unknown-stopped", ("create-container", "created"): state != "ready"}
         if (event, outcome) not in FAULTS or never.get((event, outcome)):
@@ -139,7 +132,6 @@ class PodsSUT:
         return True
 
     def do(self, event: str) -> str:
-        """*event*, from beginning to end."""
         try:
             return self._reply(event)
         finally:
@@ -148,7 +140,6 @@ class PodsSUT:
                 raise BrokenError(wrong)
 
     def crash(self, event: str, point: int) -> bool:
-        """Crash before effect number *point* of *event*, and restart."""
         later = self.faults & {"dead", "task", "damage"}
         self.faults -= later
         try:

@@ -235,7 +235,6 @@ class Introspection:
 
     @property
     def state(self) -> str:
-        """The machine's name for its state."""
         return self._position.state
 
     def run(self) -> None:

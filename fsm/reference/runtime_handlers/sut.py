@@ -99,18 +99,15 @@ class RuntimeHandlersSUT:
         self.reset()
 
     def reset(self) -> None:
-        """Another runtime, with nothing found out."""
         self.service = _FakeService()
         self.introspection = self._kind(
             name=NAME, runtime=Runtime(options={}), service=self.service, kernel_has_rro=True, profile=self._profile
         )
         self._listed = 0
 
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the configuration or the answer that leads to the *outcome*."""
         if self._profile and (event, outcome) in NOT_UPSTREAM:
             return False
         found = self.introspection
@@ -133,11 +130,9 @@ class RuntimeHandlersSUT:
         return True
 
     def do(self, event: str) -> str:
-        """Do one stage."""
         return reply("runtime-handlers", event, lambda: self.introspection.stage(event))
 
     def outputs(self) -> Sequence[str]:
-        """The content of a new request, new failures, and new entries of the list."""
         found = self.introspection
         outputs: list[str] = []
         if found.request and found.state == "requested":

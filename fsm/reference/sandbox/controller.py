@@ -35,7 +35,6 @@ class SandboxRecord:
 
     @property
     def state(self) -> str:
-        """The state that a client reads."""
         if self.exit is not None:
             return "SANDBOX_NOTREADY"
         return "SANDBOX_READY" if self.pid else "SANDBOX_UNKNOWN"
@@ -116,7 +115,6 @@ class Controller:
         await self._tasks.cancel()
 
     def status(self, name: str) -> SandboxRecord:
-        """The record of a sandbox."""
         sandbox = self._get(name)
         self._take(sandbox, "status")
         return sandbox.record
@@ -140,7 +138,6 @@ class Controller:
             raise CallError("wait", "DEADLINE_EXCEEDED", "it has not exited") from None
 
     def create(self, name: str) -> None:
-        """Add a sandbox to the store."""
         sandbox = self._get(name)
         if is_noop(sandbox.position, "create"):
             self._take(sandbox, "create")

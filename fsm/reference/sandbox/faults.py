@@ -58,7 +58,6 @@ class FaultyProcesses(Processes):
         return super().task()
 
     async def exited(self) -> Exit:
-        """Wait for the gate, and for the end of the process."""
         await self.gate.wait()
         if self.breaks:
             self.breaks = False
@@ -67,14 +66,12 @@ class FaultyProcesses(Processes):
         return await super().exited()
 
     async def dead(self) -> Exit:
-        """Wait for the end of the process."""
         ended = await super().dead()
         if "late" in self.faults:
             raise LateError(ended)
         return ended
 
     def hook(self) -> None:
-        """Add an output."""
         self._outputs.append("hook")
 
     def die(self) -> None:
@@ -84,7 +81,6 @@ class FaultyProcesses(Processes):
             self._process.wait()
 
     def runs(self) -> bool:
-        """Whether the process runs."""
         return super().task() and self.ended() is None
 
     def end(self) -> None:

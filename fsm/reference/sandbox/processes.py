@@ -55,7 +55,6 @@ class Processes:
         self._exit: Exit | None = None
 
     def now(self) -> int:
-        """The time, in nanoseconds since 1970; never 0."""
         return self._now()
 
     def read(self) -> None:

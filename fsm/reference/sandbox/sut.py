@@ -40,7 +40,6 @@ class PodSandboxSUT:
         self.reset()
 
     def reset(self) -> None:
-        """A new controller, without processes."""
         self.close()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
@@ -54,7 +53,6 @@ class PodSandboxSUT:
         self._runner.run(self._begin())
 
     def close(self) -> None:
-        """End the event loop and all processes, and delete the files."""
         self._scope.close()
 
     async def _begin(self) -> None:
@@ -65,21 +63,17 @@ class PodSandboxSUT:
             world.end()
 
     def shows(self) -> str:
-        """The state that a client reads."""
         known = self.controller._store.get(POD)  # noqa: SLF001  (a status is an event, too)
         return known.record.state if known else ABSENT
 
     def outputs(self) -> list[str]:
-        """The exits that were reported, and the hooks."""
         return drained(self._outputs)
 
     def record(self) -> dict[str, Any]:
-        """The record, empty if there is none."""
         known = self.controller._store.get(POD)  # noqa: SLF001
         return {"pid": known.record.pid, "created": known.record.created_at, "exit": known.record.exit} if known else {}
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the faults."""
         faults = FAULTS.get((event, outcome))
         upstream = isinstance(self.controller, UpstreamController)
         if faults is None or (upstream and (outcome in NOT_UPSTREAM or event in {"shutdown", "create"})):
@@ -89,11 +83,9 @@ class PodSandboxSUT:
         return True
 
     def do(self, event: str) -> str:
-        """*event*, from beginning to end."""
         return self._reply(event, self._happen(event))
 
     def begin(self, event: str) -> str | None:
-        """Begin to wait."""
         code = self._reply(event, self._begin_wait())
         return None if code == "ok" else code
 
