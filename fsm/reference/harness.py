@@ -4,17 +4,42 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
 from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
-from fsm.sut import UnsupportedError
+from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
+
+
+class ScopedSUT:
+    """A SUT that keeps what it has to release in ``_scope``, which is closed at each reset and at the end."""
+
+    def __init__(self) -> None:
+        self._scope = ExitStack()
+        self.reset()
+
+    def reset(self) -> None:
+        self._scope.close()
+
+    def close(self) -> None:
+        self._scope.close()
+
+
+class EmittingSUT(ScopedSUT):
+    """A SUT that collects its outputs in ``_outputs``."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._outputs: list[str] = []
+
+    def outputs(self) -> list[str]:
+        return drained(self._outputs)
 
 
 def reply(machine: str, event: str, act: Callable[[], object]) -> str:

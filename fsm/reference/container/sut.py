@@ -5,7 +5,7 @@ is to be unknown, its checkpoint is damaged first.
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from itertools import cycle
 from typing import Any
@@ -19,10 +19,10 @@ from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import driver
 from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
-from fsm.reference.harness import reply, scratch_folder
+from fsm.reference.harness import ScopedSUT, reply, scratch_folder
 
 
-class ContainerSUT:
+class ContainerSUT(ScopedSUT):
     """A :class:`~fsm.reference.container.container.Container` under test; *kind* and *effects* may have planted bugs.
 
     >>> sut = ContainerSUT()
@@ -41,11 +41,10 @@ class ContainerSUT:
         del profile  # this container conforms under every profile
         self._kind, self._effects = kind, effects
         self._damage = cycle(CHECKPOINT_DAMAGE)
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         home = self._scope.enter_context(scratch_folder())
         self._root = home / "container"
         self._crash = CrashInjector(home)
@@ -54,9 +53,6 @@ class ContainerSUT:
         self._limits = 0
         self._file: bytes | None = None
         self._restart_to = ""
-
-    def close(self) -> None:
-        self._scope.close()
 
     def shows(self) -> str:
         return self.container.shows

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
-from fsm.reference.harness import turns
-from fsm.sut import BrokenError, UnsupportedError, drained
+from fsm.reference.harness import EmittingSUT, turns
+from fsm.sut import BrokenError, UnsupportedError
 
 SHOWS: Final[Mapping[str, str]] = {
     "off": "idle",
@@ -21,7 +21,7 @@ SHOWS: Final[Mapping[str, str]] = {
 """What the machine of the monitor shows, by the state of the component."""
 
 
-class MonitorSUT:
+class MonitorSUT(EmittingSUT):
     """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs.
 
     >>> sut = MonitorSUT()
@@ -33,18 +33,13 @@ class MonitorSUT:
     def __init__(self, profile: str = "", *, kind: type[EventMonitor] = EventMonitor) -> None:
         del profile  # containerd's panics
         self._kind = kind
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._runner = self._scope.enter_context(asyncio.Runner())
         self._feed = Feed()
         self.monitor = self._kind(lambda: self._feed, self._handle)
-        self._outputs: list[str] = []
-
-    def close(self) -> None:
-        self._scope.close()
 
     def shows(self) -> str:
         """Its state; it must have a task exactly while it runs or has an error."""
@@ -52,9 +47,6 @@ class MonitorSUT:
         if self.monitor.has_task != (shown in {"running", "failed"}):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")
         return shown
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
     def do(self, event: str) -> str:
         self._runner.run(self._happen(event))

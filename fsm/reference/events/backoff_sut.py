@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError
 from fsm.reference.events.upstream import UpstreamBackoff
-from fsm.reference.harness import reply, turns
+from fsm.reference.harness import ScopedSUT, reply, turns
 from fsm.sut import UnsupportedError
 
 KEY: Final = "key"
@@ -16,7 +15,7 @@ ALMOST: Final = 256.0
 """The delay before the longest."""
 
 
-class BackoffSUT:
+class BackoffSUT(ScopedSUT):
     """A :class:`~fsm.reference.events.backoff.Backoff` under test; *kind* may have planted bugs.
 
     >>> sut = BackoffSUT()
@@ -29,11 +28,10 @@ class BackoffSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Backoff[int]] | None = None) -> None:
         self._kind = kind or (UpstreamBackoff if profile == "as-written" else Backoff)
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._runner = self._scope.enter_context(asyncio.Runner())
         self._work: asyncio.Task[None] | None = None
         self._at_handler: asyncio.Future[None] | None = None
@@ -42,9 +40,6 @@ class BackoffSUT:
         self._last_event = 0
         self._reported = 0
         self._due = False
-
-    def close(self) -> None:
-        self._scope.close()
 
     def shows(self) -> str:
         return self.backoff.shows(KEY)

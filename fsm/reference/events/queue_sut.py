@@ -7,13 +7,12 @@ discarding others first, which does not change the state.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import DISCARD_AFTER, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.upstream import UpstreamEventQueue
-from fsm.reference.harness import dispatch
+from fsm.reference.harness import ScopedSUT, dispatch
 from fsm.sut import BrokenError, UnsupportedError
 
 CAPACITY: Final = 3
@@ -28,7 +27,7 @@ STATES: Final[Mapping[str, Collection[str]]] = {
 """The states of a subscriber in which an outcome of send or read is possible."""
 
 
-class EventsSUT:
+class EventsSUT(ScopedSUT):
     """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs.
 
     >>> sut = EventsSUT()
@@ -41,11 +40,10 @@ class EventsSUT:
 
     def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:
         self._kind = kind or (UpstreamEventQueue if profile == "as-written" else EventQueue)
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
         self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
@@ -57,9 +55,6 @@ class EventsSUT:
         self._room = 0
         self._due: list[int] = []
         self._outputs: list[str] = []
-
-    def close(self) -> None:
-        self._scope.close()
 
     def shows(self) -> str:
         """How much is unread or retained; it must be exactly what is due."""

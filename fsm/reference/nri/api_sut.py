@@ -2,13 +2,13 @@
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.harness import dispatch, scratch_folder
+from fsm.reference.harness import EmittingSUT, dispatch, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
@@ -17,7 +17,6 @@ from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
-from fsm.sut import drained
 
 TIMEOUT: Final = 10.0
 """Seconds that a plugin has to answer, which it does at once."""
@@ -47,7 +46,7 @@ class _ImpatientLock(SyncLock):
             yield
 
 
-class NriApiSUT:
+class NriApiSUT(EmittingSUT):
     """The interface of *release* under test; *kind* makes it.
 
     >>> sut = NriApiSUT()
@@ -63,17 +62,15 @@ class NriApiSUT:
     def __init__(self, release: str = "", kind: Callable[..., NRI] = NRI) -> None:
         self._release: Final = release if release in RELEASES else ""
         self._kind: Final = kind
-        self._scope: Final = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
         self._scope.callback(self._end)
         self._nri: NRI | None = None
         self._others: list[NRI] = []
         self._outcome = ""
-        self._outputs: list[str] = []
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
         self._domain = FakeDomain(containers=[Container(id=OTHER, pod_id=POD.id)])
@@ -89,14 +86,8 @@ class NriApiSUT:
             with suppress(Exception):  # a planted bug was found before
                 nri.stop()
 
-    def close(self) -> None:
-        self._scope.close()
-
     def shows(self) -> str:
         return self._nri.state if self._nri else "none"
-
-    def outputs(self) -> Sequence[str]:
-        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome

@@ -8,14 +8,13 @@ from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
-from fsm.reference.harness import dispatch
+from fsm.reference.harness import EmittingSUT, dispatch
 from fsm.reference.nri.connection import MACHINE, Connection, Terms
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
 from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.upstream import UpstreamConnection
-from fsm.sut import drained
 
 PATIENCE: Final = 0.5
 """Seconds of real time that a late plugin waits at most; the turned clock ends its call at once."""
@@ -96,7 +95,7 @@ class ScriptedPlugin:
                 pass
 
 
-class NriPluginSUT:
+class NriPluginSUT(EmittingSUT):
     """The connection of a plugin under test; *kind* may have planted bugs.
 
     >>> sut = NriPluginSUT()
@@ -109,11 +108,11 @@ class NriPluginSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
         self._kind: Final = kind or (UpstreamConnection if profile == "as-written" else Connection)
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
+        super().reset()
         self.clock = TurnedClock()
-        self._outputs: list[str] = []
         self._outcome = ""
         self._numbers = count()
         self._done = threading.Event()
@@ -131,9 +130,6 @@ class NriPluginSUT:
 
     def shows(self) -> str:
         return self.connection.state
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Set the script, unless this connection has not the outcome."""

@@ -6,7 +6,7 @@ first plugin, unless that answered with an error.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -14,7 +14,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from fsm.library import load
 from fsm.machine import Machine, Moves
-from fsm.reference.harness import dispatch
+from fsm.reference.harness import ScopedSUT, dispatch
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
@@ -46,7 +46,7 @@ class _Heard(NamedTuple):
     alone: bool
 
 
-class _NriSUT:
+class _NriSUT(ScopedSUT):
     """The layer of *release* with its plugins; *kind* makes the layer."""
 
     name: ClassVar[str]
@@ -57,11 +57,10 @@ class _NriSUT:
         self._config: Final = Config(release=RELEASES.get(release, RELEASES[""]))
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
-        self._scope: Final = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._heard: list[_Heard] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
@@ -71,9 +70,6 @@ class _NriSUT:
         self._scope.callback(self._end)
         self.nri.start()
         self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
-
-    def close(self) -> None:
-        self._scope.close()
 
     def _end(self) -> None:
         self.nri.wait_for_exits()

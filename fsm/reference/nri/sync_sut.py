@@ -12,6 +12,7 @@ from typing import Final
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
+from fsm.reference.harness import ScopedSUT
 from fsm.reference.nri.sync_lock import SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
@@ -61,7 +62,7 @@ class _Process(threading.Thread):
             stack.close()
 
 
-class PluginSyncSUT:
+class PluginSyncSUT(ScopedSUT):
     """The lock under test: containerd's, or the layer's under the profile ``calls-first``; *kind* may have planted bugs.
 
     >>> sut = PluginSyncSUT()
@@ -75,11 +76,10 @@ class PluginSyncSUT:
     def __init__(self, profile: str = "", *, kind: type[SyncLock] | None = None) -> None:
         self._kind: Final = kind or (SyncLock if profile == "calls-first" else UpstreamSyncLock)
         self._system: Final = load_system("plugin-sync")
-        self._scope: Final = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._lock = self._gated()
         self._positions = {
             name: driver("sync-writer" if name == "plugin" else "sync-reader").position() for name in NAMES
@@ -88,9 +88,6 @@ class PluginSyncSUT:
         for process in self._processes.values():
             process.start()
         self._scope.callback(self._end)
-
-    def close(self) -> None:
-        self._scope.close()
 
     def _end(self) -> None:
         for process in self._processes.values():

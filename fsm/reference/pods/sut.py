@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,7 +11,7 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
-from fsm.reference.harness import reply, scratch_folder, turns
+from fsm.reference.harness import ScopedSUT, reply, scratch_folder, turns
 from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE, CountedContainers
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod
@@ -28,7 +28,7 @@ T = TypeVar("T")
 NAME: Final = "pod"
 
 
-class PodsSUT:
+class PodsSUT(ScopedSUT):
     """:class:`~fsm.reference.pods.service.Pods` under test; *kind* may have planted bugs.
 
     >>> sut = PodsSUT()
@@ -46,11 +46,10 @@ class PodsSUT:
         self._kind = kind
         self._ways = {key: cycle(each) for key, each in FAULTS.items()}
         self._damage = cycle(METADATA_DAMAGE)
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
         self._runner = self._scope.enter_context(asyncio.Runner())
@@ -61,9 +60,6 @@ class PodsSUT:
         self.containers = CountedContainers(self.faults)
         self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
         self._start()
-
-    def close(self) -> None:
-        self._scope.close()
 
     def _end_processes(self) -> None:
         for world in self.worlds.values():

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from fsm.machine.driver import CannotHappenError
@@ -10,12 +10,12 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import Faults
-from fsm.reference.harness import reply, scratch_folder, turns
+from fsm.reference.harness import EmittingSUT, reply, scratch_folder, turns
 from fsm.reference.sandbox.controller import MACHINE, Controller
 from fsm.reference.sandbox.faults import FAULTS, FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
 from fsm.reference.tasks import perform
-from fsm.sut import BrokenError, UnsupportedError, drained
+from fsm.sut import BrokenError, UnsupportedError
 
 POD: Final = "pod"
 
@@ -23,7 +23,7 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 """Outcomes that containerd has not."""
 
 
-class PodSandboxSUT:
+class PodSandboxSUT(EmittingSUT):
     """A :class:`~fsm.reference.sandbox.controller.Controller` under test; *kind* may have planted bugs.
 
     >>> sut = PodSandboxSUT()
@@ -36,24 +36,19 @@ class PodSandboxSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
         self._kind = kind or (UpstreamController if profile == "as-written" else Controller)
-        self._scope = ExitStack()
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
-        self.close()
+        super().reset()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
         self._runner = self._scope.enter_context(asyncio.Runner())
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
-        self._outputs: list[str] = []
         self._waiting: asyncio.Task[Exit] | None = None
         self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("told"))
         self._runner.run(self._begin())
-
-    def close(self) -> None:
-        self._scope.close()
 
     async def _begin(self) -> None:
         self._last = self.controller._get(POD)  # noqa: SLF001  (it is not in the store yet)
@@ -65,9 +60,6 @@ class PodSandboxSUT:
     def shows(self) -> str:
         known = self.controller._store.get(POD)  # noqa: SLF001  (a status is an event, too)
         return known.record.state if known else ABSENT
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
     def record(self) -> dict[str, Any]:
         known = self.controller._store.get(POD)  # noqa: SLF001
