@@ -102,8 +102,5 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
 
 def _marks(track: _Track) -> Marks:
     return Marks(
-        steps=frozenset(track.steps),
-        states=frozenset(track.states),
-        failed=frozenset(track.failed),
-        seen=track.seen,
+        steps=frozenset(track.steps), states=frozenset(track.states), failed=frozenset(track.failed), seen=track.seen
     )

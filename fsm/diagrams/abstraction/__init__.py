@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fsm.diagrams.abstraction.drawn_names import outcomes_of
 from fsm.machine import Ignores, Machine, Moves, Omission
 from fsm.machine.table import Row, Table, Way, tabulate
+from fsm.machine.traversal import closure
 
 
 class Move(NamedTuple):
@@ -123,16 +124,12 @@ def _finals(table: Table, row: Row, way: Way) -> list[Way]:
     if not way.begins:
         return [way]
     end = table.end.get(row.index, row.index)
-    seen, front = {way.to}, [way.to]
-    found: list[Way] = []
-    for state in front:
-        for each in table.step(state, end) or ():
-            if not each.begins:
-                found.append(each)
-            elif each.to not in seen:
-                seen.add(each.to)
-                front.append(each.to)
-    return found
+
+    def ways(state: int, *, begin: bool) -> list[Way]:
+        return [each for each in table.step(state, end) or () if each.begins == begin]
+
+    between = closure([way.to], lambda state: [each.to for each in ways(state, begin=True)])
+    return [each for state in between for each in ways(state, begin=False)]
 
 
 def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Abstraction:

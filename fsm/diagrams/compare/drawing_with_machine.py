@@ -64,16 +64,15 @@ class Matching:
         ``fsm draw`` draws so the events it otherwise leaves out, where nothing else
         leads to a state.
         """
-        words = {
-            name: (name, *self.drawing.below.get(name, ()))
-            for name in self.drawing.states
-            if not self.found[name]
-            and all(meaning for _, meaning in self.known.meant((name, *self.drawing.below.get(name, ()))))
-        }
+        written = {name: (name, *self.drawing.below.get(name, ())) for name in self.drawing.states}
         words = {
             name: lines
-            for name, lines in words.items()
-            if all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows)
+            for name, lines in written.items()
+            if not self.found[name]
+            and all(meaning for _, meaning in self.known.meant(lines))
+            and all(
+                name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows
+            )
         }
         arrows = tuple(
             replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
@@ -152,33 +151,17 @@ class Matching:
     def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
         # An arrowhead may be far from the label in question.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
-        self.moves.append(
-            ComparedMove(
-                source=key.source,
-                event=key.event,
-                target=key.target,
-                where=Where.SECOND,
-                label=label,
-                places=(None, wrong[0] if len(wrong) == 1 else arrow.place),
-                why=why,
-            )
-        )
+        places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
+        self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
 
     def _both(self, arrow: Arrow, key: Move, label: str, outcome: str) -> None:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
         acts = (*self.abstraction.must.get(key, ()), *self.abstraction.may.get(key, ()))
+        outcomes, places = tuple(dict.fromkeys(act.outcome for act in acts)), (None, arrow.place)
         self.moves.append(
-            ComparedMove(
-                source=key.source,
-                event=key.event,
-                target=key.target,
-                where=Where.BOTH,
-                label=label,
-                outcomes=tuple(dict.fromkeys(act.outcome for act in acts)),
-                places=(None, arrow.place),
-            )
+            ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=outcomes, places=places)
         )
 
     # -- the machine -------------------------------------------------------------
@@ -194,15 +177,9 @@ class Matching:
             return
         missing = [act for act in acts if not self._may_be_left_out(key, act)]
         if missing or (acts and drawn is None):
-            self.moves.append(
-                ComparedMove(
-                    source=key.source,
-                    event=key.event,
-                    target=key.target,
-                    where=Where.FIRST if missing else Where.UNDRAWN,
-                    outcomes=tuple(dict.fromkeys(act.outcome for act in missing or acts)),
-                )
-            )
+            where = Where.FIRST if missing else Where.UNDRAWN
+            outcomes = tuple(dict.fromkeys(act.outcome for act in missing or acts))
+            self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
     def _whole(self, ends: set[Move]) -> bool:
         """Whether the drawing shows where a call leads in the end, instead of where it begins."""

@@ -19,9 +19,7 @@ def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
         ),
         moves=tuple(
             ComparedMove(
-                source=key.source,
-                event=key.event,
-                target=key.target,
+                **key._asdict(),
                 where=side_of(key, mine, theirs),
                 label=key.event,
                 places=(mine.get(key), theirs.get(key)),

@@ -109,11 +109,7 @@ class Marks:
 
 
 def picture(
-    machine: Machine,
-    *,
-    show: Collection[Extra] = (),
-    events: Collection[str] | None = None,
-    marks: Marks | None = None,
+    machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
     """What to draw of *machine*: its moves, and what *show* requests, of all *events* or of those named.
 
@@ -167,20 +163,17 @@ class _Drawing:
         return {each for each, those in sources.items() if len(those) == crowd > 2}  # noqa: PLR2004  (two are none)
 
     def _arrows(self, event: Event, state: str) -> Iterator[_Arrow]:
+        label = EdgeLabel(event=event.name, kind=event.kind)
         for ends, cell in ((False, event.cells[state]), (True, event.ends.get(state))):
             match cell:
                 case Moves(outcomes=ways):
                     yield from self._ways(event, ways, state, ends=ends)
                 case Ignores() if "ignores" in self.show:
-                    yield state, state, EdgeLabel(event=event.name, kind=event.kind, cell="ignores")
+                    yield state, state, replace(label, cell="ignores")
                 case Refuses(codes=codes) if "refuses" in self.show:
-                    yield (
-                        state,
-                        state,
-                        EdgeLabel(event=event.name, kind=event.kind, error=_codes(codes), cell="refuses"),
-                    )
+                    yield state, state, replace(label, cell="refuses", error=" or ".join(codes))
                 case Silent() if "silent" in self.show:
-                    yield state, state, EdgeLabel(event=event.name, kind=event.kind, cell="silent")
+                    yield state, state, replace(label, cell="silent")
 
     def _ways(self, event: Event, ways: Iterable[Outcome], state: str, *, ends: bool) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
@@ -325,7 +318,7 @@ def _alike(drawn: Picture) -> Picture:
     for edge in drawn.edges:
         rest = (edge.labels, edge.marked, edge.failed, edge.counts)
         if edge.source == edge.target:
-            leads[edge.source].add((*rest,))
+            leads[edge.source].add(rest)
             continue
         if edge.source in leads:
             leads[edge.source].add(("to", edge.target, *rest))
@@ -335,19 +328,14 @@ def _alike(drawn: Picture) -> Picture:
         alike = (node.shows, node.passing, node.initial, node.marked, node.failed, frozenset(leads[node.name]))
         groups.setdefault(alike if node.shows and not node.count else node.name, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}
-    nodes = [
-        those[0]
-        if len(those) == 1
-        else replace(those[0], states=tuple(node.name for node in those), about="\n".join(node.about for node in those))
+    nodes = tuple(
+        replace(those[0], states=tuple(node.name for node in those), about="\n".join(node.about for node in those))
         for those in groups.values()
-    ]
-    edges = {
-        (first.get(edge.source, edge.source), first[edge.target]): replace(
-            edge, source=first.get(edge.source, edge.source), target=first[edge.target]
-        )
-        for edge in drawn.edges
-    }
-    return replace(drawn, nodes=tuple(nodes), edges=tuple(edges.values()))
+    )
+    moved = (
+        replace(edge, source=first.get(edge.source, edge.source), target=first[edge.target]) for edge in drawn.edges
+    )
+    return replace(drawn, nodes=nodes, edges=tuple({(edge.source, edge.target): edge for edge in moved}.values()))
 
 
 def _leads(cell: Cell, state: str) -> bool:
@@ -356,8 +344,4 @@ def _leads(cell: Cell, state: str) -> bool:
 
 def _error(way: Outcome) -> str:
     """The error of an outcome that never replies ok; empty for all others."""
-    return "" if not way.reply or "ok" in way.reply else _codes(way.reply)
-
-
-def _codes(codes: tuple[str, ...]) -> str:
-    return " or ".join(codes)
+    return "" if "ok" in way.reply else " or ".join(way.reply)

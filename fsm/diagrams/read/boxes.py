@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.diagrams.read.canvas import Canvas, Paragraph
+from fsm.diagrams.read.canvas import Canvas, Paragraph, runs
 from fsm.diagrams.read.strokes import ARMS, HEADS, Direction, GridCell, beyond, horizontal, reaches, vertical
 
 NARROWEST: Final = 3
@@ -92,15 +92,10 @@ def _around(box: Box, inner: Box) -> bool:
 
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
     """The longest runs of strokes in *row*; vertical arrowheads may be among them."""
-    text, first = sheet.rows[row], None
-    for column, char in enumerate((*text, " ")):
-        flat = _flat(char, text, column)
-        if flat and first is None:
-            first = column
-        elif not flat and first is not None:
-            if column - first >= NARROWEST - 1:
-                yield _Edge(row=row, first=first, last=column - 1)
-            first = None
+    text = sheet.rows[row]
+    for first, last in runs(_flat(char, text, column) for column, char in enumerate(text)):
+        if last - first + 1 >= NARROWEST - 1:
+            yield _Edge(row=row, first=first, last=last)
 
 
 def _flat(char: str, text: str, column: int) -> bool:

@@ -7,7 +7,10 @@ characters take two columns, as on a terminal.
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from fsm.diagrams.read.drawing import Location
@@ -33,10 +36,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid.
-
-    ``columns`` has for each column the index of its character in the line.
-    """
+    """The grid; ``columns`` has for each column the index of its character in the line."""
 
     path: str
     rows: tuple[str, ...]
@@ -73,15 +73,19 @@ class Canvas:
 
     def paragraphs(self) -> list[Paragraph]:
         """The runs of lines that are not empty."""
-        found: list[Paragraph] = []
-        first: int | None = None
-        for row, text in enumerate((*self.rows, "")):
-            if text.strip() and first is None:
-                first = row
-            elif not text.strip() and first is not None:
-                found.append(Paragraph(first=first, last=row - 1))
-                first = None
-        return found
+        return [Paragraph(first=first, last=last) for first, last in runs(map(bool, map(str.strip, self.rows)))]
+
+
+def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
+    """The first and the last index of each run of true *marks*.
+
+    >>> list(runs([True, True, False, True]))
+    [(0, 1), (3, 3)]
+    """
+    for marked, run in groupby(enumerate(marks), key=itemgetter(1)):
+        if marked:
+            places = [place for place, _ in run]
+            yield places[0], places[-1]
 
 
 def _letter(char: str) -> bool:

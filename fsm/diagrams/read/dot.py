@@ -7,6 +7,7 @@ arrow from a point, or from a node with an empty label, has no source.
 import itertools
 import re
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any, Final
@@ -21,7 +22,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
     import pydot
     from pydot.dot_parser import GraphParser
-from collections.abc import Iterable, Iterator
 
 HEADING: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)
@@ -44,12 +44,8 @@ class DotGraph:
         try:
             (graph,) = GraphParser.parser.parse_string(self.text, parse_all=True)
         except ParseBaseException as error:
-            line = self.line + error.lineno - 1
-            self._add_problem(
-                line,
-                f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}",
-                "see https://graphviz.org/doc/info/lang.html",
-            )
+            what = f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}"
+            self._add_problem(self.line + error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
             return None
         if graph.get_type() != "digraph":
             self._add_problem(self.line, "the graph has no directions", "write digraph and ->")

@@ -13,6 +13,7 @@ from fsm.diagrams.read.drawing import ArrowLabel
 from fsm.diagrams.read.phrases import Phrase, names, stacked
 from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
+from fsm.machine.traversal import closure
 
 FARTHEST: Final = 8
 """Largest number of blanks between a label and the line beside it."""
@@ -67,16 +68,9 @@ class Labels:
         """Number the stretches: what lies between two junctions, or a junction and an end, has one label."""
         links = self.wires.links
         for root in sorted(links):
-            if root in self.stretch or self._junction(root):
-                continue
-            number = len(self.stretch)
-            self.stretch[root] = number
-            front = [root]
-            for node in front:
-                for each in links[node].values():
-                    if each not in self.stretch and not self._junction(each):
-                        self.stretch[each] = number
-                        front.append(each)
+            if root not in self.stretch and not self._junction(root):
+                nodes = closure([root], lambda node: [x for x in links[node].values() if not self._junction(x)])
+                self.stretch |= dict.fromkeys(nodes, len(self.stretch))
 
     def _junction(self, node: Stroke) -> bool:
         return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION

@@ -12,6 +12,7 @@ from typing import Final
 from fsm.diagrams.read.phrases import Phrase
 from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, Direction, GridCell, beyond, reaches, straight
 from fsm.diagrams.read.wires import Stroke, Wires
+from fsm.machine.traversal import closure
 
 NEAR: Final = 2
 """Largest number of blanks between an arrowhead and its word, and in a line that counts as broken rather than ended."""
@@ -153,16 +154,9 @@ class Nets:
         links, seen = self.wires.links, set[Stroke]()
         found = []
         for root in sorted(links):
-            if root in seen:
-                continue
-            seen.add(root)
-            nodes = [root]
-            for node in nodes:
-                for each in links[node].values():
-                    if each not in seen:
-                        seen.add(each)
-                        nodes.append(each)
-            found.append(tuple(nodes))
+            if root not in seen:
+                found.append(closure([root], lambda node: links[node].values()))
+                seen.update(found[-1])
         return found
 
     def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[NetEnd]:
