@@ -4,7 +4,7 @@ Every claim is decided by exhaustive search of what the machine can reach, and e
 by a module of its own: :mod:`~fsm.checker.safety`, :mod:`~fsm.checker.idempotence`,
 :mod:`~fsm.checker.liveness`, :mod:`~fsm.checker.refinement`,
 :mod:`~fsm.checker.matches_drawing`.  A search that would exceed its limit decides
-nothing, and the conclusion says so.
+nothing, and the conclusion is unknown.
 """
 
 from collections.abc import Callable, Collection

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import InstantStep, StepCache
-from fsm.checker.refinement import OutputListener, believing
+from fsm.checker.refinement import OutputListener, belief_table_of
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import tabulate
@@ -47,7 +47,7 @@ class Cones:
         if isinstance(claim, LeadsTo):
             mentioned |= {each.event for each in claim.fair}
         if isinstance(claim, Follows):
-            outputs |= set(self._heard(claim))
+            outputs |= set(self._observed(claim))
         found = cone(self.system, digits, mentioned=mentioned, outputs=outputs)
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._touches(name, found))
@@ -70,7 +70,7 @@ class Cones:
                 if (bare != output or not copy.suffix) and bare in _emitted(self.system.parts[copy.part].machine):
                     yield copy.digit
 
-    def _heard(self, claim: Follows) -> Iterator[int]:
+    def _observed(self, claim: Follows) -> Iterator[int]:
         """Of the copies in *claim*, those with outputs or signals that the other machine has."""
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
         for digit in claim.of:
@@ -124,7 +124,7 @@ class JointListener(OutputListener):
     known: frozenset[str]
     suffixes: dict[int, str]
 
-    def heard(self, step: InstantStep) -> tuple[str, ...]:
+    def observed(self, step: InstantStep) -> tuple[str, ...]:
         """The signals and outputs of the copies in *step*, in order, known to the other machine or not."""
         found: list[str] = []
         for done in step.way.done:
@@ -139,7 +139,7 @@ def joint_listener(system: System, claim: Follows, other: Machine) -> JointListe
     """The states in which *other* may be, given what the copies of *claim* do."""
     table = tabulate(other)
     return JointListener(
-        believing=believing(table, table, whole=True),
+        belief_table=belief_table_of(table, table, whole=True),
         shared={},
         of=claim.of,
         known=frozenset(event.name for event in other.events.values() if event.kind == "signal"),

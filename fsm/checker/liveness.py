@@ -83,8 +83,6 @@ class LeadsToGraph:
             due = (due or source) and not target
         return due
 
-    # -- fairness ----------------------------------------------------------
-
     def possible(self, fair: Fair, state: int) -> bool:
         """Whether what is *fair* is enabled in *state*."""
         return any(self.takes(fair, step) for step in self.steps.after(state))
@@ -93,8 +91,6 @@ class LeadsToGraph:
         """Whether *step* is what is *fair*."""
         row = self.table.rows[step.row]
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
-
-    # -- counterexamples ---------------------------------------------------
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
         """A run that stops while the target is due, in a state where nothing fair is enabled."""

@@ -4,8 +4,7 @@ The machine is explored together with what may be true of the other, given
 all that was seen so far: the other's *belief*, as :mod:`fsm.monitor` moves
 it.  Calls are seen by their request and their reply and may overlap; signals
 are seen if both have them; the state is seen at any time by what it shows.
-Everything else is nobody's business: the machine does it in private, and the
-other may do likewise.
+Everything else is unobservable, in the machine and in the other one.
 
 Of two beliefs about the other machine, with the machine itself in the same
 situation, the one that allows less is enough to look at: what the other one
@@ -52,10 +51,10 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     With no overlap calls are single steps.  Raises :class:`TooManyError` if
     what may be true of *other* grows beyond bounds.
     """
-    product = _Product(rules=Rules(table), believing=believing(table, other), overlap=overlap)
-    start = Node(table.initial, (), product.believing.initial)
+    product = _Product(rules=Rules(table), belief_table=belief_table_of(table, other), overlap=overlap)
+    start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
-    return _concluded(found, product.believing, table)
+    return _concluded(found, product.belief_table, table)
 
 
 def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
@@ -68,7 +67,7 @@ def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, C
 
 
 def followed(table: TransitionSystem, listening: OutputListener, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether the machine that is *listening* can explain all that *table* tells it."""
+    """Whether the machine that is *listening* can explain all outputs of *table* that it has as events."""
     steps = Successors(table)
 
     def following(node: Node) -> Iterator[SearchEdge[Node]]:
@@ -76,8 +75,8 @@ def followed(table: TransitionSystem, listening: OutputListener, limit: int) -> 
             belief = listening.after(node.belief, step)
             yield SearchEdge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
 
-    found: SearchResult[Node] = search(Node(table.initial, (), listening.believing.initial), following, limit=limit)
-    return _concluded(found, listening.believing, table)
+    found: SearchResult[Node] = search(Node(table.initial, (), listening.belief_table.initial), following, limit=limit)
+    return _concluded(found, listening.belief_table, table)
 
 
 def listener(table: Table, other: Table) -> OutputListener:
@@ -89,29 +88,29 @@ def listener(table: Table, other: Table) -> OutputListener:
         and each.event.name in other.row
         and other.rows[other.row[each.event.name]].event.kind == "signal"
     }
-    return OutputListener(believing=believing(table, other, whole=True), shared=shared)
+    return OutputListener(belief_table=belief_table_of(table, other, whole=True), shared=shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputListener:
-    """The other machine, which hears outputs as its events, and the signals that both have, by row."""
+    """The other machine, whose events are outputs, and the signals that both have, by row."""
 
-    believing: Believing
+    belief_table: BeliefTable
     shared: Mapping[int, str]
 
     def after(self, belief: int, step: InstantStep) -> int:
         """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
-        for event in self.heard(step):
+        for event in self.observed(step):
             if belief >= 0:
-                belief = self.believing.after(belief, Observation(event=event))
+                belief = self.belief_table.after(belief, Observation(event=event))
         return belief
 
-    def heard(self, step: InstantStep) -> tuple[str, ...]:
-        """What *step* tells the other machine; it may not know all of it."""
+    def observed(self, step: InstantStep) -> tuple[str, ...]:
+        """What the other machine may observe of *step*; it need not have all of these events."""
         return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
 
 
-def _concluded(found: SearchResult[Node], beliefs: Believing, table: TransitionSystem) -> tuple[Conclusion, Counts]:
+def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
     other = beliefs.dynamics.table
     if found.path is not None:
         run = Run(initial=table.states[table.initial], steps=found.path)
@@ -127,10 +126,10 @@ def _concluded(found: SearchResult[Node], beliefs: Believing, table: TransitionS
 
 
 SIGHT = ""
-"""The event of a step in which somebody reads the state."""
+"""The event of a step in which the state is observed."""
 
 
-def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
+def belief_table_of(table: Table, other: Table, *, whole: bool = False) -> BeliefTable:
     """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
     known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
     shared = {
@@ -138,11 +137,11 @@ def believing(table: Table, other: Table, *, whole: bool = False) -> Believing:
         for event in other.machine.events.values()
         if event.kind != "hidden" and known & {event.name, event.rpc}
     }
-    return Believing(dynamics=dynamics(other, shown=None if whole else shared))
+    return BeliefTable(dynamics=dynamics(other, shown=None if whole else shared))
 
 
 @dataclass(slots=True, kw_only=True)
-class Believing:
+class BeliefTable:
     """Beliefs about the other machine, by number, and where each observation leads."""
 
     dynamics: Dynamics
@@ -164,7 +163,7 @@ class Believing:
         return self._numbered(self.dynamics.everything())
 
     def called(self, event: Event) -> str:
-        """What the other machine knows *event* by: its name on the wire, or else its name."""
+        """The name of *event* in the other machine: that on the wire, or else its name."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Observation) -> int:
@@ -175,8 +174,8 @@ class Believing:
         found = self._after.get((belief, seen))
         if found is None:
             left = self.dynamics.observed(self._known[belief], key(seen)).configurations
-            # Which deviations of a profile a possibility rests on is nobody's question here:
-            # kept, they would tell apart what is otherwise the same.
+            # The deviations of a profile that a configuration rests on do not matter here:
+            # kept, they would separate equal configurations.
             left = frozenset(each._replace(deviations=()) for each in left)
             found = self._after[belief, seen] = self._numbered(left) if left else -1
         if found < 0:
@@ -198,11 +197,11 @@ class Believing:
             known = self._compared[less, more] = within(self._known[less], self._known[more])
         return known
 
-    def _numbered(self, possibilities: Configurations) -> int:
-        number = self._number.get(possibilities)
+    def _numbered(self, configurations: Configurations) -> int:
+        number = self._number.get(configurations)
         if number is None:
-            number = self._number[possibilities] = len(self._known)
-            self._known.append(possibilities)
+            number = self._number[configurations] = len(self._known)
+            self._known.append(configurations)
         return number
 
 
@@ -211,7 +210,7 @@ class _Product:
     """The machine, its calls in progress, and what may be true of the other."""
 
     rules: Rules
-    believing: Believing
+    belief_table: BeliefTable
     overlap: int
     met: dict[tuple[int, tuple[OpenCall, ...]], list[int]] = field(default_factory=dict)
 
@@ -227,7 +226,7 @@ class _Product:
             if edge.found or to.belief < 0:
                 yield edge
                 continue
-            least = self.believing.least(to.belief, self.met.setdefault((to.state, to.calls), []))
+            least = self.belief_table.least(to.belief, self.met.setdefault((to.state, to.calls), []))
             yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
 
     def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
@@ -240,9 +239,9 @@ class _Product:
             yield from self._goes_on(node, call, others)
 
     def _sight(self, node: Node) -> SearchEdge[Node]:
-        """Somebody reads the state."""
+        """The state is observed."""
         table = self.table
-        belief = self.believing.after(node.belief, Observation(shows=table.shows[node.state]))
+        belief = self.belief_table.after(node.belief, Observation(shows=table.shows[node.state]))
         name = table.states[node.state]
         taken = RunStep(event=SIGHT, source=name, target=name)
         return SearchEdge(taken=taken, to=node._replace(belief=belief), found=belief < 0)
@@ -261,7 +260,7 @@ class _Product:
     def _asked(self, node: Node, row: int) -> SearchEdge[Node]:
         table = self.table
         event = table.rows[row].event
-        belief = self.believing.after(node.belief, Observation(event=self._name(row), phase="request"))
+        belief = self.belief_table.after(node.belief, Observation(event=self._name(row), phase="request"))
         name = table.states[node.state]
         taken = RunStep(event=event.name, source=name, target=name, phase="request")
         calls = tuple(sorted((*node.calls, OpenCall(row, ASKED))))
@@ -272,12 +271,12 @@ class _Product:
         event = self.table.rows[instant.row].event
         belief, calls = node.belief, node.calls
         if event.kind == "signal":
-            belief = self.believing.after(belief, Observation(event=self._name(instant.row)))
+            belief = self.belief_table.after(belief, Observation(event=self._name(instant.row)))
         if event.interrupts:
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             for call in over:
                 if belief >= 0:
-                    belief = self._said(belief, call.row, "lost")
+                    belief = self._observed(belief, call.row, "lost")
             calls = tuple(call for call in calls if call not in over)
         taken = self._taken(node.state, instant)
         return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
@@ -295,17 +294,17 @@ class _Product:
         name = table.states[node.state]
         event = table.rows[call.row].event.name
         for reply in self._choices(call):
-            belief = self._said(node.belief, call.row, "reply", reply)
+            belief = self._observed(node.belief, call.row, "reply", reply)
             taken = RunStep(event=event, source=name, target=name, reply=reply, phase="reply")
             yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """The replies of a call that has ended; those that are indefinite tell nothing, and are left out."""
+        """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
-        other = self.believing.dynamics.table.machine
+        other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:
             return replies
-        mentioned = {code for way in self.believing.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
+        mentioned = {code for way in self.belief_table.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))
 
     def _taken(self, state: int, instant: CallInstant) -> RunStep:
@@ -319,8 +318,8 @@ class _Product:
             ends=table.rows[instant.row].ends,
         )
 
-    def _said(self, belief: int, row: int, phase: Phase, reply: str = "") -> int:
-        return self.believing.after(belief, Observation(event=self._name(row), phase=phase, reply=reply))
+    def _observed(self, belief: int, row: int, phase: Phase, reply: str = "") -> int:
+        return self.belief_table.after(belief, Observation(event=self._name(row), phase=phase, reply=reply))
 
     def _name(self, row: int) -> str:
-        return self.believing.called(self.table.rows[row].event)
+        return self.belief_table.called(self.table.rows[row].event)

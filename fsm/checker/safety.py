@@ -146,9 +146,6 @@ class SequenceAutomaton:
         return held
 
 
-# -- vacuity -------------------------------------------------------------------
-
-
 def _parts(sequence: Sequence) -> list[WrittenCondition]:
     """The conditions that must hold somewhere for *sequence* not to be vacuous."""
     if len(sequence) > 1:

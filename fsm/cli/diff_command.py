@@ -120,9 +120,6 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
     return equivalence_report.answer(found).value
 
 
-# -- what is compared ----------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     """One of the two: a machine, or what was found in a file."""
@@ -199,9 +196,6 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
         if len(side.found) > 1
     ]
     return found, tuple(remarks)
-
-
-# -- what is written -----------------------------------------------------------
 
 
 def _form(form: str | None, output: Path | None) -> str:

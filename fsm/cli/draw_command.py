@@ -212,9 +212,6 @@ def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
     return {known[name] for name in events} or None
 
 
-# -- what a run and recordings add ---------------------------------------------
-
-
 def _marks(
     machine: Machine, highlight: str | None, entity: str, coverage: tuple[str, ...], profile: str | None
 ) -> Marks | None:

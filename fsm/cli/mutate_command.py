@@ -10,14 +10,14 @@ import click
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
 from fsm.library import claims, composition, single, specified, systems
-from fsm.mutation import fates, joint_fates, joint_mutants, mutants
+from fsm.mutation import joint_mutants, joint_mutation_outcomes, mutants, mutation_outcomes
 from fsm.property.claims import JointSpecification
 from fsm.report import mutation_report as report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fsm.mutation import Fate, JointMutant, Mutant
+    from fsm.mutation import JointMutant, Mutant, MutationOutcome
     from fsm.property.claims import Specification
 
 FEW: Final = 8
@@ -34,7 +34,7 @@ FEW: Final = 8
     type=click.Choice(["survivors", "equivalent", "all"]),
     default="survivors",
     show_default=True,
-    help="The mutants to tell one by one; survivors always are.",
+    help="The mutants to list one by one; survivors always are.",
 )
 @format_option
 def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str) -> int:
@@ -47,12 +47,12 @@ def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], 
     thing changed in a joint event: a step dropped, repeated or swapped, a
     condition dropped or turned round, a way or an outcome less or more. A
     property kills it if it no longer comes out as stated. One that no
-    property kills either cannot be told from the model, or survives:
+    property kills is either equivalent to the model, or survives:
     something is not stated.
 
     Properties that compare with another machine are asked only about mutants
     that the others let pass, and of a system the first property that kills a
-    mutant is told. The exit code is 1 if any survives.
+    mutant is listed. The exit code is 1 if any survives.
 
     \b
     fsm mutate cri-pod
@@ -87,16 +87,16 @@ def _mutated(
     of: Specification | JointSpecification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
 ) -> report.Mutated:
     asked = tuple(each for each in of.properties if not only or each.name in only)
-    found: Iterable[Fate[Mutant | JointMutant]]
+    found: Iterable[MutationOutcome[Mutant | JointMutant]]
     if isinstance(of, JointSpecification):
         smaller = single(of) if len(of.machine.copies) > FEW else None
         if smaller is not None:
             names = {each.name for each in asked}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
         stated = replace(of, properties=asked)
-        found = joint_fates(
+        found = joint_mutation_outcomes(
             stated, composition(of.machine), smaller=smaller, profile=profile, whole=False, advanced=advanced
         )
-        return report.Mutated(specification=stated, fates=tuple(found))
-    found = fates(of.machine, asked, profile=profile, advanced=advanced)
-    return report.Mutated(specification=replace(of, properties=asked), fates=tuple(found))
+        return report.Mutated(specification=stated, outcomes=tuple(found))
+    found = mutation_outcomes(of.machine, asked, profile=profile, advanced=advanced)
+    return report.Mutated(specification=replace(of, properties=asked), outcomes=tuple(found))

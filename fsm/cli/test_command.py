@@ -24,7 +24,7 @@ from fsm.cli.options import (
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
-from fsm.conformance.property_tests import keep
+from fsm.conformance.property_tests import run_property_test
 from fsm.conformance.suite import conform, replay
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS
@@ -122,14 +122,14 @@ def command(
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
-        kept = _kept(model, factory, only, profile=profile, examples=examples, steps=steps, seed=seed)
+        results = _property_tests(model, factory, only, profile=profile, examples=examples, steps=steps, seed=seed)
         names = {"machine": machine.name, "sut": sut}
         if form == "json":
-            click.echo(property_report.json(kept, **names, profile=profile, least=least), nl=False)
+            click.echo(property_report.json(results, **names, profile=profile, least=least), nl=False)
         else:
-            report = property_report.text(kept, **names, profile=profile, least=least, width=width(), style=style)
+            report = property_report.text(results, **names, profile=profile, least=least, width=width(), style=style)
             click.echo(report, nl=False)
-        return property_report.answer(kept, profile, least).value
+        return property_report.answer(results, profile, least).value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:
@@ -157,7 +157,7 @@ def command(
     return conformance_report.answer(tested, least).value
 
 
-def _kept(
+def _property_tests(
     model: str,
     factory: Callable[[], SUT],
     only: tuple[str, ...],
@@ -172,13 +172,15 @@ def _kept(
     asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]
     with progress("testing", len(chosen)) as advanced:
-        kept = []
+        results = []
         for each in chosen:
-            kept.append(
-                keep(stated.machine, each, factory, profile=profile, examples=examples, steps=steps, chance=seed)
+            results.append(
+                run_property_test(
+                    stated.machine, each, factory, profile=profile, examples=examples, steps=steps, chance=seed
+                )
             )
             advanced()
-    return kept
+    return results
 
 
 def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:

@@ -18,7 +18,6 @@ import random
 import sys
 import threading
 import time
-from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -33,6 +32,7 @@ from fsm.linearizability import Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
+from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Emitting, UnsupportedError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
     from hypothesis.strategies import SearchStrategy
 
-    from fsm.conformance.plan import Point
+    from fsm.conformance.plan import Edge, Point
     from fsm.linearizability import Linearizability
     from fsm.machine import Machine
     from fsm.sut import SUT
@@ -190,15 +190,11 @@ def _moves(machine: Machine, event: str) -> bool:
 def _ways_in(machine: Machine, events: tuple[str, ...]) -> list[tuple[str, ...]]:
     """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first."""
     plan = Plan(table=tabulate(machine), overlaps=False)
-    ways: dict[Point, tuple[str, ...]] = {plan.start: ()}
-    todo = deque([plan.start])
-    while todo:
-        here = todo.popleft()
-        for edge in plan.leaving(here):
-            if edge.target is not None and edge.target not in ways and edge.step.event in events:
-                ways[edge.target] = (*ways[here], edge.step.event)
-                todo.append(edge.target)
-    return list(dict.fromkeys(ways.values()))
+    search: BreadthFirst[Point, Edge] = BreadthFirst(
+        [plan.start], lambda point: (edge for edge in plan.onward(point) if edge.step.event in events)
+    )
+    paths = map(search.path_to, search.exhausted().depth)
+    return list(dict.fromkeys(tuple(edge.step.event for edge in path) for path in paths))
 
 
 class _RaceError(Exception):

@@ -1,6 +1,6 @@
-"""What a SUT is after it has died in the middle of something, wherever that was.
+"""What a SUT shows and remembers after it has died in the middle of an event.
 
-Whatever it had begun has then happened or not, as far as a restart can tell:
+The event has then happened or not, as far as a restart can see:
 it shows what a restart of the machine may show from one of the states on the
 way, and remembers what it did before, or what it would have after all of it.
 """
@@ -37,7 +37,7 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
             yield edge, Stimulus(edge.step.event, "crash", (*(way.name for way in edge.ways), name))
 
 
-def meant(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
+def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
     """The edge among *edges* in the middle of which *step* crashes."""
     known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
     return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
@@ -76,7 +76,7 @@ class CrashedEvent:
     whole: Ended | None = None
 
     def died(self) -> Crashed:
-        """What became of it."""
+        """The result."""
         ended = self.whole
         if ended is None:
             _, last, whole, _ = self._once(WHOLE)
@@ -94,13 +94,13 @@ class CrashedEvent:
         right += [whole] if shows == last else []
         # Where the restart moved it, what was before cannot be compared with what is now.
         if shows == self._shown() and record not in right and (not self._moves() or shows != last):
-            said = difference(right[0], record)
-            fault = f"after a crash its record is neither as before nor as after the event: {said}"
+            change = difference(right[0], record)
+            fault = f"after a crash its record is neither as before nor as after the event: {change}"
             return Crashed(died, shows, fault, ended)
         return Crashed(died, shows, "", ended)
 
     def _once(self, point: int) -> tuple[bool, str, Any, bool]:
-        """Die, or not; what is shown then and remembered, and whether the SUT sees to how the restart goes."""
+        """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
         arranged = False
         if isinstance(self.sut, Arranging):
             for outcome, choice in zip(self.step.expected, self.edge.choice, strict=False):

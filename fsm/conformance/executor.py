@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from fsm.conformance.crash import CrashedEvent, meant
+from fsm.conformance.crash import CrashedEvent, crashed_edge
 from fsm.conformance.oracle import point
 from fsm.conformance.plan import IDLE
 from fsm.conformance.record_laws import RecordSnapshot
@@ -28,7 +28,7 @@ LISTED: Final = 20
 """How many of the things that states show are listed, if one is shown that none does."""
 
 PATIENCE: Final = 3
-"""How often a step is tried whose outcome nobody can arrange."""
+"""How often a step is tried whose outcome cannot be arranged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class FailedError(Exception):
     """A step was not legal; ``failure`` has all that is known."""
 
     def __init__(self, failure: Failure) -> None:
-        """The test failed as *failure* says."""
+        """The error of a test with *failure*."""
         super().__init__()
         self.failure = failure
 
@@ -79,9 +79,9 @@ class FailedError(Exception):
 class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
-    ``unsupported`` are events that the SUT has not, by name and stage;
-    ``unarranged`` the outcomes that it said it cannot see to; ``whole`` has what it
-    was after the last event of a test, if it died only then.
+    ``unsupported`` are events that the SUT does not have, by name and stage;
+    ``unarranged`` the outcomes that it cannot arrange; ``whole`` has what it was
+    after the last event of a test, if it died only then.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -94,15 +94,15 @@ class Cover:
     whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
 
 
-class Walk:
-    """One SUT under the eyes of *oracle*; or of *watch*, if there is one: then of its property only.
+class Execution:
+    """Steps taken on one SUT, judged by *oracle*; or only by the property of *watch*, if there is one.
 
     >>> from fsm.library import load
     >>> from fsm.conformance.oracle import oracle
     >>> from fsm.conformance.simulated import Simulated
-    >>> walk = Walk(oracle(load("cri-pod")), Simulated(load("cri-pod")))
-    >>> walk.take(Stimulus("run", expected=("ready",)))
-    >>> walk.trace[-1].seen.shows, len(walk.cover.cells)
+    >>> execution = Execution(oracle(load("cri-pod")), Simulated(load("cri-pod")))
+    >>> execution.take(Stimulus("run", expected=("ready",)))
+    >>> execution.trace[-1].seen.shows, len(walk.cover.cells)
     ('SANDBOX_READY', 1)
     """
 
@@ -126,7 +126,7 @@ class Walk:
             self.watch.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start a new test."""
         self._begin()
         try:
             self.sut.reset()
@@ -136,7 +136,7 @@ class Walk:
                 self.sut.outputs()
             self.memory.look()
         except Exception as error:
-            raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_told(error)}")) from error
+            raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_described(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
             broken = f"after a reset it shows {shows}, where the initial state shows {first}"
@@ -147,17 +147,19 @@ class Walk:
     def take(self, step: Stimulus) -> None:
         """Do *step*, and judge it.
 
-        Nothing happens where the SUT has not the event, or where it makes
-        no sense here: a call that cannot be in progress is not ended.  Raises
+        Nothing happens if the SUT does not have the event, or if the step is not
+        applicable: a call that cannot be in progress is not ended.  Raises
         :class:`FailedError` for what is not legal.
         """
         if step.stage == "crash":
             self._crash(step)
             return
         plan = self.oracle.plan
-        known = plan.going(self.point, step.event, step.stage) if self.point else ()
-        wanted = (plan.meant(self.point, step) or plan.meant(self.point, Stimulus(*step[:2]))) if self.point else None
-        if self._senseless(step):
+        known = plan.alternatives(self.point, step.event, step.stage) if self.point else ()
+        wanted = (
+            (plan.edge_of(self.point, step) or plan.edge_of(self.point, Stimulus(*step[:2]))) if self.point else None
+        )
+        if self._inapplicable(step):
             return
         try:
             arranged = self._arranged(step, wanted)
@@ -167,7 +169,7 @@ class Walk:
             return
         except Exception as error:
             trace = (*self.trace, Taken(step=step, seen=None))
-            raise FailedError(Failure(trace=trace, broken=_told(error))) from error
+            raise FailedError(Failure(trace=trace, broken=_described(error))) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=seen))
         if self.watch is not None:
@@ -177,34 +179,34 @@ class Walk:
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
-            self._went(after, went, seen, wanted=wanted, arranged=arranged)
+            self._note(after, went, seen, wanted=wanted, arranged=arranged)
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
         else:
-            self._meet(step)
+            self._count_violated(step)
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
 
-    def _went(
+    def _note(
         self, after: Configurations, went: Edge | None, seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Note that a step, which was legal, *went* so, where *wanted* was expected for."""
+        """Note that a legal step took the edge *went*, where *wanted* was expected."""
         self.belief = after
         if wanted is not None and went is not wanted:
-            if arranged and wanted.target is not None and self.watch is None:
-                raise FailedError(Failure(trace=tuple(self.trace), broken=_unkept(wanted, went)))
+            if arranged and wanted.to is not None and self.watch is None:
+                raise FailedError(Failure(trace=tuple(self.trace), broken=_not_as_arranged(wanted, went)))
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
             self._cover(went)
         if self.watch is None:
-            self._remember(went, seen)
+            self._check_record(went, seen)
         points = {point(each) for each in after}
-        known = went.target if went else None
+        known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """The test ends here; what is to come sooner or later gets its time before."""
+        """End the test, after what fairness requires has had its time."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -213,14 +215,14 @@ class Walk:
                 break
             self.take(due)
             if len(self.trace) == before:
-                return  # the SUT has not what would be fair
+                return  # the SUT does not have the fair event
         violated = self.watch.finish()
         if violated is not None:
             raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
-        edge = meant(self.oracle.plan.leaving(self.point), step) if self.point else None
+        edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
         path = tuple(taken.step for taken in self.trace)
@@ -231,7 +233,7 @@ class Walk:
             dying=self.sut,
             edge=edge,
             step=step,
-            again=lambda: Walk(self.oracle, self.sut).replay(path),
+            again=lambda: Execution(self.oracle, self.sut).replay(path),
             whole=self.cover.whole.get(event),
         )
         try:
@@ -243,14 +245,14 @@ class Walk:
             raise
         except Exception as error:
             trace = (*self.trace, Taken(step=step, seen=None))
-            raise FailedError(Failure(trace=trace, broken=_told(error))) from error
+            raise FailedError(Failure(trace=trace, broken=_described(error))) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
             raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
-    def _senseless(self, step: Stimulus) -> bool:
+    def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
         if step.event not in table.row or (step.event, step.stage) in self.cover.unsupported:
             return True
@@ -263,7 +265,7 @@ class Walk:
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
-        """Whether the world was seen to be as *step* hopes."""
+        """Whether the outcomes that *step* expects were arranged."""
         if not isinstance(self.sut, Arranging):
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.expected)
@@ -294,16 +296,16 @@ class Walk:
             raise BrokenError(message)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
 
-    def _remember(self, went: Edge | None, seen: Response) -> None:
-        """Hold the SUT's record to what it may be after the step that *went* so, if it is known how."""
+    def _check_record(self, went: Edge | None, seen: Response) -> None:
+        """Check the SUT's record after the step that took the edge *went*, if that is known."""
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
         except Exception as error:
-            raise FailedError(Failure(trace=tuple(self.trace), broken=_told(error))) from error
+            raise FailedError(Failure(trace=tuple(self.trace), broken=_described(error))) from error
         if fault:
             raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
 
-    def _meet(self, step: Stimulus) -> None:
+    def _count_violated(self, step: Stimulus) -> None:
         """Count the cell that was violated: it was met."""
         if self.point is not None:
             table = self.oracle.plan.table
@@ -314,7 +316,7 @@ class Walk:
         self.cover.cells.update(edge.cells)
         self.cover.ways.update(way.index for way in edge.ways)
         self.cover.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
-        self.cover.unspecified += edge.target is None
+        self.cover.unspecified += edge.to is None
 
     # -- aims --------------------------------------------------------------
 
@@ -339,7 +341,7 @@ class Walk:
         return self.oracle.plan.path(self.point, edge.source) if self.point else None
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
-        """Begin anew, and take *steps*."""
+        """Start a new test, and take *steps*."""
         self.reset()
         for step in steps:
             self.take(step)
@@ -354,12 +356,12 @@ def _listed(shows: str, oracle: Oracle) -> str:
     return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
 
 
-def _unkept(wanted: Edge, went: Edge | None) -> str:
-    """That it ended otherwise than the world was arranged for."""
+def _not_as_arranged(wanted: Edge, went: Edge | None) -> str:
+    """The message that a step did not end as was arranged."""
     instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
     return f"the world was arranged for {wanted.step}, and it ended{instead}"
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """What went wrong in the SUT, in a line."""
     return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

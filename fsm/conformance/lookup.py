@@ -67,7 +67,7 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile))
         case _:
-            raise _wrong(name, "does not name what to test", f"say {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+            raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return lambda: _checked(name, factory)
 
 
@@ -82,7 +82,7 @@ def _model(name: str, profile: str | None) -> Machine:
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     if machine.name not in REFERENCES:
-        hint = f"there is one of {', '.join(REFERENCES)}; or say {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
+        hint = f"there is one of {', '.join(REFERENCES)}; or use {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, kind = REFERENCES[machine.name]
     try:
@@ -95,9 +95,7 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
 def _python(name: str, rest: str) -> Callable[[], SUT]:
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
-        raise _wrong(
-            name, "does not say where the factory is", "say python:MODULE:FACTORY, as in python:door.tests:make"
-        )
+        raise _wrong(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # what python -m does
@@ -126,7 +124,7 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         raise
     except BrokenError as error:
         raise _wrong(
-            name, f"cannot be tested: {error}", "a process first says what it can do: see docs/exec-protocol.md"
+            name, f"cannot be tested: {error}", "a process first writes what it can do: see docs/exec-protocol.md"
         ) from error
     except OSError as error:
         raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error

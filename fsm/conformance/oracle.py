@@ -1,4 +1,4 @@
-"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing is.
+"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may.
 
 A test knows more than a monitor: which calls it has left in progress, that
 these do not go on before it lets them, and all the outputs of each step.  So
@@ -78,8 +78,8 @@ class Oracle:
         elif step.stage == "end":
             row = self.plan.table.row[step.event]
             before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
-            said = key(Observation(event=step.event, phase="reply", reply=seen.reply))
-            found = moves.observed(before, said).configurations
+            observed = key(Observation(event=step.event, phase="reply", reply=seen.reply))
+            found = moves.observed(before, observed).configurations
         else:
             found = moves.observed(before, key(Observation(event=step.event, reply=seen.reply))).configurations
             if moves.rules.interrupts(self.plan.table.row[step.event]):
@@ -117,13 +117,13 @@ class Oracle:
 
     def fits(self, edge: Edge, seen: Response) -> bool:
         """Whether *seen* is what comes of *edge*, nothing else having happened."""
-        if edge.target is None:
+        if edge.to is None:
             return True
         emits = tuple(output for way in edge.ways for output in way.emits)
         last = edge.ways[-1]
         replied = (seen.reply is None) == last.begins
         fits = not last.reply or self.dynamics.rules.fits(last.index, seen.reply or "")
-        shows = self.plan.table.shows[edge.target.state]
+        shows = self.plan.table.shows[edge.to.state]
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     # -- why not -----------------------------------------------------------

@@ -1,20 +1,20 @@
-"""What a test can do next, and the shortest way to what it means to do.
+"""What a test can do next, and the shortest path to each step.
 
-A *point* is where an entity stands as far as a test has brought it: a state,
+A *point* is where a test has brought an entity: a state,
 and the call that was left in progress, if any.  A *step* is one thing that a
 test does there: an event from beginning to end, or the beginning, or one more
-stage, of a call that takes time; together with the outcomes that are expected
-for.  Points and steps make a graph; paths in it are shortest.
+stage, of a call that takes time; together with the outcomes that are
+expected.  Points and steps make a graph; paths in it are shortest.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
+from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """The steps that *text* says, as they are printed; ``;`` stands between them.
+    """The steps in *text*, as they are printed; ``;`` stands between them.
 
     Raises :class:`ValueError` with what is wrong.
 
@@ -61,16 +61,16 @@ def steps(text: str) -> tuple[Stimulus, ...]:
 
 
 class Edge(NamedTuple):
-    """A step from a point, by way of the table, to another point; ``None`` where nobody knows to which.
+    """A step from a point, by way of the table, ``to`` another point; ``None`` if it is unspecified.
 
-    ``cells`` are the (row, state) pairs that it meets, ``choice`` says which
-    of its stages have several outcomes.
+    ``cells`` are the (row, state) pairs that it meets, ``choice`` is true
+    for those of its stages that have several outcomes.
     """
 
     source: Point
     step: Stimulus
     ways: tuple[Way, ...]
-    target: Point | None
+    to: Point | None
     cells: tuple[tuple[int, int], ...]
     choice: tuple[bool, ...]
 
@@ -89,10 +89,10 @@ class Plan:
 
     table: Table
     overlaps: bool = True
-    _paths: dict[Point, dict[Point, Edge | None]] = field(default_factory=dict)
+    _paths: dict[Point, BreadthFirst[Point, Edge]] = field(default_factory=dict)
     _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
-    _meant: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
-    _going: dict[tuple[Point, str, StimulusStage], tuple[Edge, ...]] = field(default_factory=dict)
+    _edge_of: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
+    _alternatives: dict[tuple[Point, str, StimulusStage], tuple[Edge, ...]] = field(default_factory=dict)
 
     @property
     def start(self) -> Point:
@@ -102,7 +102,7 @@ class Plan:
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
         """Every edge that can be reached, those that are near first."""
-        return tuple(edge for point in self._from(self.start) for edge in self.leaving(point))
+        return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def leaving(self, point: Point) -> tuple[Edge, ...]:
         """What can be done at *point*, in the order of the model."""
@@ -111,20 +111,24 @@ class Plan:
             found = self._leaving[point] = tuple(self._edges(point))
         return found
 
-    def meant(self, point: Point, step: Stimulus) -> Edge | None:
+    def onward(self, point: Point) -> Iterator[Edge]:
+        """What can be done at *point* and leads to a known point."""
+        return (edge for edge in self.leaving(point) if edge.to is not None)
+
+    def edge_of(self, point: Point, step: Stimulus) -> Edge | None:
         """The edge of *step* at *point*, if it can be taken there."""
-        found = self._meant.get(point)
+        found = self._edge_of.get(point)
         if found is None:
-            found = self._meant[point] = {edge.step: edge for edge in self.leaving(point)}
+            found = self._edge_of[point] = {edge.step: edge for edge in self.leaving(point)}
         return found.get(step)
 
-    def going(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
+    def alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
         """Every way in which *event* may go at *point*, as far as one step sees.
 
         A call whose beginning or next stage is asked for may as well be
         answered at once.
         """
-        found = self._going.get((point, event, stage))
+        found = self._alternatives.get((point, event, stage))
         if found is None:
             row = self.table.row[event]
             first = self.table.end[row] if stage == "end" else row
@@ -133,32 +137,21 @@ class Plan:
             if stage != "do":
                 ways = [way for way in self.table.step(point.state, first) or () if way.begins]
                 edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
-            found = self._going[point, event, stage] = tuple(edges)
+            found = self._alternatives[point, event, stage] = tuple(edges)
         return found
 
     def path(self, source: Point, target: Point) -> tuple[Edge, ...] | None:
         """The shortest way from *source* to *target*, ``None`` if there is none."""
-        came = self._from(source)
-        if target not in came:
-            return None
-        path = []
-        while (edge := came[target]) is not None:
-            path.append(edge)
-            target = edge.source
-        return tuple(reversed(path))
+        search = self._from(source)
+        return search.path_to(target) if target in search.depth else None
 
-    def _from(self, source: Point) -> dict[Point, Edge | None]:
-        """The points that can be reached from *source*, each with the last edge of a shortest path."""
-        came = self._paths.get(source)
-        if came is None:
-            came = self._paths[source] = {source: None}
-            todo = deque([source])
-            while todo:
-                for edge in self.leaving(todo.popleft()):
-                    if edge.target is not None and edge.target not in came:
-                        came[edge.target] = edge
-                        todo.append(edge.target)
-        return came
+    def _from(self, source: Point) -> BreadthFirst[Point, Edge]:
+        """The search of all points that can be reached from *source*."""
+        found = self._paths.get(source)
+        if found is None:
+            search: BreadthFirst[Point, Edge] = BreadthFirst([source], self.onward)
+            found = self._paths[source] = search.exhausted()
+        return found
 
     # -- edges -------------------------------------------------------------
 
@@ -187,7 +180,7 @@ class Plan:
             source=point,
             step=Stimulus(event, stage, tuple(way.name for way in ways) if any(choice) else ()),
             ways=ways,
-            target=Point(ways[-1].to, left) if len(ways) == len(stages) else None,
+            to=Point(ways[-1].to, left) if len(ways) == len(stages) else None,
             cells=tuple((row, state) for row, state, _ in stages),
             choice=choice,
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.executor import Cover, Execution, FailedError
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.shrinking import shorten
+from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import run_random, walker
 from fsm.machine import Moves
 from fsm.property_monitor import Watch, untestable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """What tests say of a property: how it fails, if it does; ``untested`` says why nothing put it to the test.
+    """What tests show of a property: how it fails, if it does; ``untested`` is why nothing put it to the test.
 
     ``unmet`` is what should be reachable, and no test has certainly gone through.
     """
@@ -41,7 +41,7 @@ class PropertyTestResult:
     unwatchable: bool = False
 
 
-def keep(
+def run_property_test(
     machine: Machine,
     stated: Property,
     factory: Callable[[], SUT],
@@ -56,8 +56,8 @@ def keep(
     >>> from fsm.library import specification
     >>> from fsm.conformance.simulated import Simulated
     >>> of = specification("cri-pod")
-    >>> kept = keep(of.machine, of.properties[0], lambda: Simulated(of.machine))
-    >>> kept.failure, kept.untested
+    >>> result = run_property_test(of.machine, of.properties[0], lambda: Simulated(of.machine))
+    >>> result.failure, result.untested
     (None, '')
     """
     if why := untestable(stated):
@@ -68,8 +68,8 @@ def keep(
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         watch = Watch(machine, stated, profile=profile)
 
-        def walk() -> Walk:
-            return Walk(oracle, sut, Cover(), watch)
+        def walk() -> Execution:
+            return Execution(oracle, sut, Cover(), watch)
 
         try:
             for aim in watch.aims():
@@ -77,7 +77,7 @@ def keep(
             if examples:
                 run_random(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
-            return PropertyTestResult(of=stated, failure=shorten(walk, failed.failure))
+            return PropertyTestResult(of=stated, failure=shrink(walk, failed.failure))
         untested = "" if watch.tried else "no test has put it to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
     finally:

@@ -2,7 +2,7 @@
 
 A call that is ignored or refused, or that fails and moves nothing, changes
 nothing of it; what survives a restart is what was there before it; and what
-somebody was given to read is the reader's own.
+a reader was given is a copy.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class RecordSnapshot:
         given = self.sut.record()
         self.record = deepcopy(given)
         if scribble(given) and self.sut.record() != self.record:
-            self.writing = "who reads its record can write to it: it changes with what was read"
+            self.writing = "a reader of its record can write to it: it changes with what was read"
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
-        """What is wrong with the record after the step that *went* so; nothing if it is as it should be."""
+        """What is wrong with the record after the step that took the edge *went*; nothing if it is as it should be."""
         if not isinstance(self.sut, Remembering):
             return ""
         before = self.record
@@ -60,9 +60,9 @@ def _unchanging(table: Table, went: Edge, seen: Response) -> str:
     cell = table.cell(state, row)
     if isinstance(cell, Ignores | Refuses):
         return f"{event.name} was {'ignored' if isinstance(cell, Ignores) else 'refused'}"
-    if went.target is None:
+    if went.to is None:
         return ""
-    same = went.target.state == went.source.state
+    same = went.to.state == went.source.state
     if event.kind == "call" and same and went.step.stage == "do" and seen.reply not in {None, "ok"}:
         return f"{event.name} failed"
     if event.interrupts and same:

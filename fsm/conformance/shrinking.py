@@ -9,7 +9,7 @@ from fsm.conformance.executor import FailedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.conformance.executor import Failure, Walk
+    from fsm.conformance.executor import Execution, Failure
     from fsm.conformance.plan import Point
     from fsm.sut import Stimulus
 
@@ -17,7 +17,7 @@ TRIES = 500
 """Tests that are run at most in search of a shorter one."""
 
 
-def shorten(walk: Callable[[], Walk], failure: Failure) -> Failure:
+def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
     First the shortest way to each point that the test came through takes the
@@ -34,7 +34,7 @@ def shorten(walk: Callable[[], Walk], failure: Failure) -> Failure:
 
 
 class _Search:
-    def __init__(self, walk: Callable[[], Walk], failure: Failure) -> None:
+    def __init__(self, walk: Callable[[], Execution], failure: Failure) -> None:
         self.walk = walk
         self.best = failure
         self._runs = 0

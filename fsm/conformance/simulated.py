@@ -1,7 +1,7 @@
-"""A machine that plays the implementation: what it is asked it does, as far as its table allows.
+"""A machine that plays the implementation: it does what its table allows.
 
-It takes the test of its own machine and holds, so that what a test covers can
-be seen; and that of another machine, which shows what the test notices.
+It passes the test of its own machine, which shows what a test covers; under that
+of another machine it shows what the test finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Simulated:
-    """A SUT that behaves as *machine*; where nothing is arranged, as the first outcome says.
+    """A SUT that behaves as *machine*; where nothing is arranged, with the first outcome.
 
     Where the machine is silent it stays as it is and replies ok.
 
@@ -44,7 +44,7 @@ class Simulated:
         self._wanted: list[str] = []
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to do."""
 
     def shows(self) -> str:
         """What the machine's state shows."""
@@ -56,7 +56,7 @@ class Simulated:
         return out
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """What the machine has can be had."""
+        """Whether the machine has that outcome."""
         row = self._table.row.get(event)
         if row is None:
             return False

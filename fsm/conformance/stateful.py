@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.executor import Cover, Execution, FailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def walker(
 
         @initialize()
         def begin(self) -> None:
-            self.walk = Walk(oracle, sut, cover, watch)
+            self.walk = Execution(oracle, sut, cover, watch)
             self.met: set[int] = set()
             with self.judged():
                 self.walk.reset()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.crash import crashes
-from fsm.conformance.distinguishing import Telling
-from fsm.conformance.executor import Cover, FailedError, Walk
+from fsm.conformance.distinguishing import DistinguishingSequences
+from fsm.conformance.executor import Cover, Execution, FailedError
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.shrinking import shorten
+from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import run_random, walker
 from fsm.product.flatten import flatten
 from fsm.product.system import System
@@ -74,7 +74,7 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """Outcomes that the SUT could not see to, and that did not come by themselves, each with its event."""
+        """Outcomes that the SUT could not arrange, and that did not occur by themselves, each with its event."""
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))
@@ -93,7 +93,7 @@ def conform(
     most: int = KINDS,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
-    """What tests of a SUT against *machine* find; a system is taken for the one machine that its parts are together.
+    """What tests of a SUT against *machine* find; a system is flattened into one machine.
 
     *sut* is a function or a class that makes the SUT, or a text that names
     it as the command line does: ``reference``, ``python:MODULE:FACTORY``,
@@ -164,7 +164,7 @@ def replay(
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
-        walk = Walk(oracle, sut)
+        walk = Execution(oracle, sut)
         failures: list[Failure] = []
         try:
             walk.replay(steps)
@@ -183,15 +183,15 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
 def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    telling = Telling(oracle=oracle, shown=_shows(oracle, sut), heard=isinstance(sut, Emitting))
+    sequences = DistinguishingSequences(oracle=oracle, shown=_shows(oracle, sut), emitted=isinstance(sut, Emitting))
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
-        for run in (edge.target and telling.runs(edge.target)) or ((),):
+        for run in (edge.to and sequences.runs(edge.to)) or ((),):
             try:
-                _one(Walk(oracle, sut, cover), edge, run)
+                _one(Execution(oracle, sut, cover), edge, run)
             except FailedError as failed:
                 if failed.failure.kind not in found:
-                    found[failed.failure.kind] = shorten(lambda: Walk(oracle, sut), failed.failure)
+                    found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
                 if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
@@ -199,15 +199,15 @@ def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[
 
 def _shows(oracle: Oracle, sut: SUT) -> bool:
     """Whether *sut* shows what state it is in."""
-    walk = Walk(oracle, sut)
+    walk = Execution(oracle, sut)
     try:
         walk.reset()
     except FailedError:
-        return True  # it has more to mend first, as the first test says
+        return True  # the first test reports why
     return walk.shown
 
 
-def _one(walk: Walk, edge: Edge, run: tuple[Edge, ...]) -> None:
+def _one(walk: Execution, edge: Edge, run: tuple[Edge, ...]) -> None:
     """Aim at *edge*, and do *run* after it."""
     walk.reset()
     if walk.aim(edge):
@@ -225,7 +225,7 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]
     found: dict[tuple[object, ...], Failure] = {}
     for edge, step in crashes(oracle.plan):
         for point in count():
-            walk = Walk(oracle, sut, cover)
+            walk = Execution(oracle, sut, cover)
             try:
                 walk.reset()
                 for each in oracle.plan.path(oracle.plan.start, edge.source) or ():
@@ -244,5 +244,5 @@ def _at_random(oracle: Oracle, sut: SUT, cover: Cover, *, examples: int, steps: 
     try:
         run_random(walker(oracle, sut, cover), examples=examples, steps=steps, chance=chance)
     except FailedError as failed:
-        return [shorten(lambda: Walk(oracle, sut), failed.failure)]
+        return [shrink(lambda: Execution(oracle, sut), failed.failure)]
     return []

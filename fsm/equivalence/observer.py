@@ -6,7 +6,6 @@ ended.  An end is a step only while such a call is in progress.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -15,6 +14,7 @@ from fsm.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.machine.table import Row, Table, Way
+from fsm.machine.traversal import BreadthFirst
 from fsm.property.evidence import Run, RunStep
 
 NOWHERE = -1
@@ -42,21 +42,21 @@ class ObservedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """One machine, in the words that it shares with another.
+    """One machine, in the names that it shares with another.
 
-    ``names`` has a name for each event; those in ``unseen`` nobody sees, and
-    those in ``unasked`` nobody asks for.  ``codes`` are the error codes told
-    apart, by event, ``error`` standing for all others.  ``vague`` are those
-    after which nobody knows whether the call acted.  At most ``overlap``
+    ``names`` has a name for each event; those in ``unseen`` are not observed, and
+    those in ``uncalled`` are not called.  ``codes`` are the error codes that are
+    distinguished, by event, ``error`` standing for all others.  ``indefinite`` are
+    those after which it is unknown whether the call acted.  At most ``overlap``
     calls are in progress at a time.
     """
 
     rules: Rules
     names: Mapping[str, str]
     unseen: Collection[str]
-    unasked: Collection[str]
+    uncalled: Collection[str]
     codes: Mapping[str, tuple[str, ...]]
-    vague: tuple[str, ...]
+    indefinite: tuple[str, ...]
     overlap: int
 
     @property
@@ -70,7 +70,7 @@ class Observer:
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:
-        """What somebody sees who looks; nothing where nothing is specified."""
+        """What the state shows; nothing where nothing is specified."""
         return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
     def steps(self, at: Moment) -> Iterator[ObservedStep]:
@@ -84,7 +84,7 @@ class Observer:
                     others = list(at.calls)
                     others.remove(call)
                     yield from self._goes_on(at, row, BEGUN, tuple(others))
-            elif row.event.name not in self.unasked:
+            elif row.event.name not in self.uncalled:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
@@ -105,26 +105,26 @@ class Observer:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
-        if event.kind == "call" and not ends and self.vague and not self.rules.silent(at.state, call):
-            # It comes to nothing, and the caller cannot know that.
-            yield ObservedStep(tuple(Observable(event=name, reply=reply) for reply in self.vague), at, row.index, None)
+        if event.kind == "call" and not ends and self.indefinite and not self.rules.silent(at.state, call):
+            # It has no effect, and the caller cannot know that.
+            yield ObservedStep(
+                tuple(Observable(event=name, reply=reply) for reply in self.indefinite), at, row.index, None
+            )
 
     def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
-        """All that *way* may look like; nothing if nobody sees it."""
+        """All that may be observed of *way*; nothing if it is hidden."""
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden" or row.event.name in self.unseen:
-            # Nobody sees the event; what it emits can be heard.
+            # The event is not observed; its outputs are.
             return (Observable(emits=way.emits),) if way.emits else ()
         if row.event.kind == "signal":
             return (Observable(event=name, emits=way.emits),)
         replies = dict.fromkeys(way.reply)
         if ANY_ERROR in replies:
             replies |= dict.fromkeys(self.codes.get(name, ()))
-        replies |= dict.fromkeys(self.vague)
+        replies |= dict.fromkeys(self.indefinite)
         return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
-
-    # -- along a trace ---------------------------------------------------------
 
     def state(self, at: Moment) -> str:
         """The name of the state; empty where nothing is specified."""
@@ -138,39 +138,32 @@ class Observer:
 
     def after(self, trace: Sequence[Observable]) -> tuple[Moment, ...]:
         """Every moment that *trace* may lead to, those with fewer steps first."""
-        return tuple(at for at, length in self._along(trace) if length == len(trace))
+        return tuple(at for at, length in self._along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
         """A run with the fewest steps that looks like *trace*; ``None`` if there is none."""
-        came = self._along(trace)
-        last = next((point for point in came if point[1] == len(trace)), None)
+        search = self._along(trace)
+        last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
             return None
-        steps: list[RunStep] = []
-        while (before := came[last]) is not None:
-            last, taken = before
-            steps.append(taken)
-        return Run(initial=self.table.states[self.table.initial], steps=tuple(reversed(steps)))
+        steps = tuple(each.taken for each in search.path_to(last))
+        return Run(initial=self.table.states[self.table.initial], steps=steps)
 
-    def _along(self, trace: Sequence[Observable]) -> dict[_Point, tuple[_Point, RunStep] | None]:
-        """Every moment with how much of *trace* was seen, breadth first, each with the point and step before it."""
-        start = (self.initial, 0)
-        came: dict[_Point, tuple[_Point, RunStep] | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            point = at, length = queue.popleft()
+    def _along(self, trace: Sequence[Observable]) -> BreadthFirst[_Point, _TraceStep]:
+        """The search of every moment with how much of *trace* was seen."""
+
+        def following(point: _Point) -> Iterator[_TraceStep]:
+            at, length = point
             expected = trace[length] if length < len(trace) else None
             for step in self.steps(at):
                 seen = expected is not None and expected in step.seen
-                to = (step.to, length + seen)
-                if (seen or not step.seen) and to not in came:
-                    came[to] = (point, self._taken(at, step, expected if seen else None))
-                    queue.append(to)
-            looked = (at, length + 1)
-            if expected in self.shows(at) and looked not in came:
-                came[looked] = (point, RunStep(event="", source=self.state(at), target=self.state(at)))
-                queue.append(looked)
-        return came
+                if seen or not step.seen:
+                    yield _TraceStep(self._taken(at, step, expected if seen else None), (step.to, length + seen))
+            if expected in self.shows(at):
+                yield _TraceStep(RunStep(event="", source=self.state(at), target=self.state(at)), (at, length + 1))
+
+        search: BreadthFirst[_Point, _TraceStep] = BreadthFirst([(self.initial, 0)], following)
+        return search.exhausted()
 
     def _taken(self, at: Moment, step: ObservedStep, seen: Observable | None) -> RunStep:
         row, way = self.table.rows[step.row], step.way
@@ -186,39 +179,47 @@ class Observer:
 
 
 _Point: TypeAlias = tuple[Moment, int]
+"""A moment, and how much of a trace was seen."""
+
+
+class _TraceStep(NamedTuple):
+    """One step along a trace."""
+
+    taken: RunStep
+    to: _Point
 
 
 def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tuple[Observer, Observer]:
-    """Both machines in the same words: events that share a name, here or on the wire, are one.
+    """Both machines in the same names: events that share a name, here or on the wire, are one.
 
-    With *shared* nobody sees the signals, and nobody makes the calls, that
-    only one of them has.
+    With *shared* the signals that only one of them has are not observed, and the
+    calls are not made.
     """
-    ours = {word: event.name for event in first.machine.events.values() for word in _words(event.name, event.rpc)}
+    ours = {word: event.name for event in first.machine.events.values() for word in _names(event.name, event.rpc)}
     own = {name: name for name in first.machine.events}
     theirs = {
-        event.name: next((ours[word] for word in _words(event.name, event.rpc) if word in ours), event.name)
+        event.name: next((ours[word] for word in _names(event.name, event.rpc) if word in ours), event.name)
         for event in second.machine.events.values()
     }
     common = set(own.values()) & set(theirs.values())
     both = ((first, own), (second, theirs))
-    vague = _vague(both)
-    codes = _codes(both, vague)
+    indefinite = _indefinite(both)
+    codes = _codes(both, indefinite)
     return tuple(  # type: ignore[return-value]  # two of them
         Observer(
             rules=Rules(table),
             names=names,
             unseen=_only(table, names, common, "signal") if shared else (),
-            unasked=_only(table, names, common, "call") if shared else (),
+            uncalled=_only(table, names, common, "call") if shared else (),
             codes=codes,
-            vague=tuple(each for each in table.machine.indefinite if each in vague),
+            indefinite=tuple(each for each in table.machine.indefinite if each in indefinite),
             overlap=overlap,
         )
         for table, names in both
     )
 
 
-def _words(name: str, rpc: str) -> tuple[str, ...]:
+def _names(name: str, rpc: str) -> tuple[str, ...]:
     return (name, rpc) if rpc else (name,)
 
 
@@ -228,18 +229,20 @@ def _only(table: Table, names: Mapping[str, str], common: Collection[str], kind:
     return frozenset(event.name for event in events if event.kind == kind and names[event.name] not in common)
 
 
-def _codes(both: Collection[tuple[Table, Mapping[str, str]]], vague: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The error codes that either machine mentions, by event, and those in *vague*."""
+def _codes(
+    both: Collection[tuple[Table, Mapping[str, str]]], indefinite: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The error codes that either machine mentions, by event, and those in *indefinite*."""
     found: dict[str, dict[str, None]] = {}
     for table, names in both:
         for way, (row, _) in zip(table.ways, table.origin, strict=True):
-            replies = found.setdefault(names[table.rows[row].event.name], dict.fromkeys(vague))
+            replies = found.setdefault(names[table.rows[row].event.name], dict.fromkeys(indefinite))
             replies |= dict.fromkeys(way.reply)
     return {name: tuple(each for each in replies if each not in {"ok", ANY_ERROR}) for name, replies in found.items()}
 
 
-def _vague(both: Collection[tuple[Table, Mapping[str, str]]]) -> tuple[str, ...]:
-    """The replies that leave it open whether the call acted, if they can tell the two apart.
+def _indefinite(both: Collection[tuple[Table, Mapping[str, str]]]) -> tuple[str, ...]:
+    """The replies that leave it open whether the call acted, if they can distinguish the two.
 
     Where both have the same, and mention them nowhere else, each such reply
     can be had from the one exactly where it can from the other.

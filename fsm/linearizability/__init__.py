@@ -204,8 +204,6 @@ class _Entity:
     def _names(self, states: Collection[int]) -> tuple[str, ...]:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
-    # -- why they are not ------------------------------------------------------
-
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
         """Why the operation between the ends *first* and *last* cannot return; *called* is what its call met."""
         number, interval = self._ends[last].number, self._ends[first : last + 1]

@@ -65,8 +65,6 @@ class Frontier:
     budget: Budget
     situations: list[Situation] = field(default_factory=list)
 
-    # -- time ----------------------------------------------------------------
-
     def begin(self) -> None:
         """The entity is in the initial state, with nothing in progress."""
         self.situations = [Situation(Place(self.moves.rules.table.initial))]

@@ -50,8 +50,6 @@ class Moves:
     _fitting: dict[tuple[_Kind, int, int], tuple[CallInstant, ...]] = field(default_factory=dict)
     _ready: dict[tuple[_Kind, int], int] = field(default_factory=dict)
 
-    # -- what may be next ------------------------------------------------------
-
     def after(self, here: Situation) -> Iterator[Situation]:
         """What may come of *here* in one instant."""
         state = here.place.state
@@ -125,8 +123,6 @@ class Moves:
         after = self.outputs.after(came, instant.emits)
         return () if after is None else (after,)
 
-    # -- what need not wait ----------------------------------------------------
-
     def settled(self, here: Situation) -> Situation:
         """*here* once those have looked that can, and those have acted that move nothing by it, now or ever."""
         (state, calls, _), trail = here.place, here.trail
@@ -176,8 +172,6 @@ class Moves:
             for each in self._instants(kind, state, ASKED)
         )
 
-    # -- operations ------------------------------------------------------------
-
     def row(self, number: int) -> int:
         """The row of the event of operation *number*; -1 of a look."""
         return self._kind(number).row
@@ -209,8 +203,6 @@ class Moves:
                 if each.stage == BEGUN or kind.reply is None or self.rules.fits(each.stage, kind.reply)
             )
         return found
-
-    # -- what it was -----------------------------------------------------------
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
         """How *situation* came about."""

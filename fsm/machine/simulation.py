@@ -58,10 +58,10 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)
-    telling = _telling(table)
+    active = _active(table)
     made = 0
     while made < length:
-        going = [number for number, life in enumerate(lives) if life.calls or life.state in telling]
+        going = [number for number, life in enumerate(lives) if life.calls or life.state in active]
         if not going:
             break
         number = chance.choice(going)
@@ -74,7 +74,7 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
                 yield _named(table, seen, number)
 
 
-def _telling(table: Table) -> set[int]:
+def _active(table: Table) -> set[int]:
     """The states from which something that is seen can follow: a call, a signal, or hidden events and then one."""
     found: set[int] = set()
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]

@@ -4,7 +4,7 @@ A caller that searches for something stops the iteration when it is found.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 N = TypeVar("N")
 N_co = TypeVar("N_co", covariant=True)
@@ -73,6 +73,12 @@ class BreadthFirst(Generic[N, E]):
                     last[to] = edge
                     before[to] = node
                     queue.append(to)
+
+    def exhausted(self) -> Self:
+        """The search itself, after all its edges."""
+        for _ in self:
+            pass
+        return self
 
     def path(self, last: E) -> tuple[E, ...]:
         """A shortest path that ends with *last*, the edge yielded last."""

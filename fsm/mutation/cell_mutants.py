@@ -1,6 +1,6 @@
 """Machines that differ from one in a single cell.
 
-It is changed as somebody could have got it wrong: another target, another
+The change is a mistake that an author could make: another target, another
 kind of cell, a reply, an output, an alternative less.
 """
 
@@ -34,7 +34,7 @@ def mutants(machine: Machine) -> Iterator[Mutant]:
     """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
 
     Each is well formed, and its cell means something else than the machine's.
-    Two mistakes may come to the same.
+    Two mutants may be equal.
 
     >>> from fsm.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
@@ -164,7 +164,7 @@ class _Making:
 
 
 def _meaning(cell: Cell, state: str, kind: Kind) -> object:
-    """What *cell* comes to in *state*, whatever its outcomes are called."""
+    """What *cell* does in *state*, apart from the names of its outcomes."""
     ways = outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 

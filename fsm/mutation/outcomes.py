@@ -1,4 +1,4 @@
-"""What becomes of the mutants of a machine."""
+"""Which properties the mutants of a machine break, and which mutants are equivalent to it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate(Generic[M_co]):
-    """What became of a mutant: the properties that it breaks, or that nobody can tell it from the original."""
+class MutationOutcome(Generic[M_co]):
+    """The properties that a mutant breaks, or that it is equivalent to the original."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
@@ -35,23 +35,23 @@ class Fate(Generic[M_co]):
 
     @property
     def survives(self) -> bool:
-        """Whether it differs, and no property says so."""
+        """Whether it is not equivalent, and breaks no property."""
         return not self.killers and not self.equivalent
 
 
-def fates(
+def mutation_outcomes(
     machine: Machine,
     properties: Sequence[Property],
     *,
     profile: str | None = None,
     whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
-) -> Iterator[Fate[Mutant]]:
-    """What becomes of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
+) -> Iterator[MutationOutcome[Mutant]]:
+    """The outcome of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
 
     Without *whole* one killer is enough: others are not looked for.
-    Properties that compare the machine with another take long, and are asked
-    only about mutants that all others let pass.
+    Properties that compare the machine with another take long, and are checked
+    only for mutants that break none of the others.
     """
     quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
     slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
@@ -69,12 +69,12 @@ def fates(
             killers = _killers(slow, steps, profile, whole=whole)
         if killers and not whole:  # the next one is much like it
             quick.sort(key=lambda each: each.name != killers[0])
-        yield Fate(mutant=mutant, killers=killers, equivalent=equivalent)
+        yield MutationOutcome(mutant=mutant, killers=killers, equivalent=equivalent)
         advanced()
 
 
 def _killers(properties: Sequence[Property], steps: StepCache, profile: str | None, *, whole: bool) -> tuple[str, ...]:
-    """Those of *properties* that come out otherwise than they should; unless *whole*, the first of them."""
+    """Those of *properties* that are not as stated; unless *whole*, the first of them."""
     found: list[str] = []
     for each in properties:
         if not as_stated(decide(each, steps, profile=profile)):

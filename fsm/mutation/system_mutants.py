@@ -49,7 +49,7 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
     """Every mutant of *system*, which *file* describes and which is as *profile* has it.
 
     In the order of the file, each with a name of its own, and each well
-    formed.  No two of one joint event come to the same steps.
+    formed.  No two of one joint event have the same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
@@ -98,7 +98,7 @@ class _Making:
     written: WrittenJoint
 
     def joints(self, system: System) -> tuple[object, ...]:
-        """What the joint event comes to in *system*, for each copy."""
+        """What the joint event is in *system*, for each copy."""
         return tuple(
             (each.when, tuple((way.name, way.when, way.steps, way.reply) for way in each.ways))
             for each in system.events.values()
@@ -106,8 +106,8 @@ class _Making:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Of the joint event, then of each of its ways; some may come to the same."""
-        yield from self._asked(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
+        """Of the joint event, then of each of its ways; some may be equal."""
+        yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
             yield from self._way(only, lambda way: self._with({"done": way} if way else {}), "", ())
@@ -122,10 +122,10 @@ class _Making:
     def _with(self, ways: Mapping[str, WrittenWay]) -> WrittenJoint:
         return self.written.model_copy(update={"steps": [], "ways": ways})
 
-    def _asked(
+    def _conditions(
         self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Place = ()
     ) -> Iterator[JointMutant]:
-        """Where it can happen, or go that way, asked no more, or the other way round."""
+        """Without the condition under which it can happen, or go that way, and with its negation."""
         if when is not None:
             line = (*at, "when")
             yield self._mutant(way, "when dropped", made(None), line)
@@ -141,7 +141,7 @@ class _Making:
 
         if len(self.written.ways) > 1:
             yield self._mutant(name, "dropped", among(None), at)
-        yield from self._asked(way.when, lambda when: instead(when=when), name, at)
+        yield from self._conditions(way.when, lambda when: instead(when=when), name, at)
         if self.written.kind == "call":
             reply = ANY_ERROR if way.reply in {None, "ok"} else None
             yield self._mutant(name, f"replies {reply or 'ok'}", instead(reply=reply), at)
@@ -224,16 +224,16 @@ class _Changing:
             return
         known = self._outcomes(do)
         head, _, listed = do.partition("/")
-        said = [each.strip() for each in listed.split(",")] if listed else list(known)
-        if self.call and any(known[each] for each in said if each in known):
+        listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
+        if self.call and any(known[each] for each in listed_outcomes if each in known):
             verb = "does not go on" if step.goes_on else "goes on"
             yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
-        for outcome in said if len(said) > 1 else ():
-            rest = ",".join(each for each in said if each != outcome)
+        for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
+            rest = ",".join(each for each in listed_outcomes if each != outcome)
             yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
         for outcome in known:
-            if outcome not in said:
-                more = ",".join((*said, outcome))
+            if outcome not in listed_outcomes:
+                more = ",".join((*listed_outcomes, outcome))
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:

@@ -1,10 +1,10 @@
-"""What becomes of the mutants of a system.
+"""Which properties the mutants of a system break, and which mutants are equivalent to it.
 
-A system of many copies has many states, and most mistakes are noticed with
-one copy of each part: so a mutant is looked at there first.  What nobody has
-noticed there is looked at in the system itself, in the largest cone that the
-properties need: it may take the same steps in every state, or steps that
-nobody can tell from them; if not, every property is asked.
+A system of many copies has many states, and most mistakes are found with
+one copy of each part: so a mutant is checked there first.  One that breaks no
+property there is checked in the system itself, in the largest cone that the
+properties need: it may take the same steps in every state, or be bisimilar; if
+not, every property is checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsm.checker import decide
 from fsm.checker.cones import Cones, families
 from fsm.equivalence.of_systems import bisimilar_systems, same_steps
 from fsm.machine.graph import explore
-from fsm.mutation.outcomes import Fate, as_stated
+from fsm.mutation.outcomes import MutationOutcome, as_stated
 from fsm.mutation.system_mutants import joint_mutants
 from fsm.product import SystemTable, cone
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.property.claims import JointSpecification, Property
 
 
-def joint_fates(
+def joint_mutation_outcomes(
     specification: JointSpecification,
     file: File[WrittenSystem],
     *,
@@ -41,40 +41,42 @@ def joint_fates(
     whole: bool = True,
     chosen: Callable[[JointMutant], bool] = lambda _: True,
     advanced: Callable[[], None] = lambda: None,
-) -> Iterator[Fate[JointMutant]]:
-    """What becomes of each mutant that is *chosen* of the system as *profile* has it; *advanced* is called after each.
+) -> Iterator[MutationOutcome[JointMutant]]:
+    """The outcome of each mutant that is *chosen* of the system as *profile* has it; *advanced* is called after each.
 
     *file* describes the system; *smaller* is the same with fewer copies.
-    Without *whole* one killer is enough: others are not looked for.  What does
-    not come out as stated of the system that is asked first kills nothing there.
+    Without *whole* one killer is enough: others are not looked for.  Properties
+    that are not as stated of the system that is checked first kill nothing there.
     """
     full = _Scope(specification=specification, profile=profile)
     small = _Scope(specification=smaller, profile=profile) if smaller else full
     asked = small.sound
     for mutant in joint_mutants(full.system, file, profile):
         if chosen(mutant):
-            likely = sorted(asked, key=lambda name: mutant.event not in small.spoken[name])
-            fate = _fate(mutant, full, small, likely, whole=whole)
-            if fate.killers:  # the next one is much like it
-                asked.sort(key=lambda name: name != fate.killers[0])
-            yield fate
+            likely = sorted(asked, key=lambda name: mutant.event not in small.mentioned[name])
+            outcome = _outcome(mutant, full, small, likely, whole=whole)
+            if outcome.killers:  # the next one is much like it
+                asked.sort(key=lambda name: name != outcome.killers[0])
+            yield outcome
             advanced()
 
 
-def _fate(mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *, whole: bool) -> Fate[JointMutant]:
+def _outcome(
+    mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *, whole: bool
+) -> MutationOutcome[JointMutant]:
     first = _Changed(scope=small, system=mutant.change(small.system))
     killers = () if first.same(named=True) else first.killers(asked, whole=whole)
     if killers:
-        return Fate(mutant=mutant, killers=killers)
+        return MutationOutcome(mutant=mutant, killers=killers)
     then = first if full is small else _Changed(scope=full, system=mutant.system)
     if then.same(named=False) or (first.bisimilar and then.bisimilar):
-        return Fate(mutant=mutant, equivalent=True)
-    return Fate(mutant=mutant, killers=() if then is first else then.killers(list(full.stated), whole=whole))
+        return MutationOutcome(mutant=mutant, equivalent=True)
+    return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(list(full.stated), whole=whole))
 
 
 @dataclass(slots=False, kw_only=True)
 class _Scope:
-    """The system with some number of copies, and what is stated of it."""
+    """The system with some number of copies, and its properties."""
 
     specification: JointSpecification
     profile: str | None
@@ -97,13 +99,13 @@ class _Scope:
 
     @cached_property
     def sound(self) -> list[str]:
-        """The properties that come out as stated."""
+        """The properties that are as stated."""
         unchanged = _Changed(scope=self, system=self.system)
-        return [name for name in self.stated if not unchanged.notices(name)]
+        return [name for name in self.stated if not unchanged.breaks(name)]
 
     @cached_property
-    def spoken(self) -> dict[str, frozenset[str]]:
-        """The joint events that each property speaks of."""
+    def mentioned(self) -> dict[str, frozenset[str]]:
+        """The joint events that each property mentions."""
         return {name: families(self.system, each.claim) for name, each in self.stated.items()}
 
     @cached_property
@@ -124,36 +126,36 @@ class _Changed:
         self.cones = Cones(system=self.system)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-        """Those that notice it of the properties *asked*, in the order of the file; unless *whole*, the first asked."""
+        """Those of the properties *asked* that it breaks, in the order of the file; unless *whole*, the first asked."""
         found: set[str] = set()
         for name in asked:
-            if self.notices(name):
+            if self.breaks(name):
                 found.add(name)
                 if not whole:
                     break
         return tuple(name for name in self.scope.stated if name in found)
 
-    def notices(self, name: str) -> bool:
-        """Whether the property *name* does not come out as is stated."""
+    def breaks(self, name: str) -> bool:
+        """Whether the property *name* is not as stated."""
         return not as_stated(decide(self.scope.stated[name], self.cones, profile=self.scope.profile))
 
     @cached_property
     def cone(self) -> frozenset[int]:
-        """What the properties need of the system, as it should be and as it is."""
+        """What the properties need of the original and of the mutant."""
         return cone(self.system, self.scope.largest)
 
     @cached_property
-    def meant(self) -> Graph[SystemTable]:
-        """All that can be reached there, if it is as it should be."""
+    def original(self) -> Graph[SystemTable]:
+        """All that the original can reach there."""
         if self.cone == self.scope.largest:
             return self.scope.graph
         return explore(SystemTable(self.scope.system, cone=self.cone))
 
     def same(self, *, named: bool) -> bool:
         """Whether it takes the same steps in every state, with *named* in ways of the same names."""
-        return same_steps(self.meant, SystemTable(self.system, cone=self.cone), named=named)
+        return same_steps(self.original, SystemTable(self.system, cone=self.cone), named=named)
 
     @cached_property
     def bisimilar(self) -> bool:
-        """Whether nobody can tell it from the system."""
-        return bisimilar_systems(self.meant, explore(SystemTable(self.system, cone=self.cone)))
+        """Whether no observation distinguishes it from the system."""
+        return bisimilar_systems(self.original, explore(SystemTable(self.system, cone=self.cone)))

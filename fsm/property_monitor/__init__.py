@@ -89,7 +89,7 @@ class _Next(NamedTuple):
     """What a step leads to: places, whether the machine explains it, what it has put to the test, what fair it was."""
 
     places: frozenset[RunPlace]
-    told: bool
+    explained: bool
     asked: bool
     fair: frozenset[int]
 
@@ -136,7 +136,7 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a test anew; what other tests have met or tried is not forgotten."""
+        """Start a new test; what other tests have met or tried is not forgotten."""
         self._places = self._beginning
         self._test: list[tuple[Stimulus, Response, bool]] = []
         self._going: set[str] = set()
@@ -165,7 +165,7 @@ class Watch:
                 self._known.clear()
             found = self._known[known] = self._next(known[1], seen, busy=busy)
         self._places = found.places
-        self._left = self._left or not found.told
+        self._left = self._left or not found.explained
         self.tried = self.tried or found.asked
         if self._fair:
             self._wait(found.fair)
@@ -188,7 +188,7 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._places)
 
     def _next(self, step: Stimulus, seen: Response, *, busy: bool) -> _Next:
-        trails, told = self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy)
+        trails, explained = self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy)
         moves = [each for trail in trails.values() for each in _trail(trail)]
         asked = any(
             isinstance(each.source.progress, tuple) and self._memory.asks(each.source.progress, each.moved)
@@ -199,7 +199,7 @@ class Watch:
             for index, one in enumerate(self._fair)
             if isinstance(self._memory, Owing) and any(self._memory.waiting.takes(one, each.moved) for each in moves)
         )
-        return _Next(frozenset(trails), told, asked, fair)
+        return _Next(frozenset(trails), explained, asked, fair)
 
     # -- what is reachable -------------------------------------------------
 

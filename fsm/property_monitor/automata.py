@@ -14,7 +14,7 @@ from fsm.checker import with_same_profile
 from fsm.checker.idempotence import CallPair, idempotence_automaton
 from fsm.checker.instants import holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
-from fsm.checker.refinement import believing, listener
+from fsm.checker.refinement import belief_table_of, listener
 from fsm.checker.safety import DONE, breaches, sequence_automaton
 from fsm.machine.calls.belief import TooManyError
 from fsm.machine.conditions import All, Not, Some
@@ -33,7 +33,7 @@ Progress: TypeAlias = tuple[int, ...]
 """How far a run is in breaking a property; only its memory knows what the numbers are."""
 
 GIVEN_UP: Progress = (-2,)
-"""Nothing can be told of this run any more."""
+"""Nothing more can be concluded about this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class PropertyMemory(Protocol):
         """After the first instant."""
 
     @property
-    def anew(self) -> Progress:
+    def restarted(self) -> Progress:
         """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
 
     def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
@@ -125,10 +125,10 @@ class Passing:
     @property
     def start(self) -> Progress | Broken:
         """After the first instant."""
-        return self._advanced(self.anew, [self._automata[0].steps.beginning])
+        return self._advanced(self.restarted, [self._automata[0].steps.beginning])
 
     @property
-    def anew(self) -> Progress:
+    def restarted(self) -> Progress:
         """Where nothing is known of what was before."""
         return (0,) * len(self._automata)
 
@@ -159,7 +159,7 @@ class Repeating:
     """The calls of which the next step may be the second."""
 
     everywhere = False
-    anew: Progress = ()
+    restarted: Progress = ()
     start: Progress = ()
 
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
@@ -192,7 +192,7 @@ class Owing:
     """Whether the target is due.  No run without an end is ever seen, so nothing breaks here."""
 
     everywhere = False
-    anew: Progress = (0,)
+    restarted: Progress = (0,)
 
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.waiting = LeadsToGraph(claim, stepping)
@@ -219,8 +219,8 @@ class Following:
 
     def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
         self._listener = listener(machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile)))
-        self.start: Progress = (self._listener.believing.initial,)
-        self.anew: Progress = (self._listener.believing.everything,)
+        self.start: Progress = (self._listener.belief_table.initial,)
+        self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
 
     def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
@@ -235,21 +235,21 @@ class Following:
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
-        known = self._listener.believing.dynamics.names
-        return progress != GIVEN_UP and any(event in known for event in self._listener.heard(step))
+        known = self._listener.belief_table.dynamics.names
+        return progress != GIVEN_UP and any(event in known for event in self._listener.observed(step))
 
 
 class Resembling:
     """The belief about a machine that allows all that can be seen, and the rows of the calls in progress."""
 
     everywhere = True
-    anew = GIVEN_UP
+    restarted = GIVEN_UP
 
     def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
         self._table = machine_table(stepping.table)
-        self._believing = believing(self._table, tabulate(with_same_profile(claim.other, profile)))
+        self._beliefs = belief_table_of(self._table, tabulate(with_same_profile(claim.other, profile)))
         self._overlap = claim.overlap
-        self.start: Progress = (self._believing.initial,)
+        self.start: Progress = (self._beliefs.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)
 
     def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
@@ -258,10 +258,10 @@ class Resembling:
         event = self._table.rows[step.row].event
         if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
             return GIVEN_UP
-        seen = [Observation(event=self._believing.called(event))] if event.kind == "signal" else []
+        seen = [Observation(event=self._beliefs.called(event))] if event.kind == "signal" else []
         if event.kind == "call":
             if not self._table.rows[step.row].ends:
-                seen.append(Observation(event=self._believing.called(event), phase="request"))
+                seen.append(Observation(event=self._beliefs.called(event), phase="request"))
                 calls.append(step.row)
             if self._call(step) not in calls or len(calls) > max(1, self._overlap):
                 return GIVEN_UP
@@ -270,7 +270,7 @@ class Resembling:
                 seen.append(self._ended(step))
         if event.interrupts:
             events = [self._table.rows[call].event for call in calls]
-            seen += [Observation(event=self._believing.called(each), phase="lost") for each in events]
+            seen += [Observation(event=self._beliefs.called(each), phase="lost") for each in events]
             calls.clear()
         if shows:
             seen.append(Observation(shows=shows))
@@ -281,9 +281,9 @@ class Resembling:
         return self._table.row[self._table.rows[step.row].event.name]
 
     def _ended(self, step: InstantStep) -> Observation:
-        """What is seen of a call that ends: of one that was displaced nobody can say what it replies."""
+        """What is seen of a call that ends: the reply of one that was displaced is unknown."""
         row = self._table.rows[step.row]
-        name = self._believing.called(row.event)
+        name = self._beliefs.called(row.event)
         if row.ends and not self._table.step(step.instants[0].source, row.index):
             return Observation(event=name, phase="lost")
         return Observation(event=name, phase="reply", reply=step.taken.reply)
@@ -291,7 +291,7 @@ class Resembling:
     def _believed(self, belief: int, seen: Iterable[Observation], calls: Iterable[int]) -> Progress | Broken:
         try:
             for each in seen:
-                belief = self._believing.after(belief, each)
+                belief = self._beliefs.after(belief, each)
                 if belief < 0:
                     return Broken()
         except TooManyError:
@@ -301,5 +301,5 @@ class Resembling:
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
         event = self._table.rows[step.row].event
-        known = self._believing.dynamics.names
-        return progress != GIVEN_UP and event.kind != "hidden" and self._believing.called(event) in known
+        known = self._beliefs.dynamics.names
+        return progress != GIVEN_UP and event.kind != "hidden" and self._beliefs.called(event) in known

@@ -4,7 +4,7 @@ A *place* is a state, and what the property remembers of a run that leads
 there.  What was seen may be explained by several runs; all of them are
 followed.  Where the machine does not speak (it is silent, the reply tells
 nothing, a call has ended where others had taken the entity) the run goes on,
-and the property begins anew.  Where no run explains what was seen the
+and the property starts again.  Where no run explains what was seen the
 implementation has *left* the machine: then it may have gone to every state
 that shows what was read, and did there what was seen.
 """
@@ -136,7 +136,7 @@ class Reliving:
                 case Broken():
                     progress: Progress | Broken | None = place.progress
                 case None:
-                    progress = self._anew(way.to)
+                    progress = self._restarted(way.to)
                 case _:
                     progress = self.memory.after(place.progress, moved, shows)
             found = moved, RunPlace(way.to, progress)
@@ -155,18 +155,18 @@ class Reliving:
         *,
         seen: Response | None = None,
     ) -> tuple[RunPlace, RunTrail]:
-        """A step of which the machine says nothing: unless the property speaks of it too, it begins anew."""
+        """A step of which the machine says nothing: unless the property speaks of it too, it starts again."""
         way = self._unsaid(to, seen)
         shows = seen.shows if seen else ""
         if self.memory.everywhere:
             return self._went(place, trail, row, way, number, reply=(seen.reply if seen else "") or "", shows=shows)
         moved = self.steps.step(place.state, row, way, (seen.reply if seen else "") or "")
-        progress = place.progress if isinstance(place.progress, Broken) else self._anew(to)
+        progress = place.progress if isinstance(place.progress, Broken) else self._restarted(to)
         there = RunPlace(to, progress)
         return there, RunTrail(trail, place, moved, there, number)
 
-    def _anew(self, state: int) -> Progress | None:
-        return self.memory.anew if state in self.reached else None
+    def _restarted(self, state: int) -> Progress | None:
+        return self.memory.restarted if state in self.reached else None
 
     def _unsaid(self, to: int, seen: Response | None, *, begins: bool = False, emits: tuple[str, ...] = ()) -> Way:
         """A way that the machine does not have."""

@@ -11,7 +11,7 @@ from fsm.checker import decide
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import StepCache
 from fsm.conformance.lookup import find
-from fsm.conformance.property_tests import keep
+from fsm.conformance.property_tests import run_property_test
 from fsm.conformance.suite import conform
 from fsm.errors import InputError
 from fsm.library import load, specification
@@ -112,7 +112,7 @@ class PropertyFile(pytest.File):
         return specification(str(self.path))
 
     def stepping(self, profile: str | None) -> StepCache:
-        """The steps of the machine under *profile*; those of the last profile asked for are kept."""
+        """The steps of the machine under *profile*; those of the last profile asked for are result."""
         if self._last is None or self._last[0] != profile:
             machine = self.specification.machine
             self._last = profile, StepCache(tabulate(machine.under(profile)))
@@ -207,6 +207,6 @@ class TestedItem(_Item):
     def runtest(self) -> None:
         """Test it."""
         machine = self.parent.specification.machine
-        kept = keep(machine, self.stated, find(self.sut, machine))
-        if kept.failure is not None:
-            raise _FailedError(failures.text(kept.failure, width=WIDTH))
+        result = run_property_test(machine, self.stated, find(self.sut, machine))
+        if result.failure is not None:
+            raise _FailedError(failures.text(result.failure, width=WIDTH))

@@ -1,25 +1,30 @@
 """What the checker concluded, for people and for programs."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from enum import Enum
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
-from fsm.property.evidence import Misdrawn, Proved, Refuted, Run, Unexplained, Unreached, Vacuous
+from fsm.property.claims import Counts
+from fsm.property.evidence import (
+    Checked,
+    DrawnItem,
+    Evidence,
+    Examined,
+    Misdrawn,
+    Proved,
+    Refuted,
+    Run,
+    Unexplained,
+    Unreached,
+    Vacuous,
+)
 from fsm.report import ExitCode, worst
-from fsm.report.json_report import dumped, nulls
-from fsm.report.layout import Layout, plain, verdict
+from fsm.report.json_report import Json, dumped, nulls
+from fsm.report.layout import COLOURS, Layout, plain, verdict
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fsm.property.claims import Counts
-    from fsm.property.evidence import Checked, DrawnItem, Evidence, Examined
-    from fsm.report.json_report import Json
 
 
 class CheckStatus(Enum):
@@ -33,14 +38,6 @@ class CheckStatus(Enum):
     UNKNOWN = "unknown"
 
 
-_COLOURS: Final = {
-    CheckStatus.HOLDS: "green",
-    CheckStatus.KNOWN: "blue",
-    CheckStatus.FAILS: "red",
-    CheckStatus.MENDED: "red",
-    CheckStatus.VACUOUS: "yellow",
-    CheckStatus.UNKNOWN: "yellow",
-}
 _ANSWERS: Final = {
     CheckStatus.HOLDS: ExitCode.HOLDS,
     CheckStatus.KNOWN: ExitCode.HOLDS,
@@ -168,8 +165,9 @@ class _Writer:
 
     def _item(self, word: CheckStatus, what: str) -> Iterator[str]:
         label = f"{word.value:<{_LABEL}}"
+        colour = "blue" if word is CheckStatus.KNOWN else COLOURS[_ANSWERS[word]]
         first, *rest = self.layout.filled(what, f"    {label}", _INDENT)
-        yield first.replace(label, self.style(label, _COLOURS[word]), 1)
+        yield first.replace(label, self.style(label, colour), 1)
         yield from rest
 
     def _more(self, what: str) -> list[str]:
@@ -184,9 +182,6 @@ class _Writer:
 
 def _counts(counts: Counts) -> str:
     return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
-
-
-# -- for programs --------------------------------------------------------------
 
 
 def json(examined: Sequence[Examined]) -> str:

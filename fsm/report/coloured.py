@@ -1,17 +1,12 @@
 """Two lifecycles in one picture: what both have in grey, what only one has in its colour, what is not drawn dotted."""
 
-from __future__ import annotations
-
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import graphviz
 
-from fsm.diagrams.compare import Where
+from fsm.diagrams.compare import ComparedMove, Comparison, Where
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
-
-if TYPE_CHECKING:
-    from fsm.diagrams.compare import ComparedMove, Comparison
 
 FIRST: Final = "#cf222e"
 SECOND: Final = "#1a7f37"

@@ -70,8 +70,6 @@ class _Writer:
         yield ""
         yield from self._summary()
 
-    # -- summary -----------------------------------------------------------
-
     def _summary(self) -> Iterator[str]:
         tested = self.tested
         failing = [each for each in tested.failures if fails(each, self.least)]

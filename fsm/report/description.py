@@ -1,12 +1,11 @@
 """What the functions of the library found, in words: the reports of the command, for programs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from collections.abc import Iterator
+from typing import TypeAlias, assert_never
 
 from fsm.conformance.suite import Tested
 from fsm.judgement import Judged
-from fsm.linearizability import Linearizable, NotLinearizable
+from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.property.evidence import Examined
 from fsm.recordings import RecordingKind
 from fsm.report import Report, check_report, conformance_report, words
@@ -14,11 +13,6 @@ from fsm.report.lanes import explained
 from fsm.report.layout import Layout, plain
 from fsm.report.text import text
 from fsm.verdict import Judgement, Unknown, Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.linearizability import Linearizability
 
 Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | Linearizability"
 

@@ -1,21 +1,14 @@
 """What two lifecycles differ in, for people and for programs."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
-from fsm.diagrams.compare import Where, Why
+from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison, Where, Why
+from fsm.diagrams.read import Location
 from fsm.report import ExitCode
-from fsm.report.json_report import dumped
+from fsm.report.json_report import Json, dumped
 from fsm.report.layout import wrapped
 from fsm.report.words import plural, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison
-    from fsm.diagrams.read import Location
-    from fsm.report.json_report import Json
 
 _NARROWEST: Final = 40
 _WHERE: Final = {Where.FIRST: "red", Where.SECOND: "green"}
@@ -68,9 +61,6 @@ def _move_data(move: ComparedMove) -> Json:
 
 def _place_data(place: Location | None) -> Json:
     return {"line": place.line, "column": place.column} if place else None
-
-
-# -- for people ----------------------------------------------------------------
 
 
 def text(found: Comparison, *, width: int, style: Callable[[str, str], str], remarks: tuple[str, ...] = ()) -> str:

@@ -1,24 +1,18 @@
 """Whether two machines are observably equivalent, for people and for programs."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, assert_never
 
-from typing import TYPE_CHECKING, assert_never
-
-from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Side
+from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
 from fsm.report import ExitCode
-from fsm.report.json_report import dumped, nulls
-from fsm.report.layout import wrapped
+from fsm.report.json_report import Json, dumped, nulls
+from fsm.report.layout import COLOURS, wrapped
 from fsm.report.runs import data, steps
 from fsm.report.words import either
 from fsm.verdict import Unknown
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.equivalence.comparison import EquivalenceResult, Observable
-    from fsm.report.json_report import Json
-
-_WIDTH = 80
+_WIDTH: Final = 80
+_WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}
 
 
 def answer(found: EquivalenceResult) -> ExitCode:
@@ -39,21 +33,18 @@ def text(
 ) -> str:
     """Whether the machines of these *names* behave alike, and if not, how it shows; it ends in a newline."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
-    head = f"{style(first, 'bold')} and {style(second, 'bold')}"
-    lines = []
+    total = answer(found)
+    head = f"{style(first, 'bold')} and {style(second, 'bold')}: {style(_WORDS[total], COLOURS[total])}"
+    lines: Iterable[str]
     match found:
         case Equivalent():
-            head += f": {style('equal', 'green')}"
-            lines.append("they are equivalent: no observation distinguishes them")
+            lines = ["they are equivalent: no observation distinguishes them"]
         case Distinguished():
-            head += f": {style('different', 'red')}"
-            lines += _distinguished(found, (first, second))
+            lines = _distinguished(found, (first, second))
         case Branching():
-            head += f": {style('different', 'red')}"
-            lines += _branching(found, (first, second))
+            lines = _branching(found, (first, second))
         case Unknown(why=why):
-            head += f": {style('unknown', 'yellow')}"
-            lines.append(why)
+            lines = [why]
         case _:
             assert_never(found)
     return "\n".join([head, *(line for each in lines for line in _wrapped(each, width))]) + "\n"
@@ -120,25 +111,15 @@ def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
     return " ".join(words)
 
 
-# -- for programs --------------------------------------------------------------
-
-
 def json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     """The same as one JSON document, ending in a newline; what does not apply is ``null``."""
     document: dict[str, Json] = {
-        "verdict": {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}[answer(found)],
+        "verdict": _WORDS[answer(found)],
         "first": names[0],
         "second": names[1],
-        "only": None,
-        "trace": None,
-        "run": None,
-        "states": None,
-        "instead": None,
-        "start": None,
-        "rounds": None,
-        "option": None,
-        "every_trace": None,
-        "why": None,
+        **dict.fromkeys(
+            ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
+        ),
     }
     match found:
         case Equivalent():

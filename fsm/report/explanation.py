@@ -1,16 +1,10 @@
 """Rules for inputs as text: one in full, or all in a list."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from fsm.errors import Rule
 from fsm.report.layout import plain, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.errors import Rule
 
 
 def text(code: str, rule: Rule, *, width: int, style: Callable[[str, str], str] = plain) -> str:

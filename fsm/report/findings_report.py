@@ -1,22 +1,15 @@
 """Findings, for people, for programs, and as pages."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator, Sequence
 
-from typing import TYPE_CHECKING
-
+from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
 from fsm.report import ExitCode
-from fsm.report.json_report import dumped
+from fsm.report.json_report import Json, dumped
 from fsm.report.layout import wrapped
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fsm.checker.known_defects import KnownDefect
-    from fsm.report.json_report import Json
 
 
 def answer(found: Sequence[KnownDefect]) -> ExitCode:

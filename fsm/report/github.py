@@ -1,14 +1,7 @@
 """The report as GitHub workflow commands: annotations on the lines of the recording."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from fsm.report import ExitCode, why, words
+from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import reasons
-
-if TYPE_CHECKING:
-    from fsm.report import Report
 
 
 def github(report: Report) -> str:

@@ -1,20 +1,15 @@
 """The report as JUnit XML: a suite a recording and machine, a case a clause."""
 
-from __future__ import annotations
-
 import re
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from fsm.report import ExitCode, why, words
+from fsm.machine import Clause
+from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import reasons
-
-if TYPE_CHECKING:
-    from fsm.machine import Clause
-    from fsm.report import Report
-    from fsm.verdict import Finding, Judgement
+from fsm.verdict import Finding, Judgement
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, and a log can."""

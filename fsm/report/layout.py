@@ -1,21 +1,16 @@
 """Lines of a report for people: how text is wrapped and coloured, and the evidence of a violation."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from fsm.report import ExitCode, words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.verdict import Violation
+from fsm.verdict import Violation
 
 LABEL: Final = 11
 """Columns of the labels, left of what they are of."""
 _NARROWEST: Final = 40
-_COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
+COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
 
 def plain(text: str, _: str) -> str:
@@ -25,7 +20,7 @@ def plain(text: str, _: str) -> str:
 
 def verdict(total: ExitCode, style: Callable[[str, str], str], *, pad: int = 0) -> str:
     """The word for *total* in its colour, in at least *pad* columns."""
-    return style(f"{total.name.lower():<{pad}}", _COLOURS[total])
+    return style(f"{total.name.lower():<{pad}}", COLOURS[total])
 
 
 def wrapped(text: str, width: int, first: str = "  ", rest: str | None = None) -> list[str]:

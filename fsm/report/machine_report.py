@@ -1,21 +1,28 @@
 """A machine for people: its states, and for each event what it does in each state and why."""
 
-from __future__ import annotations
-
 import textwrap
-from typing import TYPE_CHECKING, Final, assert_never
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, assert_never
 
-from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
+from fsm.machine import (
+    Cannot,
+    Cell,
+    Clause,
+    Deviation,
+    Event,
+    Ignores,
+    Machine,
+    Moves,
+    Outcome,
+    Override,
+    Refuses,
+    Silent,
+)
+from fsm.machine.graph import Graph
+from fsm.machine.table import Table
 from fsm.report.json_report import Json, clause_data, deviation_data, dumped
 from fsm.report.layout import wrapped
 from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from fsm.machine import Cell, Clause, Deviation, Event, Machine, Outcome, Override
-    from fsm.machine.graph import Graph
-    from fsm.machine.table import Table
 
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 

@@ -1,24 +1,15 @@
 """What became of the mutants of a machine or a system, for people and for programs."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.mutation import Mutant
-from fsm.property.claims import JointSpecification
+from fsm.mutation import JointMutant, Mutant, MutationOutcome
+from fsm.property.claims import JointSpecification, Specification
 from fsm.report import ExitCode
-from fsm.report.json_report import dumped
+from fsm.report.json_report import Json, dumped
 from fsm.report.layout import wrapped
 from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.mutation import Fate, JointMutant
-    from fsm.property.claims import Specification
-    from fsm.report.json_report import Json
 
 _NARROWEST = 40
 
@@ -28,21 +19,21 @@ class Mutated:
     """The mutants of one machine or system, and what became of them; of a system each has one killer at most."""
 
     specification: Specification | JointSpecification
-    fates: tuple[Fate[Mutant | JointMutant], ...]
+    outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
 
     @property
-    def survivors(self) -> tuple[Fate[Mutant | JointMutant], ...]:
+    def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
         """Those that are not equivalent, and that break no property."""
-        return tuple(each for each in self.fates if each.survives)
+        return tuple(each for each in self.outcomes if each.survives)
 
     @property
-    def equivalent(self) -> tuple[Fate[Mutant | JointMutant], ...]:
+    def equivalent(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
         """Those that are equivalent to the original."""
-        return tuple(each for each in self.fates if each.equivalent)
+        return tuple(each for each in self.outcomes if each.equivalent)
 
     def kills(self) -> dict[str, int]:
         """How many each property kills, in the order of the file."""
-        counted = Counter(name for each in self.fates for name in each.killers)
+        counted = Counter(name for each in self.outcomes for name in each.killers)
         return {each.name: counted[each.name] for each in self.specification.properties}
 
 
@@ -81,29 +72,29 @@ class _Writer:
             verb = "first to kill" if joint else "kills"
             how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
             yield f"  {how if count else self.style(how, 'yellow')}  {name}"
-        for each in mutated.fates:
+        for each in mutated.outcomes:
             if self._tells(each):
                 yield from self._mutant(each, machine.path)
         word_for = "system" if joint else "machine"
-        dead = sum(bool(each.killers) for each in mutated.fates)
+        dead = sum(bool(each.killers) for each in mutated.outcomes)
         word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
         yield (
-            f"{self.style(word, colour)}: {plural(len(mutated.fates), 'mutant')}, {dead:,} killed, "
+            f"{self.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
             f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         )
 
-    def _tells(self, each: Fate[Mutant | JointMutant]) -> bool:
+    def _tells(self, each: MutationOutcome[Mutant | JointMutant]) -> bool:
         return self.listed == "all" or each.survives or (self.listed == "equivalent" and each.equivalent)
 
-    def _mutant(self, fate: Fate[Mutant | JointMutant], path: str) -> Iterator[str]:
-        if fate.killers:
-            word, colour, more = "killed", "green", f"by {', '.join(fate.killers)}"
-        elif fate.equivalent:
+    def _mutant(self, outcome: MutationOutcome[Mutant | JointMutant], path: str) -> Iterator[str]:
+        if outcome.killers:
+            word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
+        elif outcome.equivalent:
             word, colour, more = "equal", "blue", "it is equivalent to the original"
         else:
             word, colour, more = "survives", "red", "no property breaks"
-        yield f"  {self.style(f'{word:<8}', colour)}  {fate.mutant.name}"
-        place = f"{path}:{fate.mutant.line}" if fate.mutant.line else path
+        yield f"  {self.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
+        place = f"{path}:{outcome.mutant.line}" if outcome.mutant.line else path
         yield from wrapped(f"{place}: {more}", self.width, " " * 12)
 
 
@@ -112,25 +103,25 @@ def json(mutated: tuple[Mutated, ...]) -> str:
     machines: list[Json] = [
         {
             "machine": each.specification.machine.name,
-            "mutants": len(each.fates),
+            "mutants": len(each.outcomes),
             "survivors": len(each.survivors),
             "equivalent": len(each.equivalent),
             "kills": dict(each.kills()),
-            "fates": [_fate(fate) for fate in each.fates],
+            "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
         }
         for each in mutated
     ]
     return dumped({"verdict": answer(mutated).name.lower(), "machines": machines})
 
 
-def _fate(fate: Fate[Mutant | JointMutant]) -> Json:
-    mutant = fate.mutant
+def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
+    mutant = outcome.mutant
     where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
     return {
         "mutant": mutant.name,
         "event": mutant.event,
         **where,
         "line": mutant.line or None,
-        "killers": list(fate.killers),
-        "equivalent": fate.equivalent,
+        "killers": list(outcome.killers),
+        "equivalent": outcome.equivalent,
     }

@@ -1,15 +1,10 @@
 """Runs of a machine, step by step, for people and for programs."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine.table import Done
-    from fsm.property.evidence import Run, RunStep
-    from fsm.report.json_report import Json
+from fsm.machine.table import Done
+from fsm.property.evidence import Run, RunStep
+from fsm.report.json_report import Json
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:

@@ -1,20 +1,15 @@
 """The report as SARIF 2.1.0: clauses are rules, causes are results, deviations are suppressed ones."""
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
-from fsm.report import why, words
+from fsm.machine import Clause
+from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
-
-if TYPE_CHECKING:
-    from fsm.machine import Clause
-    from fsm.report import Report
-    from fsm.verdict import Deviated, Finding, Judgement
+from fsm.verdict import Deviated, Finding, Judgement
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -32,32 +27,18 @@ def sarif(report: Report) -> str:
         results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
     notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
-    return dumped(
-        {
-            "$schema": SCHEMA,
-            "version": "2.1.0",
-            "runs": [
-                {
-                    "tool": {
-                        "driver": {
-                            "name": "fsm",
-                            "version": version("container-fsm"),
-                            "rules": list(rules.values()),
-                        }
-                    },
-                    "invocations": [
-                        {
-                            "executionSuccessful": not report.problems,
-                            "exitCode": report.code(),
-                            "toolExecutionNotifications": notifications,
-                        }
-                    ],
-                    "columnKind": "unicodeCodePoints",
-                    "results": results,
-                }
-            ],
-        }
-    )
+    invocation: Json = {
+        "executionSuccessful": not report.problems,
+        "exitCode": report.code(),
+        "toolExecutionNotifications": notifications,
+    }
+    run: Json = {
+        "tool": {"driver": {"name": "fsm", "version": version("container-fsm"), "rules": [*rules.values()]}},
+        "invocations": [invocation],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict[str, Json]) -> Json:

@@ -1,16 +1,10 @@
 """A system as people read it: its parts, and what they do together."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
 
-from typing import TYPE_CHECKING
-
+from fsm.product.system import JointEvent, Part, PartStep, System
 from fsm.report.layout import wrapped
 from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.product.system import JointEvent, Part, PartStep, System
 
 
 def text(system: System, *, event: str | None, width: int, style: Callable[[str, str], str]) -> str:

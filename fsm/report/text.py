@@ -1,21 +1,15 @@
 """The report for people: causes with their evidence, then a summary; as wide as the terminal."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
+from fsm.judgement import Judged
 from fsm.recordings import RecordingKind
-from fsm.report import ExitCode, why, words
+from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, Layout, plain, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.judgement import Judged
-    from fsm.report import Report
-    from fsm.trace import Observation
-    from fsm.verdict import Deviated, Finding, Judgement
+from fsm.trace import Observation
+from fsm.verdict import Deviated, Finding, Judgement
 
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
@@ -63,8 +57,6 @@ class _Writer:
         yield ""
         yield from self._summary(judged)
 
-    # -- findings ----------------------------------------------------------
-
     def _finding(self, finding: Finding, judgement: Judgement) -> Iterator[str]:
         violation = finding.first[0]
         entity = judgement.machine.entity
@@ -107,8 +99,6 @@ class _Writer:
         ends = {"since": deviation.since, "until": deviation.until}
         yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
         yield from self.layout.row("", deviation.link)
-
-    # -- summary -----------------------------------------------------------
 
     def _summary(self, judged: Judged) -> Iterator[str]:
         for judgement in judged.judgements:

@@ -1,19 +1,13 @@
 """Sentences for findings: the same words in every format."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
+from fsm.machine import Deviation
 from fsm.monitor.grouping import NAMED
-from fsm.verdict import Cause, Repair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from fsm.machine import Deviation
-    from fsm.verdict import Assumed, Edit, Finding, Tolerated, Violation
+from fsm.verdict import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -123,7 +117,7 @@ def what(violation: Violation) -> str:
             return f"{seen.event} happened{showing}"
         case Cause.OUTPUT:
             after = f" after {seen.event}" if seen.event else ""
-            return f"{violation.illegal or seen.output or 'nothing'} was told{after}"
+            return f"{violation.illegal or seen.output or 'nothing'} was emitted{after}"
         case _:
             assert_never(violation.cause)
 

@@ -111,10 +111,10 @@ def test_what_a_program_reads(tmp_path: Path) -> None:
     (machine,) = document["machines"]
 
     assert ("fails", "door") == (document["verdict"], machine["machine"])
-    assert machine["mutants"] == len(machine["fates"]) == len({each["mutant"] for each in machine["fates"]})
-    assert machine["survivors"] == sum(not each["killers"] and not each["equivalent"] for each in machine["fates"])
-    assert machine["equivalent"] == sum(each["equivalent"] for each in machine["fates"])
-    assert all(each["line"] > 0 for each in machine["fates"])
+    assert machine["mutants"] == len(machine["outcomes"]) == len({each["mutant"] for each in machine["outcomes"]})
+    assert machine["survivors"] == sum(not each["killers"] and not each["equivalent"] for each in machine["outcomes"])
+    assert machine["equivalent"] == sum(each["equivalent"] for each in machine["outcomes"])
+    assert all(each["line"] > 0 for each in machine["outcomes"])
 
 
 WRONG = [

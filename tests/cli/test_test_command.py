@@ -42,7 +42,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", cwd=workshop)
 
     assert ran.returncode == 1
-    assert "violation: nothing was told after slam" in ran.stdout
+    assert "violation: nothing was emitted after slam" in ran.stdout
     assert "1. push=opened  ok; emits Creak; shows OPEN" in ran.stdout
     assert "2. slam         shows CLOSED" in ran.stdout
     assert "clause     slam (observed)" in ran.stdout
@@ -141,7 +141,7 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "MUST", cwd=workshop)
 
     assert ran.returncode == 0
-    assert "surprise: nothing was told after slam" in ran.stdout
+    assert "surprise: nothing was emitted after slam" in ran.stdout
 
 
 def _profiles(model: str) -> list[str]:
@@ -169,7 +169,7 @@ def test_the_reference_conforms(model: str, profile: str) -> None:
 WRONG = [
     ("nowhere", "does not name what to test", "python:MODULE:FACTORY"),
     ("reference", "there is no reference implementation of door", "python:MODULE:FACTORY"),
-    ("python:carpenter", "does not say where the factory is", "python:MODULE:FACTORY"),
+    ("python:carpenter", "does not name a factory", "python:MODULE:FACTORY"),
     ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "looked for here"),
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
     ("python:carpenter:number", "is not a function or a class", "when it is called"),

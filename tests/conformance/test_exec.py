@@ -213,7 +213,7 @@ BAD: Final = {
     "array": "answers '[1]': Expected `object`, got `array`",
     "odd-key": "contains unknown field `show`",
     "odd-reply": "Expected `str | null`, got `int` - at `$.reply`",
-    "undeclared": 'and did not say that it has outputs; say so in the greeting: {"fsm":1,"can":["outputs"]}',
+    "undeclared": 'and its greeting did not have outputs; add it to the greeting: {"fsm":1,"can":["outputs"]}',
     "without-id": "Object missing required field `id`",
     "other-id": "which has the id 3 and not 2; each request is answered once, in turn, with its own id",
     "cut": "ended with exit code 0, after '{\"id\":' without an end of line; ",
@@ -312,7 +312,7 @@ def test_one_that_says_something_else_of_itself_the_second_time_is_broken(tmp_pa
 
     with pytest.raises(BrokenError):
         made.do("it")
-    with pytest.raises(BrokenError, match="that it can outputs, and said nothing more when it was first started"):
+    with pytest.raises(BrokenError, match="now greets with outputs, and with nothing more when it was first started"):
         made.reset()
     made.close()
 

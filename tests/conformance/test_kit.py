@@ -373,9 +373,9 @@ def test_paths_are_paths(machine: Machine) -> None:
         here: Point | None = plan.start
         for each in path:
             assert each.source == here
-            here = each.target
+            here = each.to
         assert here == edge.source
         lengths[edge.source] = len(path)
     for edge in plan.edges:
-        if edge.target in lengths:
-            assert lengths[edge.target] <= lengths[edge.source] + 1
+        if edge.to in lengths:
+            assert lengths[edge.to] <= lengths[edge.source] + 1

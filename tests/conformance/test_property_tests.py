@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from shipped import known_mutants, specification
 
-from fsm.conformance.property_tests import keep
+from fsm.conformance.property_tests import run_property_test
 from fsm.conformance.simulated import Simulated
 from fsm.library import names
 from fsm.property.claims import Reachable
@@ -30,9 +30,9 @@ def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Prope
     """Whatever the checker has proved, tests find nothing against."""
     machine = specification(name).machine
 
-    kept = keep(machine, stated, lambda: Simulated(machine), examples=2)
+    result = run_property_test(machine, stated, lambda: Simulated(machine), examples=2)
 
-    assert (kept.failure, kept.untested) == (None, "")
+    assert (result.failure, result.untested) == (None, "")
 
 
 CAUGHT = [
@@ -51,11 +51,11 @@ def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
 ) -> None:
     """With a test that ends where it is broken, and says by what."""
     machine = specification(name).machine
-    kept = keep(machine, stated, lambda: Simulated(mutant.machine), examples=20)
+    result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=20)
 
     if isinstance(stated.claim, Reachable):
-        assert kept.unmet
+        assert result.unmet
         return
-    assert kept.failure is not None
-    assert kept.failure.breaks is not None
-    assert kept.failure.breaks.of is stated
+    assert result.failure is not None
+    assert result.failure.breaks is not None
+    assert result.failure.breaks.of is stated

@@ -242,8 +242,8 @@ class WritesTwice(Purse):
 
 
 PLANTED = [
-    (Lends, "who reads its record can write to it", "knit"),
-    (LendsPart, "who reads its record can write to it", "knit"),
+    (Lends, "a reader of its record can write to it", "knit"),
+    (LendsPart, "a reader of its record can write to it", "knit"),
     (Hasty, "pay failed, and changed its record: coins was [], and is [1]", "knit; pay=dropped"),
     (
         Forgets,

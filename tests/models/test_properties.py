@@ -16,7 +16,7 @@ from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
 from fsm.library import composition, load, load_system, names, single, specified, systems
 from fsm.machine.table import tabulate
-from fsm.mutation import JointMutant, fates, joint_fates, joint_mutants
+from fsm.mutation import JointMutant, joint_mutants, joint_mutation_outcomes, mutation_outcomes
 from fsm.property.claims import JointSpecification, Reachable
 from fsm.property.evidence import Proved, Refuted
 
@@ -81,7 +81,9 @@ def test_no_mutant_survives(name: str) -> None:
     """Every mistake in one cell is noticed by a property, or by nobody who watches."""
     found = specification(name)
 
-    assert [each.mutant.name for each in fates(found.machine, found.properties, whole=False) if each.survives] == []
+    assert [
+        each.mutant.name for each in mutation_outcomes(found.machine, found.properties, whole=False) if each.survives
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,8 @@ def test_no_mutant_of_a_system_survives(name: str) -> None:
     found = _joint(name)
     every = EVERY if len(_joint_mutants(name)) > MOST else 1
     chosen = set(list(_joint_mutants(name))[::every])
-    became = joint_fates(found, composition(found.machine), whole=False, chosen=lambda mutant: mutant.name in chosen)
+    became = joint_mutation_outcomes(
+        found, composition(found.machine), whole=False, chosen=lambda mutant: mutant.name in chosen
+    )
 
     assert [each.mutant.name for each in became if each.survives] == []

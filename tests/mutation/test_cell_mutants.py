@@ -18,7 +18,7 @@ from thorough import TIMES
 
 from fsm.checker import decide
 from fsm.machine.table import tabulate
-from fsm.mutation import fates, mutants
+from fsm.mutation import mutants, mutation_outcomes
 from fsm.mutation.outcomes import as_stated
 from fsm.property.evidence import Proved, Refuted
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine import Machine
-    from fsm.mutation import Fate, Mutant
+    from fsm.mutation import Mutant, MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
 """What a cell allows: where it leads, what it replies and emits, and whether it begins."""
@@ -195,10 +195,10 @@ def test_ends_go_with_what_leads_to_them() -> None:
 CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nwhen = "make and not was absent"', 'reachable = ["emits started", "start replies error and waiting"]', 'leads-to = "running or waiting or ended"\nfrom = "starting"\nfair = ["start.ends"]', 'leads-to = "running or checking"\nfrom = "waiting"\nfair = ["start", "start.ends"]\nfails = { under = "*", about = "It may fail.", length = 3 }', 'idempotent = "make"\nfails = { under = "*", about = "It is made once.", length = 2 }')  # fmt: skip
 
 
-def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[Fate[Mutant]]:
+def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[MutationOutcome[Mutant]]:
     """What becomes of the mutants of *machine* by properties with these *claims*."""
     properties = [stated(machine, claim) for claim in claims]
-    return list(fates(machine, properties, whole=whole))
+    return list(mutation_outcomes(machine, properties, whole=whole))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=[each.split()[0] for each in CLAIMS])
@@ -222,7 +222,7 @@ def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
     """Steps, tests and witnesses are found once for the mutants of any machine; each by itself comes out alike."""
     machine = random_machine(chance)
     kind = random_property(chance, machine, ("always", "never", "reachable"))
-    for each in islice(fates(machine, [kind]), 40):
+    for each in islice(mutation_outcomes(machine, [kind]), 40):
         assert bool(each.killers) != as_stated(decide(kind, tabulate(each.mutant.machine))), each.mutant.name
 
 
@@ -248,7 +248,7 @@ def test_one_killer_is_enough() -> None:
 
 def test_mutants_of_a_profile() -> None:
     """A deviation is a cell like any other."""
-    found = {each.mutant.name for each in fates(door(), (), profile="old")}
+    found = {each.mutant.name for each in mutation_outcomes(door(), (), profile="old")}
 
     assert "push/lock-jams in shut: dropped" in found
     assert "push/lock-jams in shut: dropped" not in {each.name for each in mutants(door())}

@@ -19,7 +19,7 @@ from toy_systems import OFFICE, stated_of
 from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.language.read import parse_system
-from fsm.mutation import joint_fates, joint_mutants
+from fsm.mutation import joint_mutants, joint_mutation_outcomes
 from fsm.product.flatten import flatten
 from fsm.property.claims import JointSpecification
 from fsm.property.evidence import Proved
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import random
 
     from fsm.machine import Machine
-    from fsm.mutation import Fate, JointMutant
+    from fsm.mutation import JointMutant, MutationOutcome
     from fsm.product.system import JointEvent, System
 
 WORK = """
@@ -259,11 +259,11 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
 # -- what becomes of them -----------------------------------------------------------
 
 
-def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, Fate[JointMutant]]:
+def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
     """What becomes of each mutant of the office by properties that make these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
-    found = joint_fates(
+    found = joint_mutation_outcomes(
         JointSpecification(machine=system, properties=stated),
         parse_system(text.encode(), path="system.toml"),
         whole=whole,
@@ -301,14 +301,14 @@ FATES = [
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Fate[JointMutant]]:
+def found() -> dict[str, MutationOutcome[JointMutant]]:
     """What becomes of the mutants of the office."""
     return became(CLAIMS)
 
 
 @pytest.mark.parametrize(("name", "killers"), FATES, ids=[each[0] for each in FATES])
 def test_is_killed_by_what_no_longer_comes_out_as_stated(
-    name: str, killers: tuple[str, ...], found: dict[str, Fate[JointMutant]]
+    name: str, killers: tuple[str, ...], found: dict[str, MutationOutcome[JointMutant]]
 ) -> None:
     """By each of them, and by no other."""
     assert killers == found[name].killers
@@ -327,13 +327,13 @@ SPARED = [
 
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
-def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, Fate[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
+def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
     """If nobody kills it."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
 
-def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, Fate[JointMutant]]) -> None:
+def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
     """No property is left out, and one killer is enough if no more are asked for."""
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
     one = became(CLAIMS, whole=False)
@@ -371,10 +371,10 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
     assume(small(system))
     file = parse_system(text.encode(), path="system.toml")
     chosen = set(chance.sample(sorted(made(text, machines)), k=min(4, len(made(text, machines)))))
-    fates = joint_fates(
+    mutation_outcomes = joint_mutation_outcomes(
         JointSpecification(machine=system, properties=()), file, chosen=lambda mutant: mutant.name in chosen
     )
-    for each in fates:
+    for each in mutation_outcomes:
         other = each.mutant.system
         if small(other):
             first, second = watched(system), watched(other)

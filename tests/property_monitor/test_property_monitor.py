@@ -167,13 +167,13 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
         edge = chance.choice(leaving)
         last: Way | None = edge.ways[-1] if edge.ways else None
         call = table.machine.events[edge.step.event].kind == "call"
-        if edge.target is None or last is None:
+        if edge.to is None or last is None:
             row = table.row[edge.step.event]
             left = IDLE if table.rows[row].event.interrupts or edge.step.stage == "end" else point.call
             point = Point(chance.randrange(len(table.states)), left)
             seen = Response(reply=chance.choice(("ok", "UNKNOWN")) if call else "", outputs=())
         else:
-            point = edge.target
+            point = edge.to
             reply = chance.choice(last.reply) if last.reply else ""
             seen = Response(reply=None if last.begins else "UNKNOWN" if reply == "error" else reply, outputs=last.emits)
         yield edge.step, replace(seen, shows=table.shows[point.state])
@@ -335,7 +335,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
             except StopIteration:
                 continue  # a call is made while another is in progress, which a test does not
             while (due := watch.due()) is not None:
-                able = [e for e in plan.leaving(point) if e.target and _is(e, due)]
+                able = [e for e in plan.leaving(point) if e.to and _is(e, due)]
                 if not able:
                     break  # of a call that is not in progress, there is no end
                 point = _take(watch, plan, chance.choice(able))
@@ -358,13 +358,13 @@ def _is(edge: Edge, due: Stimulus) -> bool:
 
 def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
     """Take *edge*, as a SUT that keeps to its machine does."""
-    assert edge.target is not None
+    assert edge.to is not None
     last = edge.ways[-1]
     call = plan.table.machine.events[edge.step.event].kind == "call"
     reply = None if last.begins else last.reply[0] if call else ""
-    shows = plan.table.shows[edge.target.state]
+    shows = plan.table.shows[edge.to.state]
     assert watch.step(edge.step, Response(reply=reply, shows=shows, outputs=last.emits)) is None
-    return edge.target
+    return edge.to
 
 
 def test_witnesses_are_remembered_from_test_to_test() -> None:

@@ -1,7 +1,7 @@
 """A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
 
 The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does
-instead of answering is a :class:`~fsm.sut.BrokenError` that says
+instead of answering is a :class:`~fsm.sut.BrokenError` that states
 what was asked, what came, and what would have been right; the child is then
 ended, and the next reset starts it again.
 """
@@ -69,7 +69,7 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """The SUT that *command* is, once it has greeted; what more than a SUT it is, it says itself.
+    """The SUT that *command* is, once it has greeted; its greeting states what it supports beyond a SUT.
 
     A text is split as a shell would, but no shell runs it.  An answer may
     take *timeout* seconds, the greeting *start* seconds, and to end by itself
@@ -112,17 +112,15 @@ class Talk:
         self.can = self._greeted()
 
     def reset(self) -> ChildAnswer:
-        """Begin anew, in a process of its own if there is none that runs."""
+        """Reset it, in a process of its own if there is none that runs."""
         with self._lock:
             if self._process is None:
                 if self._broken == _CLOSED:
                     raise BrokenError(f"{shlex.join(self._command)} {_CLOSED}")
                 can = self._greeted()
                 if can != self.can:
-                    told = (
-                        f"now says that it can {_listed(can)}, and said {_listed(self.can)} when it was first started"
-                    )
-                    raise self._breaks(told)
+                    problem = f"now greets with {_listed(can)}, and with {_listed(self.can)} when it was first started"
+                    raise self._breaks(problem)
             return self.ask(reset=True)
 
     def ask(
@@ -158,7 +156,7 @@ class Talk:
     # -- lines -------------------------------------------------------------
 
     def _greeted(self) -> frozenset[Ability]:
-        """Start the process; what it says that it can."""
+        """Start the process; the abilities in its greeting."""
         self._number = 0
         self._process = Process(self._command, grace=self._grace)
         line = self._exchanged(self._process, b"")
@@ -167,8 +165,8 @@ class Talk:
         except msgspec.MsgspecError as error:
             raise self._breaks(f"greets with {shown(line)}: {error}", right=_HELLO) from None
         if greeting.fsm != VERSION:
-            told = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
-            raise self._breaks(told, right=_HELLO)
+            problem = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
+            raise self._breaks(problem, right=_HELLO)
         return frozenset(greeting.can)
 
     def _exchanged(self, process: Process, asked: bytes) -> bytes:
@@ -190,26 +188,26 @@ class Talk:
         except msgspec.MsgspecError as error:
             raise self._breaks(f"answers {shown(line)}: {error}", asked, right=_RIGHT) from None
         if answer.id != self._number:
-            told = f"answers {shown(line)}, which has the id {answer.id} and not {self._number}"
-            raise self._breaks(told, asked, right="each request is answered once, in turn, with its own id")
+            problem = f"answers {shown(line)}, which has the id {answer.id} and not {self._number}"
+            raise self._breaks(problem, asked, right="each request is answered once, in turn, with its own id")
         if answer.outputs and "outputs" not in self.can:
-            told = f"answers {shown(line)}, and did not say that it has outputs"
-            raise self._breaks(told, asked, right='say so in the greeting: {"fsm":1,"can":["outputs"]}')
+            problem = f"answers {shown(line)}, and its greeting did not have outputs"
+            raise self._breaks(problem, asked, right='add it to the greeting: {"fsm":1,"can":["outputs"]}')
         return answer
 
-    def _breaks(self, told: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """The error that says what was *told* of the process, which is ended, and what would have been *right*."""
+    def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
+        """The error with the *problem* of the process, which is ended, and what would have been *right*."""
         process, self._process = self._process, None
-        heard: tuple[str, ...] = ()
+        errors: tuple[str, ...] = ()
         if process is not None:
             process.end(gently=False)
-            heard = process.errors()
+            errors = process.errors()
         where = f", asked {asked.decode()}," if asked else ""
-        parts = [f"{shlex.join(self._command)}{where} {told}"]
+        parts = [f"{shlex.join(self._command)}{where} {problem}"]
         if right:
             parts.append(right)
-        if heard:
-            parts.append(f"its standard error ends with {' / '.join(map(repr, heard))}")
+        if errors:
+            parts.append(f"its standard error ends with {' / '.join(map(repr, errors))}")
         self._broken = "; ".join(parts)
         return BrokenError(self._broken)
 
@@ -227,20 +225,20 @@ class Child:
         self._lock = RLock()
 
     def reset(self) -> None:
-        """Begin anew; a child that has ended is started again."""
+        """Reset it; a child that has ended is started again."""
         with self._lock:
             self._outputs.clear()
             self._shows = None
-            self._heard(self._talk.reset())
+            self._noted(self._talk.reset())
             self._outputs.clear()
 
     def do(self, event: str) -> str:
         """Let *event* happen, from beginning to end."""
         with self._lock:
-            return self._told(self._talk.ask(do=event), event) or ""
+            return self._replied(self._talk.ask(do=event), event) or ""
 
     def shows(self) -> str:
-        """What the last answer said, or what the child says now if that said nothing."""
+        """What the last answer shows, or the answer to a request for it if that one had none."""
         with self._lock:
             if self._shows is None:
                 answer = self._talk.ask(shows=True)
@@ -252,23 +250,23 @@ class Child:
         """End the child, and whatever it has started."""
         self._talk.close()
 
-    def _told(self, answer: ChildAnswer, event: str) -> str | None:
+    def _replied(self, answer: ChildAnswer, event: str) -> str | None:
         """What *answer* has for the reply to *event*."""
-        self._heard(answer)
+        self._noted(answer)
         if answer.unsupported:
             raise UnsupportedError(event)
         return answer.reply
 
-    def _heard(self, answer: ChildAnswer) -> None:
+    def _noted(self, answer: ChildAnswer) -> None:
         self._shows = answer.shows
         self._outputs += answer.outputs
 
 
 class _Outputs(Child):
-    """One whose outputs can be seen."""
+    """A child with outputs."""
 
     def outputs(self) -> tuple[str, ...]:
-        """What its answers said that came out."""
+        """The outputs in its answers."""
         with self._lock:
             out = tuple(self._outputs)
             self._outputs.clear()
@@ -276,10 +274,10 @@ class _Outputs(Child):
 
 
 class _Arranges(Child):
-    """One in whose world outcomes can be arranged."""
+    """A child that can arrange outcomes."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Whether the child sees to it."""
+        """Whether the child arranges it."""
         with self._lock:
             answer = self._talk.ask(arrange=event, outcome=outcome)
             self._outputs += answer.outputs
@@ -287,17 +285,17 @@ class _Arranges(Child):
 
 
 class _Overlaps(Child):
-    """One whose calls can be met while they are in progress."""
+    """A child whose calls can be left in progress."""
 
     def begin(self, event: str) -> str | None:
         """Let the call begin; no reply, and it is in progress."""
         with self._lock:
-            return self._told(self._talk.ask(begin=event), event)
+            return self._replied(self._talk.ask(begin=event), event)
 
     def end(self, event: str) -> str | None:
         """Let the call go on by one stage."""
         with self._lock:
-            return self._told(self._talk.ask(end=event), event)
+            return self._replied(self._talk.ask(end=event), event)
 
 
 _MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}

@@ -1,7 +1,7 @@
-"""A process that stands between us and a command, and sees to it that nothing of the command is left behind.
+"""A process that stands between us and a command, and leaves no process of the command behind.
 
-It is run by itself, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports nothing of ours.
-A process group is not enough: whoever makes a group of its own leaves it.  On Linux
+It is run by itself, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm.
+A process group is not enough: a process that makes a group of its own leaves it.  On Linux
 a *subreaper* becomes the parent of every descendant whose own parent is gone, so
 that none gets out of sight.
 
@@ -31,8 +31,8 @@ LOOK: Final = 0.1
 PATIENCE: Final = 5.0
 """Seconds in which whatever is killed must be gone."""
 
-TOLD: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""The signals that tell it to end."""
+REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+"""The signals that ask it to end."""
 
 
 def control(option: int, value: int) -> None:
@@ -52,7 +52,7 @@ def start(command: list[str]) -> int:
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_DFL)  # Python ignores them
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and quote anew)
+        os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and quote again)
     except OSError as error:
         os.write(2, f"cannot run {command[0]}: {error.strerror}\n".encode())
     finally:
@@ -75,7 +75,7 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Whether anybody is left, once those who have ended are buried, and the *status* of *child* if it has ended."""
+    """Whether any process is left, after ended ones are reaped, and the *status* of *child* if it has ended."""
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)
@@ -118,7 +118,7 @@ def leave(status: int | None) -> NoReturn:
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
     """Run *command* until one of the three ends."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {*TOLD, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     child = start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -126,9 +126,9 @@ def main(parent: int, grace: float, command: list[str]) -> NoReturn:
         os.dup2(nothing, each)  # so that an end of file is one
     status = None
     while status is None and os.getppid() == parent:
-        told = signal.sigtimedwait({*TOLD, signal.SIGCHLD}, LOOK)
+        received = signal.sigtimedwait({*REQUESTS, signal.SIGCHLD}, LOOK)
         _, status = reap(child, status)
-        if told is not None and told.si_signo in TOLD:
+        if received is not None and received.si_signo in REQUESTS:
             break
     leave(end(child, status, grace))
 

@@ -48,7 +48,7 @@ class Process:
     def __init__(self, command: Sequence[str], *, grace: float) -> None:
         self._grace = grace
         reaper = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
-        self._reaper = subprocess.Popen(  # noqa: S603  (to run what somebody names is what this is for)
+        self._reaper = subprocess.Popen(  # noqa: S603  (to run a given command is what this is for)
             [sys.executable, "-I", "-S", "-c", reaper, str(os.getpid()), str(grace), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -79,7 +79,7 @@ class Process:
             except BlockingIOError:
                 pass
             except BrokenPipeError:
-                return  # what it said before it went, or how it went, is told by read
+                return  # read reports what it wrote before, or how it ended
             if not line:
                 return
             self._poll.register(self._in, select.POLLOUT)
@@ -122,13 +122,13 @@ class Process:
     def _wait(self, until: float, late: str) -> set[int]:
         """The file descriptors with which something can be done; its standard error is seen to."""
         ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
-        if self._err in ready and not self._hear():
+        if self._err in ready and not self._read_errors():
             self._poll.unregister(self._err)
         if not ready or time.monotonic() > until:
             raise TalkError(late)
         return ready
 
-    def _hear(self) -> bool:
+    def _read_errors(self) -> bool:
         """Take what is there of its standard error; whether there is more to come."""
         try:
             some = os.read(self._err, AT_ONCE)
@@ -168,9 +168,9 @@ class Process:
     def end(self, *, gently: bool) -> None:
         """Let it end, and whatever it has started; may be called again.
 
-        ``gently`` it is told by the end of its standard input and has the time
-        of grace for it; then, or else, by SIGTERM, with as much again; then
-        it is killed.
+        ``gently`` its standard input is closed first, and it has the time of grace
+        to end; then, or else, it gets SIGTERM, with as much again; then it is
+        killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -184,16 +184,16 @@ class Process:
                 reaper.wait()
         finally:
             if reaper.returncode is None:
-                reaper.terminate()  # somebody is in a hurry; it goes on without us
+                reaper.terminate()  # interrupted; the reaper goes on by itself
             for each in (reaper.stdout, reaper.stderr):
                 if each is not None:
                     each.close()
 
     def _gone(self, seconds: float) -> bool:
-        """Whether it ends within *seconds*; what it still has to say is heard."""
+        """Whether it ends within *seconds*; its remaining output is read."""
         until = time.monotonic() + seconds
         poll = select.poll()
-        left = {self._out: self._more, self._err: self._hear}
+        left = {self._out: self._more, self._err: self._read_errors}
         for each in left:
             poll.register(each, select.POLLIN)
         while left and (passing := until - time.monotonic()) > 0:

@@ -101,8 +101,6 @@ class Matching:
             initial=self.initial,
         )
 
-    # -- the drawing -------------------------------------------------------------
-
     def _shown(self, name: str | None) -> str:
         """The name under which a drawn state is compared; without one, that of the initial state."""
         if name is None:
@@ -164,8 +162,6 @@ class Matching:
             ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=outcomes, places=places)
         )
 
-    # -- the machine -------------------------------------------------------------
-
     def _move(self, key: Move, acts: list[Act]) -> None:
         """Record a move of a full drawing that is missing, or that may be left out."""
         drawn = self.drawn.get(key)
@@ -201,8 +197,6 @@ class Matching:
     @property
     def _strict(self) -> bool:
         return self.complete or self.machine.omits is not None
-
-    # -- states ------------------------------------------------------------------
 
     def _states(self) -> list[ComparedState]:
         shown = self.abstraction.shown

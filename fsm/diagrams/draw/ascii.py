@@ -122,8 +122,6 @@ class _Page:
         for row in range(first, last + 1):
             self.cells[row, column] = "|"
 
-    # -- boxes ---------------------------------------------------------------
-
     def _rows(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: list[OutlineArrow]) -> None:
         """Choose the rows of each box."""
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
@@ -150,8 +148,6 @@ class _Page:
         """The next row at which an arrow may meet the right side of a box."""
         self.met[state] = self.met.get(state, 0) + 1
         return self.top[state] + 2 * self.met[state] - 1
-
-    # -- lines ---------------------------------------------------------------
 
     def _enter(self, start: int, top: int) -> None:
         """The arrow that marks the initial state."""

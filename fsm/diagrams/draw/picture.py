@@ -194,8 +194,6 @@ class _Drawing:
                 self.profiles[way.deviation.profile] = None
             yield state, way.to, label
 
-    # -- the whole ---------------------------------------------------------
-
     def picture(self) -> Picture:
         """The picture of all events drawn so far."""
         passing = {state for event in self.machine.events.values() for state in event.ends}

@@ -86,8 +86,6 @@ class Reading:
             arrows=tuple(sorted((arrow for arrow, _ in arrows), key=lambda each: each.place)),
         )
 
-    # -- arrows ------------------------------------------------------------------
-
     def _arrows(self, net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:
         """The arrows along *net*, each with its strokes."""
         for start, end in self._pairs(net, lines):

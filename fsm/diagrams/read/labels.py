@@ -75,8 +75,6 @@ class Labels:
     def _junction(self, node: Stroke) -> bool:
         return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION
 
-    # -- which line --------------------------------------------------------------
-
     def _label(self, stack: tuple[Phrase, ...]) -> Iterator[PlacedLabel]:
         level = self._level(stack)
         beside = self._beside(stack)

@@ -71,8 +71,6 @@ class Nets:
         self.problems += 1
         self.add_problem(cell, "FSM404", what, hint)
 
-    # -- words -----------------------------------------------------------------
-
     def _point(self) -> None:
         """Find the words that arrowheads point at."""
         taken = []
@@ -99,8 +97,6 @@ class Nets:
     def _take(self, those: Iterable[Phrase]) -> None:
         gone = set(those)
         self.phrases[:] = [phrase for phrase in self.phrases if phrase not in gone]
-
-    # -- lines broken by a label -----------------------------------------------
 
     def _mend(self) -> None:
         """Join the two parts of each line that is broken by a label."""
@@ -147,8 +143,6 @@ class Nets:
                 fits = self._open(other, OPPOSITE[to]) and any(straight(char) or char in HEADS for char in strokes)
                 return (label, other) if fits else None
         return None
-
-    # -- nets ------------------------------------------------------------------
 
     def _components(self) -> list[tuple[Stroke, ...]]:
         links, seen = self.wires.links, set[Stroke]()

@@ -57,8 +57,6 @@ class Wires:
     touches: dict[Stroke, list[Touch]] = field(default_factory=dict)
     loose: list[GridCell] = field(default_factory=list)
 
-    # -- characters ----------------------------------------------------------
-
     def box(self, cell: GridCell) -> Box | None:
         """The box that *cell* belongs to."""
         return self.owners.get(cell)
@@ -84,8 +82,6 @@ class Wires:
     def _near(self, cell: GridCell, to: Direction) -> str:
         near = self.sheet.at(beyond(cell, to))
         return " " if near in ROUND else near
-
-    # -- where lines go on -----------------------------------------------------
 
     def _crossed(self, cell: GridCell) -> bool:
         """Whether two lines cross at *cell* without joining."""
@@ -129,8 +125,6 @@ class Wires:
                 if there is not None:
                     found[to] = there
             self.links[node] = found
-
-    # -- boxes -----------------------------------------------------------------
 
     def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
         """Record the line at *border*, or a loose arrowhead or joint there."""

@@ -88,9 +88,6 @@ def _printed(text: str) -> str:
     return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
 
 
-# -- claims --------------------------------------------------------------------
-
-
 def _product(claim: Claim, words: PromelaNames) -> Product:
     match claim:
         case Idempotent():
@@ -116,9 +113,6 @@ def _product(claim: Claim, words: PromelaNames) -> Product:
             raise CannotExportError("no run can violate a drawing", "see 'fsm check'")
         case _:
             assert_never(claim)
-
-
-# -- the head ------------------------------------------------------------------
 
 
 def _head(machine: Machine, stated: Property | None, product: Product, file: str) -> Iterator[str]:

@@ -203,9 +203,9 @@ class FollowsProduct:
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step, with ``belief`` updated by each signal and output that the other knows."""
-        heard = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
-        heard += [self.words.outputs[output] for output in step.emits if output in self.leads]
-        beliefs = [f"belief = AFTER_{name}" for name in heard]
+        outputs = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
+        outputs += [self.words.outputs[output] for output in step.emits if output in self.leads]
+        beliefs = [f"belief = AFTER_{name}" for name in outputs]
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *beliefs]))
 
     def others(self) -> Iterator[str]:

@@ -84,8 +84,6 @@ class _Reader:
             if called := texts(self.root.entries.get(word), self.problems, of=word):
                 yield f"{word} calls {', '.join(called)}."
 
-    # -- states --------------------------------------------------------------
-
     def _places(self) -> Iterator[DraftState]:
         states = self.root.entries.get("states")
         if states is None or not states.items or states.value is None:
@@ -138,8 +136,6 @@ class _Reader:
                 self.problems.unknown(node.line, "initial is", name, places)
             places[name] = DraftState(name=name, ignores=bool(self._ignores(self.root)))
         return name
-
-    # -- transitions ---------------------------------------------------------
 
     def _arrows(self, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
         transitions = self.root.entries.get("transitions")
