@@ -6,8 +6,6 @@ validates against them, ``fsm schema`` prints them as JSON Schema, and
 that is mentioned exists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 

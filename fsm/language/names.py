@@ -1,12 +1,7 @@
 """Names as other languages allow them, each of its own."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:

@@ -6,8 +6,6 @@ condition means, and whether the names in it exist, is for
 :mod:`fsm.language.build` to say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 

@@ -5,17 +5,13 @@ they are put in the form that editors understand, and asked what may stand at
 a given place.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 from fsm.language.machine_file import Code, Form, Name, Reply, StateKey, Written
 from fsm.language.property_file import Stated
 from fsm.language.system_file import WrittenSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _Node = dict[str, Any]
 

@@ -5,8 +5,6 @@ machines, these classes define the words once; :mod:`fsm.language.build.systems`
 gives them meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 

@@ -5,23 +5,30 @@ that a machine :func:`~fsm.language.build.under` a profile keeps what the profil
 allows and no longer says that it deviates.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, assert_never
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
 import tomlkit
-from tomlkit.items import Table
+from tomlkit.items import Array, InlineTable, Table
 
 from fsm.language.names import distinct
-from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from tomlkit.items import Array, InlineTable
-
-    from fsm.machine import Cell, Clause, Event, Kind, Level, Machine, Outcome, Override, Profile
+from fsm.machine import (
+    Cannot,
+    Cell,
+    Clause,
+    Event,
+    Ignores,
+    Kind,
+    Level,
+    Machine,
+    Moves,
+    Outcome,
+    Override,
+    Profile,
+    Refuses,
+    Silent,
+)
 
 WIDEST: Final = 110
 """Columns that a value may take before it becomes a table of its own."""

@@ -6,32 +6,23 @@ or known by name only, are remembered apart, the last :data:`REMEMBERED` of them
 bounded by the entities alive, not by the length of the trace.
 """
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from fsm.machine import Machine
 from fsm.machine.calls.belief import TooManyError, tried
-from fsm.machine.calls.configuration import bits
+from fsm.machine.calls.configuration import Configurations, bits
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Beliefs, BeliefStep, certain
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
-from fsm.trace import Line, key
-from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Tolerated, Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.monitor.beliefs import Belief
-    from fsm.trace import Key, Observation
-    from fsm.verdict import Legality, Violation
+from fsm.trace import Key, Line, Observation, key
+from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Tolerated, Unknown, Violation
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""

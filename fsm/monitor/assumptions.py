@@ -1,7 +1,5 @@
 """Events that may have happened to all entities unobserved, and those without which the trace is not legal."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 

@@ -7,17 +7,14 @@ then judging one is a look-up.  What nobody needs any more is forgotten.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import CUT, LOST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.monitor.diagnosis import Explained
-    from fsm.trace import Key
+from fsm.monitor.diagnosis import Explained
+from fsm.trace import Key
 
 INTERNED: Final = 200_000
 """Configurations and steps, in all, that are remembered beyond those that are needed."""

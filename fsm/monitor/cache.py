@@ -6,26 +6,18 @@ else, so it is remembered, within bounds, for as long as the machine is in
 use.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.machine.calls.belief import dynamics
-from fsm.machine.table import tabulate
-from fsm.monitor.diagnosis import explain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.machine import Deviation, Machine
-    from fsm.machine.calls.belief import Dynamics, Remainder
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.table import Table
-    from fsm.monitor.diagnosis import Explained, Scene
-    from fsm.trace import Key
+from fsm.machine import Deviation, Machine
+from fsm.machine.calls.belief import Dynamics, Remainder, dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.machine.table import Table, tabulate
+from fsm.monitor.diagnosis import Explained, Scene, explain
+from fsm.trace import Key
 
 MACHINES: Final = 32
 """Machines, each with what a trace shows of it, of which anything is remembered."""

@@ -3,26 +3,18 @@
 Called once for each distinct violation of a belief; the answers are data.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from fsm.machine import LEVELS, Clause, fits
-from fsm.machine.calls.belief import tried
+from fsm.machine import LEVELS, Clause, Deviation, fits
+from fsm.machine.calls.belief import Dynamics, tried
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, CUT
+from fsm.machine.table import Table, Way
+from fsm.trace import Key
 from fsm.verdict import Cause, Edit, Permitted, Repair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.machine import Deviation
-    from fsm.machine.calls.belief import Dynamics
-    from fsm.machine.table import Table, Way
-    from fsm.trace import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

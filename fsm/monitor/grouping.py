@@ -1,19 +1,13 @@
 """Violations with one cause, told once: the first few whole, the others counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fsm.trace import key
-from fsm.verdict import Deviated, Edit, Finding, Repair, Violation
-
-if TYPE_CHECKING:
-    from fsm.machine.calls.belief import Dynamics
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.monitor.diagnosis import Explained
-    from fsm.trace import Observation
-    from fsm.verdict import Tolerated
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.monitor.diagnosis import Explained
+from fsm.trace import Observation, key
+from fsm.verdict import Deviated, Edit, Finding, Repair, Tolerated, Violation
 
 WHOLE: Final = 3
 """Violations of one cause that are kept whole."""

@@ -7,26 +7,21 @@ A fifth kind, a history of concurrent operations, is recognised by its first
 form and read as a whole.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
+from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
 from fsm.recordings.restarts import Restarts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from fsm.recordings.histories import RecordedHistory
-    from fsm.trace import Line, Observation
+from fsm.trace import Line, Observation
 
 
 class RecordingKind(Enum):

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -23,14 +24,9 @@ from fsm.errors import InputError, Problem
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.json_lines import nanoseconds
 from fsm.recordings.line_reader import STDIN, LineReader
-from fsm.recordings.nri_events import CONNECTS, NriEventReader
+from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.recordings.nri_events import NriEvent
 
 HELD: Final = 65_536
 """The most successes that wait for the next event of the plugin; with more, it is taken to have left."""

@@ -7,25 +7,19 @@ phase *answered*, without a request.  Exits are logged when they are noticed,
 before the record changes.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.recordings.error_texts import met, split, unresolved
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
 from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
 from fsm.recordings.time_order import WINDOW
-from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsm.trace import Phase
+from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"

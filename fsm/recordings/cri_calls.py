@@ -13,11 +13,10 @@ were answered leave room for a restart, the observations say that there may
 have been one (:mod:`fsm.recordings.restarts`).
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -25,11 +24,7 @@ from fsm.recordings.error_texts import meant, met, unanswered, unresolved
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.trace import Observation, Phase
+from fsm.trace import Observation, Phase
 
 SHOWN: Final = frozenset({"restart"})
 """The events other than calls that happen nowhere but where the observations have them."""

@@ -6,13 +6,9 @@ it may nest is bounded.  The notation is described at
 https://github.com/edn-format/edn; what the data means is for others to say.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
 
 DEEPEST: Final = 32
 """Levels of nesting that are read."""

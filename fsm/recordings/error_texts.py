@@ -1,7 +1,5 @@
 """Error texts of containerd: the gRPC code, and the state that the call met."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

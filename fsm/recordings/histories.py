@@ -7,25 +7,19 @@ is read whole and must be whole: an operation that is passed over makes others
 look illegal.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import operations
-from fsm.recordings.edn import EdnForm, NotationError, forms
+from fsm.recordings.edn import Data, EdnForm, NotationError, forms
 from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.recordings.edn import Data
-    from fsm.trace import Observation
+from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26
 """Bytes of a history that are read: half a million operations."""

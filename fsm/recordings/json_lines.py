@@ -4,20 +4,16 @@
 ``trace`` is a header: the machine, and the signals that the trace does not show.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):

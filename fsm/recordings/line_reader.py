@@ -5,19 +5,15 @@ Damage is counted and never fatal: a truncated compressed file ends where it
 breaks off, and a line longer than :data:`LONGEST` is cut.
 """
 
-from __future__ import annotations
-
 import sys
 import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from fsm.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Iterable, Iterator
 
 PIECE: Final = 1 << 20
 """Number of bytes read at once."""

@@ -5,8 +5,6 @@ in formats of their own.  Here they are unwrapped to the message with its time
 and its error.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

@@ -6,19 +6,15 @@ connection: what was known before it need not hold after it, and
 ``Synchronize`` lists what exists.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""

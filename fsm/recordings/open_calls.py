@@ -7,17 +7,12 @@ recorded calls overlap as well, each reply is judged by itself: trying all
 orders would take long and hardly find more.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from fsm.trace import Phase
+from fsm.trace import Observation, Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
 """By kind of entity, the calls that move an existing one in a way that an unseen exit does not."""

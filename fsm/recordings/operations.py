@@ -5,18 +5,13 @@ porcupine's.  :mod:`fsm.recordings.histories` pairs the ends; whether the machin
 has the names is not checked here.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from fsm.recordings.edn import Data
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.recordings.edn import Data
 
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """Which part of an operation a form is.

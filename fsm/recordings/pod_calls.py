@@ -9,19 +9,14 @@ not recorded; calls on such a pod *may* have reached it.  So may calls on a pod
 that overlap with a creation in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.recordings.error_texts import ABSENT
-from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from fsm.recordings.open_calls import Beginning
-    from fsm.trace import Phase
+from fsm.recordings.open_calls import Beginning
+from fsm.trace import Observation, Phase
 
 CONTAINER: Final = "container"
 POD: Final = "pod"

@@ -6,15 +6,11 @@ between such calls leave room for a restart if they are long enough, or if a
 call in them found no runtime that could answer it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 T = TypeVar("T")
 

@@ -6,14 +6,10 @@ a window: a point is final once it is older than the newest by :data:`WINDOW`,
 or once :data:`HELD` others are behind it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 

@@ -1,18 +1,12 @@
 """One failure of a test, in words."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from fsm.conformance.executor import Failure, Taken
 from fsm.report import words
+from fsm.report.json_report import Json
 from fsm.report.layout import LABEL, Layout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.conformance.executor import Failure, Taken
-    from fsm.report.json_report import Json
 
 
 def text(failure: Failure, *, width: int = 100) -> str:

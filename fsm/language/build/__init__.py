@@ -5,10 +5,9 @@ there, every name exists, calls reply and signals do not, a call that begins
 can end.  The rules and their codes stand in :mod:`fsm.language.codes`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.language.build.cells import keys
 from fsm.language.build.definitions import definitions
@@ -17,13 +16,9 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.events import clauses, events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
+from fsm.language.machine_file import Cells, Written
+from fsm.language.read import Model
 from fsm.machine import Machine, State
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.language.machine_file import Cells, Written
-    from fsm.language.read import Model
 
 __all__ = ["LARGEST_TABLE", "build"]
 

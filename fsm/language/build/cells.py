@@ -1,21 +1,13 @@
 """What one event, or one override of it, does in which state."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
-from fsm.language.machine_file import WrittenOutcome
-from fsm.machine import Cannot, Cell, Clause, Ignores, Moves, Outcome, Refuses, Silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Cells, Written
-    from fsm.machine import Kind
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Cells, Written, WrittenOutcome
+from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
 REST: Final = "*"
 """Every state that is not mentioned otherwise."""

@@ -1,21 +1,15 @@
 """Clauses, and the level and source of whatever has them."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import TypeAlias
 
-from typing import TYPE_CHECKING, TypeAlias
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Cited, WrittenClause, WrittenEvent, WrittenRest
+from fsm.language.read import F
+from fsm.language.system_file import WrittenJoint
+from fsm.machine import Clause, Level
 
-from fsm.machine import Clause
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Cited, WrittenClause, WrittenEvent, WrittenRest
-    from fsm.language.read import F
-    from fsm.language.system_file import WrittenJoint
-    from fsm.machine import Level
-
-    Place: TypeAlias = tuple[str | int, ...]
+Place: TypeAlias = tuple[str | int, ...]
 
 
 def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str] | None:

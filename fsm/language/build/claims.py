@@ -1,26 +1,19 @@
 """What makes the one claim of a property, of a machine or of a system."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.errors import InputError
+from fsm.errors import InputError, Problem
+from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
+from fsm.language.build.problems import Problems
+from fsm.language.property_file import Stated, WrittenProperty
 from fsm.machine import Machine
-from fsm.property.claims import Always, LeadsTo, Never
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.errors import Problem
-    from fsm.language.build.definitions import Definitions
-    from fsm.language.build.problems import Problems
-    from fsm.language.property_file import Stated, WrittenProperty
-    from fsm.machine.conditions import Sequence, WrittenCondition
-    from fsm.product.system import System
-    from fsm.property.claims import Claim, Fair
+from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.product.system import System
+from fsm.property.claims import Always, Claim, Fair, LeadsTo, Never
 
 KINDS: Final[Mapping[str, frozenset[str]]] = {
     "idempotent": frozenset({"once"}),

@@ -5,16 +5,12 @@ stand.  So it is no name that already means something there, it is used, and
 what it is defined as does not need it again.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.read import F
+from fsm.language.build.problems import Problems
+from fsm.language.read import F
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 

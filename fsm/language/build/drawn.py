@@ -1,17 +1,10 @@
 """What a model says of drawings of it: other names, and what they leave out."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
 
-from typing import TYPE_CHECKING
-
-from fsm.machine import Moves, Omission
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Written, WrittenOmission
-    from fsm.machine import Event, Machine, Outcome, State
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Written, WrittenOmission
+from fsm.machine import Event, Machine, Moves, Omission, Outcome, State
 
 
 def check_aliases(problems: Problems[Written], machine: Machine) -> None:

@@ -1,17 +1,11 @@
 """Whether calls that take time can end, and whether their ends can be met."""
 
-from __future__ import annotations
+from collections.abc import Container, Mapping
 
-from typing import TYPE_CHECKING
-
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Written
+from fsm.machine import Event, Machine, Outcome
 from fsm.machine.calls.endings import begun_in, found_in
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Written
-    from fsm.machine import Event, Machine, Outcome
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:

@@ -1,21 +1,15 @@
 """The events of a machine: the clauses that their cells rest on, and events that are like another."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from fsm.errors import nearest
 from fsm.language.build.cells import REST, Groups, Part, keys
 from fsm.language.build.citations import check_says, citation, clauses_of
-from fsm.machine import Cell, Clause, Event, Silent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Written, WrittenEvent, WrittenRest
-    from fsm.machine import Kind
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Written, WrittenEvent, WrittenRest
+from fsm.machine import Cell, Clause, Event, Kind, Silent
 
 C = TypeVar("C", bound=Cell)
 

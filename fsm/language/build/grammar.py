@@ -1,17 +1,12 @@
 """What conditions of machines and of systems have in common: ``not``, ``and``, ``or``, ``then`` and parentheses."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.machine.conditions import All, Not, Some, WrittenCondition
-
-if TYPE_CHECKING:
-    from fsm.language.build.definitions import Definitions
-    from fsm.machine.conditions import Condition, Sequence
+from fsm.language.build.definitions import Definitions
+from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
 DEEPEST: Final = 50
 """Parentheses and ``not`` within one another."""

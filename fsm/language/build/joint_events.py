@@ -1,30 +1,21 @@
 """Joint events from a system as written: as a profile has them, their ways, and their steps, counted out for each copy."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.language.build.cells import Place
 from fsm.language.build.citations import citation
+from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
-from fsm.language.build.system_conditions import condition, scope
-from fsm.language.system_file import WrittenStep
-from fsm.machine import Clause
-from fsm.product.system import JointEvent, JointWay, PartStep
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.language.build.cells import Place
-    from fsm.language.build.definitions import Definitions
-    from fsm.language.build.problems import Problems
-    from fsm.language.build.system_conditions import Scope
-    from fsm.language.read import File
-    from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenSystem, WrittenWay
-    from fsm.machine import Event, Machine
-    from fsm.machine.conditions import Condition
-    from fsm.product.system import Copy, System
+from fsm.language.build.problems import Problems
+from fsm.language.build.system_conditions import Scope, condition, scope
+from fsm.language.read import File
+from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
+from fsm.machine import Clause, Event, Machine
+from fsm.machine.conditions import Condition
+from fsm.product.system import Copy, JointEvent, JointWay, PartStep, System
 
 _STEP: Final = re.compile(
     r"(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)\.(?P<event>[A-Za-z0-9_-]+)(?P<ends>\.ends)?"

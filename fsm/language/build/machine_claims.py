@@ -1,25 +1,28 @@
 """From a property file as written to a specification that is well formed, or every reason why not."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 from fsm.errors import InputError
 from fsm.language.build.cells import REST
 from fsm.language.build.citations import cited
 from fsm.language.build.claims import Claiming, listed
-from fsm.language.build.definitions import definitions
+from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.machine_conditions import WORDS, outputs, sequence
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_claims import of_system
 from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
-from fsm.machine.conditions import All, In, WrittenCondition
+from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
+from fsm.language.read import File
+from fsm.machine import Machine
+from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
     ANY_PROFILE,
     NO_PROFILE,
+    Claim,
     Counts,
     Fair,
     Follows,
@@ -32,16 +35,6 @@ from fsm.property.claims import (
     Refines,
     Specification,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from fsm.language.build.definitions import Definitions
-    from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
-    from fsm.language.read import File
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Sequence
-    from fsm.property.claims import Claim
 
 _ENDS: Final = ".ends"
 

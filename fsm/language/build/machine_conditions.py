@@ -16,20 +16,27 @@
 ======================  =====================================================
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.errors import nearest
+from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
-from fsm.machine.conditions import Emits, EmitsOnly, Happens, In, Not, Replies, SilentOn, StateChanges, WrittenCondition
-
-if TYPE_CHECKING:
-    from fsm.language.build.definitions import Definitions
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Condition, Sequence
+from fsm.machine import Machine
+from fsm.machine.conditions import (
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    In,
+    Not,
+    Replies,
+    Sequence,
+    SilentOn,
+    StateChanges,
+    WrittenCondition,
+)
 
 WORDS: Final = (
     "is",

@@ -1,15 +1,11 @@
 """The mistakes of one file, collected while everything that can be made is made."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.read import F, File
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

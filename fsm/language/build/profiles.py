@@ -1,21 +1,14 @@
 """Profiles as written to the cells that they change, and whether they say what they change."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from fsm.language.build.cells import Groups, Part
 from fsm.language.build.ends import check_ends
-from fsm.machine import Deviation, Override, Profile, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from fsm.language.build.problems import Problems
-    from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
-    from fsm.machine import Event, Machine, Outcome
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
+from fsm.machine import Deviation, Event, Machine, Outcome, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:

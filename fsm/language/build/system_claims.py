@@ -1,27 +1,19 @@
 """Claims of a system: of the copies of parts that are meant, and what belongs to them."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fsm.language.build.claims import Claiming
+from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.machine_conditions import outputs
-from fsm.language.build.system_conditions import scope, sequence
-from fsm.property.claims import Fair, Follows, Idempotent, Reachable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.language.build.definitions import Definitions
-    from fsm.language.build.problems import Problems
-    from fsm.language.build.system_conditions import Scope
-    from fsm.language.property_file import Stated, WrittenProperty
-    from fsm.machine import Machine
-    from fsm.machine.conditions import Sequence
-    from fsm.product.system import Copy, System
-    from fsm.property.claims import Claim
+from fsm.language.build.problems import Problems
+from fsm.language.build.system_conditions import Scope, scope, sequence
+from fsm.language.property_file import Stated, WrittenProperty
+from fsm.machine import Machine
+from fsm.machine.conditions import Sequence
+from fsm.product.system import Copy, System
+from fsm.property.claims import Claim, Fair, Follows, Idempotent, Reachable
 
 
 def of_system(

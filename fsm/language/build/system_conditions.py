@@ -17,23 +17,29 @@ Where a copy of a part is spoken of, the copies of other parts that belong to
 it, or it to them, are those that are meant.
 """
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.errors import nearest
+from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
-from fsm.machine.conditions import At, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from fsm.language.build.definitions import Definitions
-    from fsm.machine import Kind
-    from fsm.machine.conditions import Condition, Sequence, WrittenCondition
-    from fsm.product.system import Copy, Part, System
+from fsm.machine import Kind
+from fsm.machine.conditions import (
+    At,
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    Not,
+    Replies,
+    Sequence,
+    Some,
+    StepEmits,
+    WrittenCondition,
+)
+from fsm.product.system import Copy, Part, System
 
 WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}

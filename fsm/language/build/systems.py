@@ -5,33 +5,27 @@ has one of its own, ``every`` stands for a step of each copy, and conditions
 speak of the copies that are meant.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.errors import InputError
+from fsm.language.build.cells import Place
 from fsm.language.build.citations import check_says, clauses_of
-from fsm.language.build.definitions import definitions
+from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, scope
+from fsm.language.read import File
+from fsm.language.system_file import (
+    WrittenJoint,
+    WrittenPart,
+    WrittenSystem,
+    WrittenVariant,
+)
+from fsm.machine import Clause, Machine
+from fsm.machine.conditions import Condition
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.language.build.cells import Place
-    from fsm.language.build.definitions import Definitions
-    from fsm.language.read import File
-    from fsm.language.system_file import (
-        WrittenJoint,
-        WrittenPart,
-        WrittenSystem,
-        WrittenVariant,
-    )
-    from fsm.machine import Clause, Machine
-    from fsm.machine.conditions import Condition
 
 MOST_COPIES: Final = 60
 """Copies of parts in one system."""

@@ -3,20 +3,15 @@
 Codes are stable, and the code of a rule that is dropped is never used again.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.errors import Rule
 from fsm.language.codes.input_rules import DRAWINGS, IMPORTS, RECORDINGS, UNDER_TEST
 from fsm.language.codes.model_rules import FORM, MEANING
 from fsm.language.codes.property_rules import PROPERTIES
 from fsm.language.codes.system_rules import COMPOSITION
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.errors import Rule
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {**FORM, **MEANING, **RECORDINGS, **PROPERTIES, **DRAWINGS, **IMPORTS, **UNDER_TEST, **COMPOSITION}

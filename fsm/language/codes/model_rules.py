@@ -1,13 +1,9 @@
 """Rules for model files: their form, and what they mean."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from fsm.errors import Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FORM: Final[Mapping[str, Rule]] = {
     "FSM001": Rule(

@@ -1,13 +1,9 @@
 """Rules for system files."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from fsm.errors import Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COMPOSITION: Final[Mapping[str, Rule]] = {
     "FSM701": Rule(

@@ -6,11 +6,10 @@ names in a model fit together is for :mod:`fsm.language.build` to say.  All mist
 of a file are reported at once.
 """
 
-from __future__ import annotations
-
 import codecs
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,9 +21,6 @@ from fsm.language.read.positions import Lines, locate
 from fsm.language.read.toml import LARGEST, document
 from fsm.language.schema import Vocabulary, schema
 from fsm.language.system_file import WrittenSystem
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 F = TypeVar("F", bound=Form)
 

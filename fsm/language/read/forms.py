@@ -1,22 +1,17 @@
 """What does not fit the vocabulary, in the words of the language instead of pydantic's."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
 
 from fsm.errors import Problem, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pydantic_core import ErrorDetails
-
-    from fsm.language.read.positions import Keys, Lines
-    from fsm.language.schema import Vocabulary
+from fsm.language.read.positions import Keys, Lines
+from fsm.language.schema import Vocabulary
 
 _LARGE: Final = 2**64
 

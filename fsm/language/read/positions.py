@@ -1,16 +1,12 @@
 """Where each key and each entry of a TOML document stands."""
 
-from __future__ import annotations
-
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import tree_sitter
 import tree_sitter_toml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Keys: TypeAlias = tuple[str | int, ...]
 """A path into a document: ``("event", "push", "moves", "shut", 0)``."""

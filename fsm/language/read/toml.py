@@ -1,15 +1,11 @@
 """From bytes to a TOML document, within bounds: no input takes long, or much memory."""
 
-from __future__ import annotations
-
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from fsm.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes; a machine of a thousand states and a hundred events is smaller."""

@@ -1,16 +1,9 @@
 """How calls may end, whether they take time or not."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator
 
-from typing import TYPE_CHECKING
-
-from fsm.machine import Moves, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.machine import Cell, Event, Machine
-    from fsm.machine.table import Table, Way
+from fsm.machine import Cell, Event, Machine, Moves, outcomes
+from fsm.machine.table import Table, Way
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:

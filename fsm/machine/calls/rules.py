@@ -23,12 +23,9 @@ Engines differ in which calls they tell apart and in what they know beside;
 they ask :class:`Rules` for everything else.
 """
 
-from __future__ import annotations
+from typing import Final, NamedTuple
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from fsm.machine.table import Table, Way
+from fsm.machine.table import Table, Way
 
 ASKED: Final = -1
 """The request was seen; the call has not acted."""
