@@ -93,7 +93,7 @@ class Emitting(Protocol):
     """A SUT whose outputs can be seen."""
 
     def outputs(self) -> Sequence[str]:
-        """The outputs since the last call of this method, in order."""
+        """The outputs since the last call of this method, in order; called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable

@@ -285,8 +285,8 @@ class Execution:
             raise UnsupportedError(step.event)
         else:
             reply = sut.begin(step.event) if step.stage == "begin" else sut.end(step.event)
-        outputs = tuple(sut.outputs()) if isinstance(sut, Emitting) else None
         shows = sut.shows()
+        outputs = tuple(sut.outputs()) if isinstance(sut, Emitting) else None
         kind = self.oracle.plan.table.machine.events[step.event].kind
         if kind == "call" and reply is not None and not reply:
             message = f"no reply to {step.event}: a call replies ok or an error code"

@@ -53,12 +53,12 @@ class Oracle:
     @property
     def start(self) -> Configurations:
         """What may be true where a test begins."""
-        return replace(self.dynamics, outputs=True).beginning()
+        return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """What may be true after *step*; nothing if that is a violation.
 
-        *before* and what is returned hold all that hidden events may lead to.
+        What was shown was read before the outputs were taken: hidden events between the two have put theirs out.
         """
         at = (before, step.event, step.stage, seen)
         found = self._known.get(at)
@@ -70,8 +70,6 @@ class Oracle:
 
     def _legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         moves = replace(self.dynamics, coming=seen.outputs)
-        if seen.outputs is None:
-            before = frozenset(each._replace(queue=()) for each in before)
         before = moves.closed(before)
         if seen.reply is None:
             found = moves.closed(self._held(moves, before, step))
@@ -85,7 +83,7 @@ class Oracle:
             if moves.rules.interrupts(self.plan.table.row[step.event]):
                 # The test knows what it has interrupted, and asks for no reply of it.
                 found = frozenset(each._replace(pending=()) for each in found)
-        return self._shown((each for each in found if seen.outputs in {None, each.queue}), seen)
+        return self._shown(found, seen)
 
     def _held(self, moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
         """What may be true once a call has begun, or gone on by a stage, and is still in progress."""
@@ -99,11 +97,11 @@ class Oracle:
                     yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 
     def _shown(self, found: Iterable[Configuration], seen: Response) -> Configurations:
-        """Those of *found*, or of what hidden events make of them, that show what was *seen*."""
-        moves = replace(self.dynamics, outputs=seen.outputs is not None)
+        """What is left of *found*, or of what hidden events make of it, once the SUT has shown what was *seen*."""
+        moves = replace(self.dynamics, coming=seen.outputs)
         shows = self.plan.table.shows
-        after = moves.closed(each._replace(queue=()) for each in found)
-        return frozenset(each for each in after if not seen.shows or shows[each.state] == seen.shows)
+        shown = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
+        return frozenset(each._replace(queue=()) for each in shown if seen.outputs in {None, each.queue})
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Everything that may be true once an entity has left what is legal."""
@@ -113,7 +111,8 @@ class Oracle:
         )
         pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
         states = range(len(self.plan.table.states))
-        return self._shown((Configuration(state, each) for state in states for each in pending), seen)
+        queue = seen.outputs or ()
+        return self._shown((Configuration(state, each, queue) for state in states for each in pending), seen)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
         """Whether *seen* is what comes of *edge*, nothing else having happened."""
@@ -141,7 +140,7 @@ class Oracle:
             emits=seen.outputs,
             line=number,
         )
-        here = frozenset(each._replace(queue=()) for each in before)
+        here = before
         begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
             # That it goes on is right; what it shows meanwhile is not.

@@ -17,11 +17,10 @@ from fsm.trace import Observation
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """A call in progress: its stage, and what it has emitted so far."""
+    """A call in progress."""
 
     row: int
     stage: int = ASKED
-    emitted: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,12 +135,13 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
     event = rules.table.rows[call.row].event
     if call.stage >= 0:
         life.calls.remove(call)
+        way = rules.table.ways[call.stage]
         yield Observation(
             event=event.name,
             phase="reply",
-            reply=_reply(rules.table.ways[call.stage], chance),
+            reply=_reply(way, chance),
             shows=rules.table.shows[life.state],
-            emits=call.emitted,
+            emits=way.emits,
         )
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
@@ -151,7 +151,6 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
         return
     life.state = instant.to
     call.stage = instant.stage
-    call.emitted += instant.emits
 
 
 def _reply(way: Way, chance: random.Random) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fsm.property.claims import Fair, Property
     from fsm.property.evidence import RunStep
     from fsm.property_monitor.automata import Progress, PropertyMemory
-    from fsm.property_monitor.run_tracking import RunTrail, Trails
+    from fsm.property_monitor.run_tracking import RunTrail, TestStep, Trails
     from fsm.sut import Response
 
 REMEMBERED: Final = 20_000
@@ -138,7 +138,7 @@ class Watch:
     def reset(self) -> None:
         """Start a new test; what other tests have met or tried is not forgotten."""
         self._places = self._beginning
-        self._test: list[tuple[Stimulus, Response, bool]] = []
+        self._test: list[TestStep] = []
         self._going: set[str] = set()
         self._violated: Violated | None = None
         self._turns = list(range(len(self._fair)))
@@ -164,6 +164,8 @@ class Watch:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             found = self._known[known] = self._next(known[1], seen, busy=busy)
+        if not found.explained and not self._left and (trails := self._runs.explaining(self._test)):
+            found = self._met(trails, explained=True)
         self._places = found.places
         self._left = self._left or not found.explained
         self.tried = self.tried or found.asked
@@ -188,7 +190,9 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._places)
 
     def _next(self, step: Stimulus, seen: Response, *, busy: bool) -> _Next:
-        trails, explained = self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy)
+        return self._met(*self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy))
+
+    def _met(self, trails: Trails, explained: bool) -> _Next:  # noqa: FBT001  (as the runs have it)
         moves = [each for trail in trails.values() for each in _trail(trail)]
         asked = any(
             isinstance(each.source.progress, tuple) and self._memory.asks(each.source.progress, each.moved)
@@ -258,9 +262,7 @@ class Watch:
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
         """What breaks the property: the test once more, remembering how each place was come to."""
-        trails: Trails = self._runs.beginning()
-        for number, (step, seen, busy) in enumerate(self._test, 1):
-            trails, _ = self._runs.after(trails, step, seen, number, busy=busy)
+        trails, _ = self._runs.along(self._test)
         place, trail = next(iter(trails.items()))
         moves = [] if isinstance(self._memory.start, Broken) else list(_trail(trail))
         initial = self._table.states[self._table.initial]

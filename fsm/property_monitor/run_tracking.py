@@ -11,22 +11,20 @@ that shows what was read, and did there what was seen.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fsm.checker.instants import machine_table
 from fsm.machine.calls.endings import finals
-from fsm.machine.calls.rules import ASKED, BEGUN, Rules
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, Rules
 from fsm.machine.graph import explore
 from fsm.machine.table import Way
 from fsm.property_monitor.automata import Broken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fsm.checker.instants import InstantStep, Successors
-    from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table
     from fsm.property_monitor.automata import Progress, PropertyMemory
     from fsm.sut import Response, Stimulus
@@ -61,10 +59,26 @@ class _Open(NamedTuple):
     emitted: tuple[str, ...] = ()
 
 
+class _Went(NamedTuple):
+    """What may happen in a step: a way of ``row``, ``None`` if it is unspecified; how far the call is and what came out by then."""
+
+    row: int
+    to: int
+    way: Way | None
+    stage: int
+    emitted: tuple[str, ...]
+    reply: str
+
+
 OVER: Final = -8
 """The step has had its reply; it is only to be shown where it has led."""
+SHOWN: Final = -9
+"""That was shown, too; the outputs are still to be taken."""
 
 Trails: TypeAlias = "dict[RunPlace, RunTrail | None]"
+
+TestStep: TypeAlias = "tuple[Stimulus, Response, bool]"
+"""A step, what was seen, and whether a call is left in progress."""
 
 
 def widened(table: Table) -> Table:
@@ -114,6 +128,27 @@ class Reliving:
         return _first(
             each for place, trail in before.items() for each in self._left(place, trail, step, seen, number, busy=busy)
         ), False
+
+    def explaining(self, test: Sequence[TestStep]) -> Trails:
+        """Where the runs are that explain all of *test*, whatever happened unseen; nothing if none does."""
+        trails = self.beginning()
+        for number, (step, seen, _) in enumerate(test, 1):
+            trails = _first(self._explained(trails, step, seen, number, hidden=True))
+        return trails
+
+    def along(self, test: Sequence[TestStep]) -> tuple[Trails, bool]:
+        """Where the runs are after *test*, and whether any of them explains it.
+
+        Of those that explain it, these are the runs in which nothing happens unseen
+        before the step that cannot be explained without, unless only others are left.
+        """
+        trails, explained = self.beginning(), True
+        for number, (step, seen, busy) in enumerate(test, 1):
+            trails, told = self.after(trails, step, seen, number, busy=busy)
+            if explained and not told:
+                whole = self.explaining(test[:number])
+                trails, explained = whole or trails, bool(whole)
+        return trails, explained
 
     # -- one step ----------------------------------------------------------
 
@@ -183,56 +218,56 @@ class Reliving:
     ) -> Iterator[tuple[RunPlace, RunTrail]]:
         """Every run on which *step* gave what was *seen*; if *hidden*, unobservable events may happen meanwhile."""
         first = BEGUN if step.stage == "end" else ASKED
-        todo = deque(_Open(place, trail, first) for place, trail in before.items())
+        todo = [_Open(place, trail, first) for place, trail in before.items()]
         known = {(here.place, here.stage, here.emitted) for here in todo}
-        while todo:
-            here = todo.popleft()
-            if here.stage != OVER:
-                row = self._row(step, here.stage)
-                for state in sorted(self._unspecified(here, step, seen)):
-                    yield self._beside(here.place, here.trail, row, state, number, seen=seen)
-            for instant, stage, reply in self._next(here, step, seen, hidden=hidden):
-                emitted = here.emitted + instant.emits
-                if seen.outputs is not None and seen.outputs[: len(emitted)] != emitted:
+        for here in todo:  # which grow meanwhile
+            for went in (*self._unspecified(here, step, seen), *self._next(here, step, seen, hidden=hidden)):
+                if went.emitted != (seen.outputs or ())[: len(went.emitted)]:
                     continue
-                over = stage == OVER and seen.outputs in {None, emitted} and self._shown(instant.to, seen.shows)
-                for shows in (seen.shows, "") if over and seen.shows else ("",):
-                    to, went = self._passed(here, instant, number, reply=reply, shows=shows)
-                    if over and shows == seen.shows:
-                        yield to, went
-                    elif (to, stage, emitted) not in known and (hidden or stage != OVER):
-                        known.add((to, stage, emitted))
-                        todo.append(_Open(to, went, stage, emitted))
+                looks = went.stage == OVER and self._shown(went.to, seen.shows)
+                for far in (SHOWN, OVER) if looks and seen.shows else (SHOWN if looks else went.stage,):
+                    shows = seen.shows if looks and far == SHOWN else ""
+                    to, trail = self._passed(here, went, number, seen, shows)
+                    if far == SHOWN and seen.outputs in {None, went.emitted}:
+                        yield to, trail
+                    if (to, far, went.emitted) not in known:
+                        known.add((to, far, went.emitted))
+                        todo.append(_Open(to, trail, far, went.emitted))
 
     def _row(self, step: Stimulus, stage: int) -> int:
         """The row of the call of *step*, or that of its ends once it has begun."""
         row = self.table.row[step.event]
         return self.table.end.get(row, row) if stage == BEGUN else row
 
-    def _next(
-        self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool
-    ) -> Iterator[tuple[CallInstant, int, str]]:
-        """What may happen next: each instant, how far the call is then, and the reply if that ends it."""
-        row = self.table.row[step.event]
-        goes_on = here.stage == ASKED or (self._row(step, here.stage), here.place.state) in self.table.begun
-        for instant in self.rules.instants(here.place.state, row, here.stage) if goes_on else ():
+    def _next(self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool) -> Iterator[_Went]:
+        """What may happen next."""
+        row = self._row(step, here.stage)
+        goes_on = here.stage == ASKED or (row, here.place.state) in self.table.begun
+        for instant in self.rules.instants(here.place.state, self.table.row[step.event], here.stage) if goes_on else ():
             if instant.way is None:
                 continue
-            if instant.stage == BEGUN and step.stage == "do":
-                yield instant, BEGUN, ""
+            emitted = self._emitted_by(here, instant.way, seen)
+            if instant.stage == BEGUN and seen.reply is not None:
+                yield _Went(row, instant.to, instant.way, BEGUN, emitted, "")
             elif self._replies(instant.way, seen):
-                yield instant, OVER, "" if instant.stage == BEGUN else self._reply(step, seen)
+                reply = "" if instant.stage == BEGUN else self._reply(step, seen)
+                yield _Went(row, instant.to, instant.way, OVER, emitted, reply)
         for unseen in self.unseen if hidden else ():
+            stage = CUT if here.stage == BEGUN and self.rules.interrupts(unseen) else here.stage
             for instant in self.rules.instants(here.place.state, unseen):
                 if instant.to < len(self.table.states) - 1:
-                    yield instant, here.stage, ""
+                    emitted = self._emitted_by(here, instant.way, seen)
+                    yield _Went(unseen, instant.to, instant.way, stage, emitted, "")
 
-    def _passed(
-        self, here: _Open, instant: CallInstant, number: int, *, reply: str, shows: str
-    ) -> tuple[RunPlace, RunTrail]:
-        if instant.way is None:
-            return self._beside(here.place, here.trail, instant.row, instant.to, number)
-        return self._went(here.place, here.trail, instant.row, instant.way, number, reply=reply, shows=shows)
+    def _emitted_by(self, here: _Open, way: Way | None, seen: Response) -> tuple[str, ...]:
+        """The outputs of the step so far, *way* included; none are counted where they are not seen."""
+        return here.emitted + way.emits if way is not None and seen.outputs is not None else here.emitted
+
+    def _passed(self, here: _Open, went: _Went, number: int, seen: Response, shows: str) -> tuple[RunPlace, RunTrail]:
+        if went.way is None:
+            of = None if went.row in self.unseen else seen
+            return self._beside(here.place, here.trail, went.row, went.to, number, seen=of)
+        return self._went(here.place, here.trail, went.row, went.way, number, reply=went.reply, shows=shows)
 
     def _reply(self, step: Stimulus, seen: Response) -> str:
         return (seen.reply or "") if self.table.machine.events[step.event].kind == "call" else ""
@@ -246,26 +281,27 @@ class Reliving:
     def _shown(self, state: int, shows: str) -> bool:
         return not shows or self.table.shows[state] == shows
 
-    def _unspecified(self, here: _Open, step: Stimulus, seen: Response) -> set[int]:
-        """Where a step may lead of which the machine says nothing."""
+    def _unspecified(self, here: _Open, step: Stimulus, seen: Response) -> Iterator[_Went]:
+        """How a step may go of which the machine says nothing, or whose reply says nothing of it."""
         table, state = self.table, here.place.state
+        if here.stage in {OVER, SHOWN}:
+            return
         row = self._row(step, here.stage)
-        ways = table.step(state, row)
-        if ways is None:
-            return set(self._known(seen.shows))
-        found: set[int] = set()
-
-        def emitted(way: Way) -> bool:
-            return seen.outputs in {None, here.emitted + way.emits}
-
-        if here.stage == BEGUN and (row, state) not in table.begun:
-            found |= {way.to for way in ways if self._replies(way, seen) and emitted(way)}
-            if not ways:  # others have taken the entity away: nothing is specified of how the call ends
-                found.add(state)
-        if seen.reply and self.rules.indefinite(seen.reply) and (here.stage == ASKED or step.stage == "end"):
-            ended = ways if here.stage == BEGUN else finals(table, state, row) or ()
-            found |= {state, *(way.to for way in ended if emitted(way))}
-        return {to for to in found if self._shown(to, seen.shows)}
+        ways = () if here.stage == CUT else table.step(state, row)
+        displaced = here.stage == BEGUN and (row, state) not in table.begun
+        if ways is None or (displaced and not ways):
+            for to in (state,) if ways is not None else range(len(table.states) - 1):
+                for end in range(len(here.emitted), len(seen.outputs or ()) + 1):
+                    yield _Went(row, to, None, OVER, (seen.outputs or ())[:end], "")
+            return
+        indefinite = bool(seen.reply) and self.rules.indefinite(seen.reply or "")
+        for way in ways:
+            if (displaced and self._replies(way, seen)) or (indefinite and not way.begins):
+                yield _Went(row, way.to, None, OVER, self._emitted_by(here, way, seen), "")
+        # It may not have acted; one that was left in progress may have been cut off before this step.
+        cut = step.stage == "end" and any(map(self.rules.interrupts, self.unseen))
+        if indefinite and (here.stage != BEGUN or cut):
+            yield _Went(row, state, None, OVER, here.emitted, "")
 
     def _known(self, shows: str) -> list[int]:
         """Every state of the machine that shows *shows*."""

@@ -148,9 +148,8 @@ class Dynamics:
         else:
             met = 1 << here.state if asked else call.met
             met = self._anything if way is None and not asked else met
-            emitted = call.emitted + instant.emits if stage == BEGUN else call.emitted
             others = here.pending[:index] + here.pending[index + 1 :]
-            after = plus(others, Pending(call.row, stage, met, () if stage == FREE else emitted))
+            after = plus(others, Pending(call.row, stage, met))
         if way is None:
             yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to)))
         else:
@@ -163,7 +162,7 @@ class Dynamics:
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
         for instant in self.rules.instants(here.state, call.row, call.stage):
-            held = plus(others, call._replace(stage=HELD, emitted=call.emitted + instant.emits))
+            held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
                 moved = here._replace(state=instant.to, pending=passing(held, instant.to))
                 yield from self._anything_emitted(moved)
@@ -175,7 +174,8 @@ class Dynamics:
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if self.silence:
-                yield here._replace(state=instant.to, pending=passing(pending, instant.to))
+                moved = here._replace(state=instant.to, pending=passing(pending, instant.to))
+                yield from [moved] if row in self.unseen else self._anything_emitted(moved)
             return
         if row == self.assumed:
             here = _resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
@@ -301,7 +301,7 @@ class Dynamics:
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
         if call.stage >= 0:
             way = table.ways[call.stage]
-            fits = self.rules.fits(call.stage, reply) and emits in {None, call.emitted + way.emits}
+            fits = self.rules.fits(call.stage, reply) and emits in {None, way.emits}
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return _Fit(cells=cells) if fits and states else None
         if call.stage == FREE:

@@ -12,13 +12,11 @@ class Pending(NamedTuple):
 
     ``met`` is a set of states, as bits: for a call that was asked, those the
     entity has been in since; for one that has acted, the one it acted in.
-    ``emitted`` are the outputs of its stages so far, the last one's aside.
     """
 
     row: int
     stage: int
     met: int
-    emitted: tuple[str, ...] = ()
 
 
 class Configuration(NamedTuple):
@@ -96,13 +94,13 @@ def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
     The calls for whose reply nobody waits are a set, as bits: they may act or
     not, so the more there are the more is legal.
     """
-    waited: list[tuple[int, int, tuple[str, ...]]] = []
+    waited: list[tuple[int, int]] = []
     met: list[int] = []
     late = 0
     for call in each.pending:
         if call.stage > LOST:
             # One that was cut off is like one that was asked and has met no state.
-            waited.append((call.row, ASKED if call.stage == CUT else call.stage, call.emitted))
+            waited.append((call.row, ASKED if call.stage == CUT else call.stage))
             met.append(call.met)
         else:
             late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
