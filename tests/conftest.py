@@ -42,6 +42,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Number of random inputs on which every judge of legality gave one answer (``tests/machine/test_calls.py``)."""
+    passed = terminalreporter.getreports("passed")
+    counts = [each for report in passed for name, each in report.user_properties if name == "random examples"]
+    if counts:
+        terminalreporter.write_line(f"one semantics of calls: {sum(map(int, map(str, counts))):,} random examples")
+
+
 class NoSkips:
     """Turns every skip into a failure with the reason of the skip."""
 

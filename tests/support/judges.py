@@ -1,0 +1,179 @@
+"""What each engine, and each naive interpreter, says of the same thing: whether it is legal.
+
+A judge is made for one machine and asked about many tests, traces or histories of it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import naive
+import naive_linearizability
+import naive_oracle
+from random_claims import stated
+
+from fsm.checker.instants import StepCache
+from fsm.conformance.oracle import oracle
+from fsm.linearizability import linearize
+from fsm.linearizability.history import History, Operation
+from fsm.machine.table import tabulate
+from fsm.monitor import Monitor
+from fsm.property_monitor.automata import memory
+from fsm.property_monitor.run_tracking import relive, widened
+from fsm.trace import Observation
+from fsm.verdict import Fails, Holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from naive_oracle import Test
+
+    from fsm.machine import Machine
+    from fsm.sut import Response, Stimulus
+    from fsm.trace import Phase
+
+    Trace: TypeAlias = list[Observation]
+    KitJudge: TypeAlias = Callable[[Test], bool]
+    TraceJudge: TypeAlias = Callable[[Trace], bool]
+    HistoryJudge: TypeAlias = Callable[[History], bool]
+
+# -- traces and histories ----------------------------------------------------------
+
+
+def trace_naively(machine: Machine) -> TraceJudge:
+    """Every order of everything is tried."""
+    return lambda trace: naive.first_unexplained(machine, trace, fresh=True) is None
+
+
+def trace_by_monitor(machine: Machine) -> TraceJudge:
+    """The entity is in the initial state when it is first seen."""
+
+    def legal(trace: Trace) -> bool:
+        monitor = Monitor(machine, fresh=True)
+        monitor.feed(trace, range(1, len(trace) + 1))
+        return not isinstance(monitor.judgement().verdict, Fails)
+
+    return legal
+
+
+TRACE: Mapping[str, Callable[[Machine], TraceJudge]] = {"naive": trace_naively, "monitor": trace_by_monitor}
+
+
+def history_naively(machine: Machine) -> HistoryJudge:
+    """All that may be true at each instant is kept."""
+    return lambda history: naive_linearizability.linearizable(machine, history)
+
+
+def history_by_linearizability(machine: Machine) -> HistoryJudge:
+    """Without a limit that is met here."""
+    return lambda history: isinstance(linearize(machine, history), Holds)
+
+
+HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
+    "naive": history_naively,
+    "linearizability": history_by_linearizability,
+}
+
+
+def trace_of(history: History) -> Trace:
+    """The requests and replies of *history*, in the order of time; at one instant requests come first."""
+    found = [
+        (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
+    ]
+    found += [
+        (each.returned, 1, Observation(entity="e", event=each.event, phase="reply", reply=each.reply))
+        for each in history.operations
+        if each.returned is not None
+    ]
+    return [seen for _, _, seen in sorted(found, key=lambda end: end[:2])]
+
+
+def distinct(history: History) -> bool:
+    """Whether no two calls of one event are in progress at once: then replies need no pairing with calls."""
+    spans: dict[str, list[tuple[int, float]]] = {}
+    for each in history.operations:
+        spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))
+    return all(one[1] < two[0] for each in spans.values() for one, two in pairwise(sorted(each)))
+
+
+# -- tests -------------------------------------------------------------------------
+
+
+def kit_naively(machine: Machine) -> KitJudge:
+    """Everything that may be true after each step is kept."""
+    return lambda test: naive_oracle.first_illegal(machine, test) is None
+
+
+def kit_by_oracle(machine: Machine) -> KitJudge:
+    """As the executor asks it."""
+    of = oracle(machine)
+
+    def legal(test: Test) -> bool:
+        belief = of.start
+        for step, seen in test:
+            belief = of.legal(belief, step, seen)
+        return bool(belief)
+
+    return legal
+
+
+def kit_by_run_tracking(machine: Machine) -> KitJudge:
+    """Whether runs of the machine explain the test; of a call left in progress they do not show that it was cut off."""
+    steps = StepCache(widened(tabulate(machine)))
+    unseen = tuple(row.index for row in steps.table.rows if row.event.kind == "hidden")
+    claim = stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"').claim
+    runs = relive(steps.steps(), memory(claim, steps, None), unseen)
+
+    return lambda test: runs.along([(step, seen, False) for step, seen in test])[1]
+
+
+def kit_by_monitor(machine: Machine) -> KitJudge:
+    """Its requests, replies, signals and looks as a trace, without outputs: more may be legal than in the test."""
+    legal = trace_by_monitor(machine)
+    return lambda test: legal([_observation(*each) for each in test])
+
+
+def _observation(step: Stimulus, seen: Response) -> Observation:
+    if seen.reply is None and step.stage == "end":
+        return Observation(entity="e", shows=seen.shows)
+    phase: Phase = "request" if seen.reply is None else "reply" if step.stage == "end" else ""
+    return Observation(entity="e", event=step.event, phase=phase, reply=seen.reply or "", shows=seen.shows)
+
+
+def kit_by_linearizability(machine: Machine) -> KitJudge:
+    """As a history: more may be legal than in the test, whose calls wait until it lets them go on."""
+    legal = history_by_linearizability(machine)
+    return lambda test: legal(_history(test))
+
+
+def _history(test: Test) -> History:
+    operations: list[Operation] = []
+    left: Operation | None = None
+    outputs: list[str] | None = []
+    for number, (step, seen) in enumerate(test):
+        called, returned = 2 * number, 2 * number + 1
+        if outputs is not None:
+            outputs = None if seen.outputs is None else [*outputs, *seen.outputs]
+        if seen.reply is None:
+            if step.stage == "begin":
+                left = Operation(called=called, returned=None, event=step.event)
+            if seen.shows:
+                operations.append(Operation(called=called, returned=returned, shows=seen.shows))
+            continue
+        if step.stage == "end" and left is not None:
+            called, left = left.called, None
+        operations.append(
+            Operation(called=called, returned=returned, event=step.event, reply=seen.reply, shows=seen.shows)
+        )
+    operations += [left] if left is not None else []
+    return History(operations=tuple(operations), outputs={} if outputs is None else {"": tuple(outputs)})
+
+
+KIT: Mapping[str, Callable[[Machine], KitJudge]] = {
+    "naive": kit_naively,
+    "oracle": kit_by_oracle,
+    "run tracking": kit_by_run_tracking,
+    "monitor": kit_by_monitor,
+    "linearizability": kit_by_linearizability,
+}
