@@ -11,7 +11,17 @@ from fsm.conformance.crash import CrashedEvent, crashed_edge
 from fsm.conformance.oracle import point
 from fsm.conformance.plan import IDLE
 from fsm.conformance.record_laws import RecordSnapshot
-from fsm.sut import Arranging, BrokenError, Crashing, Emitting, Overlapping, Response, Stimulus, UnsupportedError
+from fsm.sut import (
+    Arranging,
+    BrokenError,
+    Crashing,
+    Emitting,
+    Overlapping,
+    Remembering,
+    Response,
+    Stimulus,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +123,11 @@ class Execution:
         self.watch = watch
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Stimulus]] = Counter()
-        self.memory = RecordSnapshot(sut)
+        self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
+        # Asking a SUT what it can do takes longer than a step.
+        self._emitting = sut if isinstance(sut, Emitting) else None
+        self._arranging = sut if isinstance(sut, Arranging) else None
+        self._overlapping = sut if isinstance(sut, Overlapping) else None
         self.died = False
         self.shown = False
         self._begin()
@@ -132,8 +146,8 @@ class Execution:
             self.sut.reset()
             shows = self.sut.shows()
             self.shown = bool(shows)
-            if isinstance(self.sut, Emitting):
-                self.sut.outputs()
+            if self._emitting is not None:
+                self._emitting.outputs()
             self.memory.look()
         except Exception as error:
             raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_described(error)}")) from error
@@ -260,33 +274,34 @@ class Execution:
         going = {point(each).call for each in self.belief}
         if step.stage == "do":
             return all(table.step(each.state, row) == () for each in self.belief)
-        if not isinstance(self.sut, Overlapping):
+        if self._overlapping is None:
             return True
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
         """Whether the outcomes that *step* expects were arranged."""
-        if not isinstance(self.sut, Arranging):
+        if self._arranging is None:
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.expected)
         arranged = any(chosen)
         for outcome, choice in zip(step.expected, chosen, strict=False):
-            if choice and not self.sut.arrange(step.event, outcome):
+            if choice and not self._arranging.arrange(step.event, outcome):
                 self.cover.unarranged.add((step.event, outcome))
                 arranged = False
         return arranged
 
     def _done(self, step: Stimulus) -> Response:
-        sut = self.sut
         reply: str | None
         if step.stage == "do":
-            reply = sut.do(step.event)
-        elif not isinstance(sut, Overlapping):
+            reply = self.sut.do(step.event)
+        elif self._overlapping is None:
             raise UnsupportedError(step.event)
+        elif step.stage == "begin":
+            reply = self._overlapping.begin(step.event)
         else:
-            reply = sut.begin(step.event) if step.stage == "begin" else sut.end(step.event)
-        shows = sut.shows()
-        outputs = tuple(sut.outputs()) if isinstance(sut, Emitting) else None
+            reply = self._overlapping.end(step.event)
+        shows = self.sut.shows()
+        outputs = tuple(self._emitting.outputs()) if self._emitting is not None else None
         kind = self.oracle.plan.table.machine.events[step.event].kind
         if kind == "call" and reply is not None and not reply:
             message = f"no reply to {step.event}: a call replies ok or an error code"

@@ -18,23 +18,23 @@ from fsm.sut import Remembering
 if TYPE_CHECKING:
     from fsm.conformance.plan import Edge
     from fsm.machine.table import Table
-    from fsm.sut import SUT, Response
+    from fsm.sut import Response
 
 SCRIBBLE: Final = "scribbled over by the test"
 
 
 @dataclass(slots=True)
 class RecordSnapshot:
-    """The record of *sut* before a step, if it shows one."""
+    """The record of *sut* before a step; ``None`` is one that shows none."""
 
-    sut: SUT
+    sut: Remembering | None
     record: Any = None
     writing: str = ""
 
     def look(self) -> None:
         """Read the record, and write all over what was read."""
         self.writing = ""
-        if not isinstance(self.sut, Remembering):
+        if self.sut is None:
             return
         given = self.sut.record()
         self.record = deepcopy(given)
@@ -43,7 +43,7 @@ class RecordSnapshot:
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
         """What is wrong with the record after the step that took the edge *went*; nothing if it is as it should be."""
-        if not isinstance(self.sut, Remembering):
+        if self.sut is None:
             return ""
         before = self.record
         self.look()

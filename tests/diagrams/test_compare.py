@@ -339,7 +339,7 @@ def test_pictures_are_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
-@settings(max_examples=100 * TIMES, deadline=None)
+@settings(max_examples=50 * TIMES, deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
     """Whatever they leave out, bundle, or name alike."""

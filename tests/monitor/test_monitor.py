@@ -145,12 +145,12 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
     """On thousands of machines and traces, legal and not, the first violation is the same observation."""
     first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
-    for number in range(first, first + 300 * TIMES):
+    for number in range(first, first + 100 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 590 * TIMES  # of twice as many: giving up is rare
+    assert compared > 195 * TIMES  # of twice as many: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
