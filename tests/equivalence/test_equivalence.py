@@ -261,7 +261,7 @@ def _either(cell: Kind, state: str, double: str) -> Kind:
 PAIRS = [
     # A change in the door: the text, its replacement, and the distinguishing trace.
     ('name = "opened"', 'name = "gives-way"', None),
-    ('says   = "A door that is pushed', 'says   = "One', None),
+    ('says = "A door that is pushed', 'says = "One', None),
     ('about = "Closed."', 'about = "Not open."', None),
     (
         'shows = "OPEN"',
