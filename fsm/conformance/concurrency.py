@@ -18,34 +18,26 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
+from _typeshed import TraceFunction
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
+from hypothesis.strategies import SearchStrategy
 
-from fsm.conformance.plan import Plan
-from fsm.linearizability import Linearizable, linearize
+from fsm.conformance.plan import Edge, Plan, Point
+from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
-from fsm.machine import Cannot
+from fsm.machine import Cannot, Machine
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import Emitting, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from types import FrameType
-
-    from _typeshed import TraceFunction
-    from hypothesis.strategies import SearchStrategy
-
-    from fsm.conformance.plan import Edge, Point
-    from fsm.linearizability import Linearizability
-    from fsm.machine import Machine
-    from fsm.sut import SUT
+from fsm.sut import SUT, Emitting, UnsupportedError
 
 SWITCH: Final = 1e-5
 """The interpreter's switch interval, in seconds, while a programme runs."""

@@ -5,22 +5,15 @@ it shows what a restart of the machine may show from one of the states on the
 way, and remembers what it did before, or what it would have after all of it.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from fsm.conformance.plan import IDLE
+from fsm.conformance.plan import IDLE, Edge, Plan
 from fsm.conformance.record_laws import difference
-from fsm.sut import Arranging, Remembering, Stimulus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.plan import Edge, Plan
-    from fsm.machine.table import Table
-    from fsm.sut import SUT, Crashing
+from fsm.machine.table import Table
+from fsm.sut import SUT, Arranging, Crashing, Remembering, Stimulus
 
 WHOLE: Final = 1_000_000
 """No event has so many effects."""

@@ -7,20 +7,15 @@ finite-state machines*, 1978), outcomes that can be arranged counted as inputs.
 A SUT that has no more states than the machine, and passes, is right.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from fsm.conformance.oracle import Oracle
+from fsm.conformance.plan import Edge, Point
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Response
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.conformance.oracle import Oracle
-    from fsm.conformance.plan import Edge, Point
 
 _Pair: TypeAlias = "tuple[Point, Point]"
 

@@ -1,17 +1,19 @@
 """A test as it runs: steps taken on a SUT, judged one by one, and what they have covered."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.conformance.crash import CrashedEvent, crashed_edge
-from fsm.conformance.oracle import point
-from fsm.conformance.plan import IDLE
+from fsm.conformance.crash import CrashedEvent, Ended, crashed_edge
+from fsm.conformance.oracle import Oracle, point
+from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
+from fsm.machine.calls.configuration import Configurations
+from fsm.property_monitor import Violated, Watch
 from fsm.sut import (
+    SUT,
     Arranging,
     BrokenError,
     Crashing,
@@ -20,19 +22,10 @@ from fsm.sut import (
     Remembering,
     Response,
     Stimulus,
+    StimulusStage,
     UnsupportedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.conformance.crash import Ended
-    from fsm.conformance.oracle import Oracle
-    from fsm.conformance.plan import Edge, Point
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.property_monitor import Violated, Watch
-    from fsm.sut import SUT, StimulusStage
-    from fsm.verdict import Violation
+from fsm.verdict import Violation
 
 LISTED: Final = 20
 """How many of the things that states show are listed, if one is shown that none does."""

@@ -1,25 +1,19 @@
 """The system under test that a user names: the reference, a function in Python, a command, another model."""
 
-from __future__ import annotations
-
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import is_system, load, load_system
+from fsm.machine import Machine
 from fsm.product.flatten import flatten
-from fsm.sut import BrokenError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.machine import Machine
-    from fsm.sut import SUT
+from fsm.sut import SUT, BrokenError
 
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 

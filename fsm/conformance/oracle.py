@@ -6,28 +6,20 @@ its calls are *held* and the outputs are *coming*; everything else is what
 :mod:`fsm.machine.calls.belief` makes of the same observations.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.conformance.plan import IDLE, Plan, Point
+from fsm.conformance.plan import IDLE, Edge, Plan, Point
+from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
-from fsm.machine.calls.configuration import Configuration, Pending, released
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
 from fsm.machine.calls.rules import ASKED, BEGUN, HELD
-from fsm.machine.table import tabulate
+from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
+from fsm.sut import Response, Stimulus, StimulusStage
 from fsm.trace import Observation, key
 from fsm.verdict import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from fsm.conformance.plan import Edge
-    from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Configurations
-    from fsm.machine.table import Table
-    from fsm.sut import Response, Stimulus, StimulusStage
 
 WAITING: Final = "(nothing yet)"
 """Stands for the reply of a call that is still in progress."""

@@ -10,18 +10,14 @@ expected.  Points and steps make a graph; paths in it are shortest.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
+from fsm.machine.table import Table, Way
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import Stimulus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine.table import Table, Way
-    from fsm.sut import StimulusStage
+from fsm.sut import Stimulus, StimulusStage
 
 _STEP: Final = re.compile(
     r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<expected>[^\s=][^=]*))?"

@@ -4,27 +4,18 @@ Nothing else is judged meanwhile.  First come the shortest runs of the machine
 that put the property to the test, then tests in random order.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fsm.conformance.executor import Cover, Execution, FailedError
+from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import run_random, walker
-from fsm.machine import Moves
+from fsm.machine import Machine, Moves
+from fsm.property.claims import Property
+from fsm.property.evidence import Run, RunStep
 from fsm.property_monitor import Watch, untestable
-from fsm.sut import Overlapping, Stimulus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.executor import Failure
-    from fsm.machine import Machine
-    from fsm.property.claims import Property
-    from fsm.property.evidence import Run, RunStep
-    from fsm.sut import SUT
+from fsm.sut import SUT, Overlapping, Stimulus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

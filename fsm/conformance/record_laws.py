@@ -5,20 +5,15 @@ nothing of it; what survives a restart is what was there before it; and what
 a reader was given is a copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping, MutableSequence, MutableSet
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from fsm.conformance.plan import Edge
 from fsm.machine import Ignores, Refuses
-from fsm.sut import Remembering
-
-if TYPE_CHECKING:
-    from fsm.conformance.plan import Edge
-    from fsm.machine.table import Table
-    from fsm.sut import Response
+from fsm.machine.table import Table
+from fsm.sut import Remembering, Response
 
 SCRIBBLE: Final = "scribbled over by the test"
 

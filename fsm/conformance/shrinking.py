@@ -1,17 +1,10 @@
 """The shortest test that fails in the same way."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
 
-from typing import TYPE_CHECKING
-
-from fsm.conformance.executor import FailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.executor import Execution, Failure
-    from fsm.conformance.plan import Point
-    from fsm.sut import Stimulus
+from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.plan import Point
+from fsm.sut import Stimulus
 
 TRIES = 500
 """Tests that are run at most in search of a shorter one."""

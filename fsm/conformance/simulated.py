@@ -4,18 +4,10 @@ It passes the test of its own machine, which shows what a test covers; under tha
 of another machine it shows what the test finds.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from fsm.machine import ANY_ERROR
+from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
-from fsm.machine.table import tabulate
+from fsm.machine.table import Way, tabulate
 from fsm.sut import UnsupportedError
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-    from fsm.machine.table import Way
 
 
 class Simulated:

@@ -1,23 +1,16 @@
 """Tests in random order: a Hypothesis state machine that drives a SUT by the steps of a machine."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fsm.conformance.executor import Cover, Execution, FailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.executor import Failure
-    from fsm.conformance.oracle import Oracle
-    from fsm.property_monitor import Watch
-    from fsm.sut import SUT
+from fsm.conformance.executor import Cover, Execution, FailedError, Failure
+from fsm.conformance.oracle import Oracle
+from fsm.property_monitor import Watch
+from fsm.sut import SUT
 
 
 def run_random(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fsm.conformance.concurrency import concurrently
+from fsm.conformance.concurrency import Race, concurrently
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Cover, Execution, FailedError
+from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.lookup import find
+from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.plan import Edge
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import run_random, walker
+from fsm.machine import Machine
 from fsm.product.flatten import flatten
 from fsm.product.system import System
-from fsm.sut import Crashing, Emitting, Overlapping
+from fsm.sut import SUT, Crashing, Emitting, Overlapping, Stimulus
 from fsm.verdict import Fails, Holds, Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.conformance.concurrency import Race
-    from fsm.conformance.executor import Failure
-    from fsm.conformance.oracle import Oracle
-    from fsm.conformance.plan import Edge
-    from fsm.machine import Machine
-    from fsm.sut import SUT, Stimulus
-
 
 KINDS: Final = 25
 """Failures of different kinds after which a test ends."""

@@ -4,18 +4,25 @@ The change is a mistake that an author could make: another target, another
 kind of cell, a reply, an output, an alternative less.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from fsm.language.build.ends import endless, in_progress
-from fsm.machine import ANY_ERROR, Cannot, Ignores, Moves, Outcome, Refuses, Silent, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fsm.machine import Cell, Event, Kind, Machine
+from fsm.machine import (
+    ANY_ERROR,
+    Cannot,
+    Cell,
+    Event,
+    Ignores,
+    Kind,
+    Machine,
+    Moves,
+    Outcome,
+    Refuses,
+    Silent,
+    outcomes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,26 +1,18 @@
 """Which properties the mutants of a machine break, and which mutants are equivalent to it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from fsm.checker import decide
 from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
+from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
-from fsm.property.claims import Follows, MatchesDiagram, Refines
-from fsm.property.evidence import Proved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fsm.machine import Machine
-    from fsm.property.claims import Property
-    from fsm.property.evidence import Checked
-
+from fsm.property.claims import Follows, MatchesDiagram, Property, Refines
+from fsm.property.evidence import Checked, Proved
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 

@@ -7,24 +7,18 @@ ends a joint event does not, or the other way round; a step may go in one way
 less, or one more.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsm.language.build.cells import Place
 from fsm.language.build.joint_events import joint_events, joint_place
 from fsm.language.build.systems import rebuilt
-from fsm.language.system_file import WrittenStep, WrittenWay
+from fsm.language.read import File
+from fsm.language.system_file import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import ANY_ERROR, outcomes
 from fsm.machine.conditions import Not
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from fsm.language.build.cells import Place
-    from fsm.language.read import File
-    from fsm.language.system_file import WrittenJoint, WrittenSystem
-    from fsm.product.system import System
+from fsm.product.system import System
 
 _RESET: Final = "reset "
 _Steps = tuple[str | WrittenStep, ...]

@@ -9,27 +9,21 @@ not, every property is checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones, families
 from fsm.equivalence.of_systems import bisimilar_systems, same_steps
-from fsm.machine.graph import explore
+from fsm.language.read import File
+from fsm.language.system_file import WrittenSystem
+from fsm.machine.graph import Graph, explore
 from fsm.mutation.outcomes import MutationOutcome, as_stated
-from fsm.mutation.system_mutants import joint_mutants
+from fsm.mutation.system_mutants import JointMutant, joint_mutants
 from fsm.product import SystemTable, cone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from fsm.language.read import File
-    from fsm.language.system_file import WrittenSystem
-    from fsm.machine.graph import Graph
-    from fsm.mutation.system_mutants import JointMutant
-    from fsm.product.system import System
-    from fsm.property.claims import JointSpecification, Property
+from fsm.product.system import System
+from fsm.property.claims import JointSpecification, Property
 
 
 def joint_mutation_outcomes(

@@ -11,16 +11,14 @@ from __future__ import annotations
 import errno
 import shlex
 import shutil
+from collections.abc import Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from fsm.conformance.exec.transport import Process, TalkError, shown
 from fsm.sut import BrokenError, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VERSION: Final = 1
 

@@ -1,7 +1,5 @@
 """A command that is talked to in lines: none without a time limit, and nothing of it left in the end."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
@@ -9,11 +7,9 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 LONGEST: Final = 1 << 20
 """Bytes that a line may have."""
