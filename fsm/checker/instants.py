@@ -48,7 +48,6 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
     @property
     def first(self) -> bool:
-        """Whether it is the first instant of a run."""
         return self.source < 0
 
 
@@ -90,7 +89,6 @@ class StepCache:
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
-        """Every reachable state."""
         return tuple(explore(self.table).depth)
 
     def steps(self, conditions: Iterable[Condition] = ()) -> Successors:
@@ -191,7 +189,6 @@ class Successors:
 
     @cached_property
     def beginning(self) -> Instant:
-        """The first instant of every run."""
         return Instant(state=self.table.initial)
 
 

@@ -84,11 +84,9 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Whether what is *fair* is enabled in *state*."""
         return any(self.takes(fair, step) for step in self.steps.after(state))
 
     def takes(self, fair: Fair, step: InstantStep) -> bool:
-        """Whether *step* is what is *fair*."""
         row = self.table.rows[step.row]
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 

@@ -21,7 +21,6 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
 
 
 def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    """The states and moves that only one of the two has."""
     states = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
     moves = []
     for move in found.differing_moves:

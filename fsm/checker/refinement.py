@@ -154,7 +154,6 @@ class BeliefTable:
 
     @property
     def initial(self) -> int:
-        """Of the other machine at its beginning."""
         return self._numbered(self.dynamics.beginning())
 
     @property
@@ -216,7 +215,6 @@ class _Product:
 
     @property
     def table(self) -> Table:
-        """The machine's."""
         return self.rules.table
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
@@ -239,7 +237,6 @@ class _Product:
             yield from self._goes_on(node, call, others)
 
     def _sight(self, node: Node) -> SearchEdge[Node]:
-        """The state is observed."""
         table = self.table
         belief = self.belief_table.after(node.belief, Observation(shows=table.shows[node.state]))
         name = table.states[node.state]

@@ -48,12 +48,10 @@ class _Commands(click.Group):
     """Finds each command in the module of its name, when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of their table."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -64,13 +62,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that *args* begin with."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command '{args[0]}': {nearest(args[0], COMMANDS, of='commands')}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands, without loading any."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -173,7 +173,6 @@ def command(
 
 
 def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine]) -> tuple[str, ...]:
-    """The formats asked for, or that of the output's suffix."""
     if not machines:
         raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
     if output is None:

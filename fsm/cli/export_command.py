@@ -85,7 +85,6 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
 
 
 def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
-    """The machine, and the property if one is *wanted*."""
     if wanted is None:
         return load(name), None
     if form != "promela":

@@ -193,7 +193,6 @@ def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:
 
 
 def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
-    """The steps of *text*, each of an event that *machine* has."""
     try:
         found = read_steps(text)
     except ValueError as error:
@@ -206,7 +205,6 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal; nothing in a pipe."""
     if not watched():
         yield lambda _done, _whole: None
         return

@@ -23,9 +23,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from _typeshed import TraceFunction
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
@@ -38,6 +37,9 @@ from fsm.machine import Cannot, Machine
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Emitting, UnsupportedError
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 SWITCH: Final = 1e-5
 """The interpreter's switch interval, in seconds, while a programme runs."""

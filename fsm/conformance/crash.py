@@ -69,7 +69,6 @@ class CrashedEvent:
     whole: Ended | None = None
 
     def died(self) -> Crashed:
-        """The result."""
         ended = self.whole
         if ended is None:
             _, last, whole, _ = self._once(WHOLE)

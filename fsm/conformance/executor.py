@@ -53,7 +53,6 @@ class Failure:
 
     @property
     def steps(self) -> tuple[Stimulus, ...]:
-        """What to do to see it again."""
         return tuple(taken.step for taken in self.trace)
 
     @property
@@ -73,7 +72,6 @@ class FailedError(Exception):
     """A step was not legal; ``failure`` has all that is known."""
 
     def __init__(self, failure: Failure) -> None:
-        """The error of a test with *failure*."""
         super().__init__()
         self.failure = failure
 
@@ -371,5 +369,4 @@ def _not_as_arranged(wanted: Edge, went: Edge | None) -> str:
 
 
 def _described(error: Exception) -> str:
-    """What went wrong in the SUT, in a line."""
     return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

@@ -92,7 +92,6 @@ class Plan:
 
     @property
     def start(self) -> Point:
-        """Where a test begins."""
         return Point(self.table.initial)
 
     @cached_property

@@ -71,7 +71,6 @@ class _Search:
         return points
 
     def without(self) -> Iterator[tuple[Stimulus, ...]]:
-        """The test with steps left out: halves, then less, then single ones."""
         steps = self.best.steps
         size = len(steps) // 2
         while size:

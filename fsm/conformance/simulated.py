@@ -29,7 +29,6 @@ class Simulated:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the machine's initial state."""
         self._state = self._table.initial
         self._calls: set[int] = set()
         self._out: list[str] = []
@@ -39,16 +38,13 @@ class Simulated:
         """Nothing to do."""
 
     def shows(self) -> str:
-        """What the machine's state shows."""
         return self._table.shows[self._state]
 
     def outputs(self) -> tuple[str, ...]:
-        """What was emitted."""
         out, self._out = tuple(self._out), []
         return out
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Whether the machine has that outcome."""
         row = self._table.row.get(event)
         if row is None:
             return False
@@ -60,7 +56,6 @@ class Simulated:
         return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
 
     def do(self, event: str) -> str:
-        """Take *event* from beginning to end."""
         row = self._row(event)
         way = self._take(row)
         while way is not None and way.begins:
@@ -69,7 +64,6 @@ class Simulated:
         return self._reply(row, way)
 
     def begin(self, event: str) -> str | None:
-        """Begin *event*, and leave it in progress if it takes time."""
         row = self._row(event)
         way = self._take(row)
         self._wanted.clear()
@@ -79,7 +73,6 @@ class Simulated:
         return self._reply(row, way)
 
     def end(self, event: str) -> str | None:
-        """Take *event* one stage on."""
         row = self._row(event)
         if row not in self._calls:
             message = f"{event} is not in progress"

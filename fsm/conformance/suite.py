@@ -191,7 +191,6 @@ def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[
 
 
 def _shows(oracle: Oracle, sut: SUT) -> bool:
-    """Whether *sut* shows what state it is in."""
     walk = Execution(oracle, sut)
     try:
         walk.reset()
@@ -201,7 +200,6 @@ def _shows(oracle: Oracle, sut: SUT) -> bool:
 
 
 def _one(walk: Execution, edge: Edge, run: tuple[Edge, ...]) -> None:
-    """Aim at *edge*, and do *run* after it."""
     walk.reset()
     if walk.aim(edge):
         for each in run:
@@ -209,7 +207,6 @@ def _one(walk: Execution, edge: Edge, run: tuple[Edge, ...]) -> None:
 
 
 def _begins(failures: list[Failure]) -> bool:
-    """Whether the SUT could be tested at all."""
     return all(each.trace for each in failures)
 
 

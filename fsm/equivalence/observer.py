@@ -61,12 +61,10 @@ class Observer:
 
     @property
     def table(self) -> Table:
-        """The machine's."""
         return self.rules.table
 
     @property
     def initial(self) -> Moment:
-        """Where every life begins."""
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:

@@ -26,7 +26,6 @@ class SourceProblems:
     found: list[Problem] = field(default_factory=list)
 
     def add(self, code: str, line: int, what: str, hint: str) -> None:
-        """Add a problem."""
         self.found.append(Problem(path=self.path, line=line, code=code, what=what, hint=hint))
 
     def unknown(self, line: int, what: str, state: str, states: Iterable[str]) -> None:

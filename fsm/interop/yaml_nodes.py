@@ -55,7 +55,6 @@ class YamlNode:
 
     @property
     def kind(self) -> str:
-        """What it is, as the end of a sentence."""
         match self.value:
             case dict():
                 return "a mapping"

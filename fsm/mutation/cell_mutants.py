@@ -130,7 +130,6 @@ class _Making:
             yield self._name("silent"), Silent(clause=cell.clause, line=cell.line)
 
     def _still(self, cell: Cell) -> Outcome:
-        """The outcome of a cell that changes nothing."""
         reply = cell.codes if isinstance(cell, Refuses) else ("ok",) if self.event.kind == "call" else ()
         return Outcome(name="still", to=self.state, reply=reply)
 

@@ -77,13 +77,11 @@ class _Scope:
 
     @cached_property
     def system(self) -> System:
-        """The system as the profile has it."""
         system = self.specification.machine
         return system.under(self.profile)
 
     @cached_property
     def stated(self) -> dict[str, Property]:
-        """The properties by name."""
         return {each.name: each for each in self.specification.properties}
 
     @cached_property

@@ -44,7 +44,6 @@ class Report:
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
 
     def answer(self, judgement: Judgement) -> ExitCode:
-        """What one judgement comes to."""
         match judgement.verdict:
             case Illegal(findings=findings, incomplete=incomplete):
                 if any(self.fails(each) for each in findings):
@@ -61,7 +60,6 @@ class Report:
         return worst([self.answer(each) for each in observed or judged.judgements])
 
     def total(self) -> ExitCode:
-        """What all of it comes to."""
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
@@ -73,7 +71,6 @@ class Report:
         return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
 
     def each(self) -> Iterator[tuple[Judged, Judgement]]:
-        """Every judgement, with the recording it is of."""
         for judged in self.judged:
             for judgement in judged.judgements:
                 yield judged, judgement

@@ -215,7 +215,6 @@ def _checked_data(checked: Checked) -> Json:
 
 
 def _arrow(arrow: DrawnItem) -> str:
-    """What is drawn, in a few words."""
     if not arrow.source and not arrow.event:
         return f"state {arrow.target}"
     return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"

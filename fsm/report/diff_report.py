@@ -125,7 +125,6 @@ def _why(found: Comparison, move: ComparedMove) -> str:
 
 
 def _move(move: ComparedMove) -> str:
-    """A move in a few words."""
     event = move.label or move.event
     if move.silent:
         return f"{event} in {move.source}: not specified"

@@ -57,7 +57,6 @@ def trace_data(failure: Failure) -> list[Json]:
 
 
 def _seen(taken: Taken) -> str:
-    """What was seen of a step."""
     seen = taken.seen
     if seen is None:
         return "no answer"

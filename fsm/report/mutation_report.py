@@ -28,7 +28,6 @@ class Mutated:
 
     @property
     def equivalent(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
-        """Those that are equivalent to the original."""
         return tuple(each for each in self.outcomes if each.equivalent)
 
     def kills(self) -> dict[str, int]:

@@ -38,7 +38,6 @@ def parts(taken: RunStep) -> Iterator[str]:
 
 
 def _happens(taken: RunStep) -> str:
-    """A step in a few words."""
     if not taken.event:
         return "state observed"
     words = [taken.event]

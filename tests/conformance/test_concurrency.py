@@ -1,7 +1,5 @@
 """SUTs used by several threads at once: locked ones pass, and what another one does is told in its shortest form."""
 
-# ruff: noqa: D102  (SUTs of three lines, and methods that the protocol has told of)
-
 from __future__ import annotations
 
 import sys

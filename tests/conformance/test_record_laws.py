@@ -1,7 +1,5 @@
 """What a SUT remembers beside its state: laws that need no test of their own, and what breaks each."""
 
-# ruff: noqa: D102  (SUTs of a few lines, and methods that the protocol has told of)
-
 from __future__ import annotations
 
 import json

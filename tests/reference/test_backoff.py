@@ -1,7 +1,5 @@
 """The reference back-off: delays, order, lost events, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class describes)
-
 from __future__ import annotations
 
 import asyncio

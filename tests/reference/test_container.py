@@ -363,7 +363,7 @@ def test_nothing_is_left_on_the_disk() -> None:
 class RecordsTheLastExit(Container):
     """A later exit overwrites the first."""
 
-    def exited(self, exit: Exit) -> None:  # noqa: A002, D102
+    def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.record():
             self._effects.write(finished_at=exit.at)
@@ -372,7 +372,7 @@ class RecordsTheLastExit(Container):
 class LeaksItsRecord(Container):
     """The record it returns is not a copy."""
 
-    def record(self) -> Status | None:  # noqa: D102
+    def record(self) -> Status | None:
         storage = self._effects.storage
         return storage._status if storage else None  # noqa: SLF001
 

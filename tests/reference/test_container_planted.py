@@ -1,6 +1,6 @@
 """Bugs planted in the reference container: the conformance test finds each of them with the shortest test."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
+# ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 

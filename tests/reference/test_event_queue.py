@@ -1,7 +1,5 @@
 """The reference queue of container events: what each subscriber reads, conformance, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class describes)
-
 from __future__ import annotations
 
 import asyncio

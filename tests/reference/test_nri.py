@@ -1,7 +1,5 @@
 """The reference NRI layer does what its machines say, in every cell and outcome, and planted bugs are found."""
 
-# ruff: noqa: D102  (a method is the bug that its class describes)
-
 from __future__ import annotations
 
 import gc

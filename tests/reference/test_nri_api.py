@@ -1,6 +1,6 @@
 """The reference NRI interface does what its machine says, and planted bugs are found."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
+# ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 

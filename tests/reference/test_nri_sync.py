@@ -1,7 +1,5 @@
 """The lock that keeps plugins from joining, step by step on real threads: the reference's and containerd's."""
 
-# ruff: noqa: D102  (a method is the bug that its class describes)
-
 from __future__ import annotations
 
 from contextlib import contextmanager

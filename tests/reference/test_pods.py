@@ -1,6 +1,6 @@
 """The reference pods: their resources, recovery after a restart, deviations of containerd, and planted bugs."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
+# ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 

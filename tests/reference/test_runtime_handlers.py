@@ -1,7 +1,5 @@
 """The introspection of runtimes: features documents, conformance, and planted bugs."""
 
-# ruff: noqa: D102  (a method is the bug that its class describes)
-
 from __future__ import annotations
 
 import json

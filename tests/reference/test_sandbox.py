@@ -1,6 +1,6 @@
 """The reference sandbox controller: real processes that exit, waiting for them, retries, and planted bugs."""
 
-# ruff: noqa: D102, SLF001  (a method is the bug that its class describes, and uses private names)
+# ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
 from __future__ import annotations
 

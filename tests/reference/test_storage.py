@@ -282,7 +282,7 @@ def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.Monke
 class DeletesAtOnce(StatusStorage):
     """A storage whose deletion does not wait."""
 
-    def delete(self) -> None:  # noqa: D102
+    def delete(self) -> None:
         self.path.unlink()
 
 

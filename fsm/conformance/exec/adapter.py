@@ -132,7 +132,6 @@ class Talk:
         outcome: str = "",
         shows: bool = False,
     ) -> ChildAnswer:
-        """The answer to one request."""
         with self._lock:
             if self._process is None:
                 raise BrokenError(f"{self._broken}; it is started again by the next reset")
@@ -145,7 +144,6 @@ class Talk:
             return self._answer(line, asked)
 
     def close(self) -> None:
-        """End the process, if one runs."""
         with self._lock:
             process, self._process, self._broken = self._process, None, _CLOSED
             if process is not None:
@@ -231,7 +229,6 @@ class Child:
             self._outputs.clear()
 
     def do(self, event: str) -> str:
-        """Let *event* happen, from beginning to end."""
         with self._lock:
             return self._replied(self._talk.ask(do=event), event) or ""
 
@@ -245,11 +242,9 @@ class Child:
             return self._shows
 
     def close(self) -> None:
-        """End the child, and whatever it has started."""
         self._talk.close()
 
     def _replied(self, answer: ChildAnswer, event: str) -> str | None:
-        """What *answer* has for the reply to *event*."""
         self._noted(answer)
         if answer.unsupported:
             raise UnsupportedError(event)
@@ -264,7 +259,6 @@ class _Outputs(Child):
     """A child with outputs."""
 
     def outputs(self) -> tuple[str, ...]:
-        """The outputs in its answers."""
         with self._lock:
             out = tuple(self._outputs)
             self._outputs.clear()
@@ -275,7 +269,6 @@ class _Arranges(Child):
     """A child that can arrange outcomes."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Whether the child arranges it."""
         with self._lock:
             answer = self._talk.ask(arrange=event, outcome=outcome)
             self._outputs += answer.outputs
@@ -286,12 +279,10 @@ class _Overlaps(Child):
     """A child whose calls can be left in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Let the call begin; no reply, and it is in progress."""
         with self._lock:
             return self._replied(self._talk.ask(begin=event), event)
 
     def end(self, event: str) -> str | None:
-        """Let the call go on by one stage."""
         with self._lock:
             return self._replied(self._talk.ask(end=event), event)
 

@@ -84,7 +84,6 @@ def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: 
 
 
 def _printed(text: str) -> str:
-    """*text* for a format of ``printf``."""
     return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
 
 

@@ -55,15 +55,12 @@ class Alone:
     lasting: bool = False
 
     def declarations(self) -> Iterable[str]:
-        """Nothing."""
         return ()
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step."""
         yield Option("", f"state = {self.words.states[step.target]}")
 
     def others(self) -> Iterable[str]:
-        """Nothing."""
         return ()
 
 
@@ -81,7 +78,6 @@ class SequenceProduct:
 
     @property
     def cases(self) -> int:
-        """One for each sequence."""
         return len(self.sequences)
 
     def declarations(self) -> Iterator[str]:
@@ -107,7 +103,6 @@ class SequenceProduct:
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *held]))
 
     def others(self) -> Iterator[str]:
-        """What ends the search."""
         yield ":: held == BROKEN -> assert(false)"
 
 
@@ -209,5 +204,4 @@ class FollowsProduct:
         yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *beliefs]))
 
     def others(self) -> Iterator[str]:
-        """What ends the search."""
         yield ":: belief == 0 -> assert(false)"

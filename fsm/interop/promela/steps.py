@@ -28,7 +28,6 @@ class ExportedStep:
 
     @property
     def title(self) -> str:
-        """The step in a line, for people."""
         name = f"{self.event}{' ends' if self.ends else ''}/{self.outcome}"
         reply = f" replies {self.reply}" if self.reply else ""
         emits = f" emits {', '.join(self.emits)}" if self.emits else ""

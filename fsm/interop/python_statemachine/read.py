@@ -28,8 +28,6 @@ def read(root: YamlNode, name: str, problems: SourceProblems) -> Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """Reads one definition."""
-
     problems: SourceProblems
 
     def draft(self, root: YamlNode, name: str) -> Draft:

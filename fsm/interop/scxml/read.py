@@ -67,7 +67,6 @@ def _transition(element: Element, problems: SourceProblems) -> ChartTransition:
 
 
 def _sent(element: Element, problems: SourceProblems) -> list[str]:
-    """The events with a target that the actions in *element* send."""
     for child in element.named(*CHOOSING):
         what = f"<{child.name}> causes other steps, or chooses among them"
         problems.add("FSM512", child.line, what, "give each choice a transition of its own")

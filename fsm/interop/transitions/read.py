@@ -54,8 +54,6 @@ def read(root: YamlNode, name: str, problems: SourceProblems) -> Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """Reads one configuration."""
-
     root: YamlNode
     problems: SourceProblems
 
