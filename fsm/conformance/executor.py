@@ -103,7 +103,7 @@ class Execution:
     >>> from fsm.conformance.simulated import Simulated
     >>> execution = Execution(oracle(load("cri-pod")), Simulated(load("cri-pod")))
     >>> execution.take(Stimulus("run", expected=("ready",)))
-    >>> execution.trace[-1].seen.shows, len(walk.cover.cells)
+    >>> execution.trace[-1].seen.shows, len(execution.cover.cells)
     ('SANDBOX_READY', 1)
     """
 
