@@ -10,7 +10,7 @@ import pytest
 from nri_parts import ONE, POD, TWO, always, domain_of_two
 
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.config import RELEASES, Config, default_config
+from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
@@ -622,7 +622,7 @@ def test_an_old_release() -> None:
     """1.7.2 has no updates of pods and no blocks, and restores nothing at the start."""
     plugin = FakePlugin()
     domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
-    nri = NRI(Config(release=RELEASES["containerd-1.7"]), Domains([domain]), [plugin])
+    nri = NRI(Config(release="containerd-1.7"), Domains([domain]), [plugin])
     nri.start()
 
     for call in ("update_pod_sandbox", "post_update_pod_sandbox", "block_plugin_sync"):

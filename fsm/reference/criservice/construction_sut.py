@@ -9,10 +9,10 @@ from typing import Final, NoReturn
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Feed, ProcessExitError, cancel_others, empty_queue
+from fsm.reference.criservice.faults import Feed, ProcessExitError, cancel_others, empty_queue, new_watches
 from fsm.reference.criservice.service import Parts
 from fsm.reference.criservice.streaming import StreamingServer
-from fsm.reference.criservice.syncer import Syncer, Watches
+from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.criservice.upstream import UpstreamConstruction
 from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
@@ -50,7 +50,7 @@ class ConstructionSUT:
         self._scope = ExitStack()
         self._home = self._scope.enter_context(scratch_folder())
         (self._home / "file").touch()
-        self._watches = self._runner.run(_watches())
+        self._watches = self._runner.run(new_watches())
         self._begin()
 
     def reset(self) -> None:
@@ -156,7 +156,3 @@ class ConstructionSUT:
     def _fail(self, why: str) -> None:
         if self._fails:
             raise OSError(why)
-
-
-async def _watches() -> Watches:
-    return Watches()

@@ -6,6 +6,7 @@ import asyncio
 
 from fsm.reference.criservice.components import Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
+from fsm.reference.criservice.syncer import Watches
 from fsm.reference.events.queue import EventQueue
 
 
@@ -24,6 +25,11 @@ async def cancel_others() -> None:
 def empty_queue() -> Queue:
     """A queue of container events that drops what it discards."""
     return Queue(EventQueue(lambda _: None))
+
+
+async def new_watches() -> Watches:
+    """The watches of the event loop that awaits this."""
+    return Watches()
 
 
 class Feed:

@@ -25,9 +25,9 @@ from fsm.reference.criservice.faults import (
     StubbornServer,
     cancel_others,
     empty_queue,
+    new_watches,
 )
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
-from fsm.reference.criservice.syncer import Watches
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
 from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
@@ -71,7 +71,7 @@ class CRIServiceSUT:
         self._scope = ExitStack()
         self._home = self._scope.enter_context(scratch_folder())
         self._in_use = self._scope.enter_context(socket.create_server(("127.0.0.1", 0)))
-        self._watches = self._loop.run_until_complete(_watches())
+        self._watches = self._loop.run_until_complete(new_watches())
         self._loop.run_until_complete(self._begin())
 
     def reset(self) -> None:
@@ -320,7 +320,3 @@ class CRIServiceSUT:
 @cache
 def _shown(**states: str) -> str:
     return SYSTEM.shows(states)
-
-
-async def _watches() -> Watches:
-    return Watches()

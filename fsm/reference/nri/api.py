@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Final
 
-from fsm.machine import Outcome
 from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.domain import Domains
@@ -80,7 +79,7 @@ class NRI:
         raises :class:`OSError` if it cannot.  *sync* keeps plugins from joining.
         """
         self.config = config or default_config()
-        release = self.config.release.name
+        release = self.config.release
         self._domains: Final = domains or Domains()
         self._pods: Final = EntityStates("nri-pod", release)
         self._containers: Final = EntityStates("nri-container", release)
@@ -316,7 +315,8 @@ class NRI:
         relayed = [self._relay(replace(request, event=name)) for name in outputs]
         way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
-            raise _refused(event, way, relayed)
+            error = relayed[-1].error if relayed else None
+            raise error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
         return relayed[-1].merged if relayed else None
 
     def _relay(self, request: Request) -> Relayed:
@@ -368,9 +368,3 @@ class NRI:
 
     def _call(self, event: str) -> AbstractContextManager[bool]:
         return self._life.call(event)
-
-
-def _refused(event: str, way: Outcome, relayed: list[Relayed]) -> NRIError:
-    """The error that *way* replies: a plugin's, or the layer's own."""
-    error = relayed[-1].error if relayed else None
-    return error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])

@@ -108,7 +108,7 @@ class NriApiSUT(EmittingSUT):
         actions: dict[str, Callable[[], None]] = {
             "new": lambda: self._new(outcome),
             "new-default": lambda: self._make(default_config(self._release)),
-            "is-enabled": self._is_enabled,
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
             "configure-timeouts": self._configure_timeouts,
             "register-domain": lambda: self._register_domain(outcome),
             "start": lambda: self._start(outcome),
@@ -133,16 +133,11 @@ class NriApiSUT(EmittingSUT):
 
     @property
     def _here(self) -> NRI:
-        return self._nri or NRI(Config(disable=True, release=RELEASES[self._release]))
+        return self._nri or NRI(Config(disable=True, release=self._release))
 
     def _new(self, outcome: str) -> None:
-        self._make(
-            Config(
-                disable=outcome == "disabled",
-                plugin_request_timeout=-1 if outcome == "failed" else TIMEOUT,
-                release=RELEASES[self._release],
-            )
-        )
+        request = -1 if outcome == "failed" else TIMEOUT
+        self._make(Config(disable=outcome == "disabled", plugin_request_timeout=request, release=self._release))
 
     def _make(self, config: Config) -> None:
         config = replace(
@@ -161,10 +156,6 @@ class NriApiSUT(EmittingSUT):
         self._others.append(nri)
         if self._nri.config != before:
             self._outputs.append("timeouts")
-
-    def _is_enabled(self) -> None:
-        if self._here.is_enabled():
-            self._outputs.append("enabled")
 
     def _configure_timeouts(self) -> None:
         nri, request = self._here, TIMEOUT + next(self._numbers)

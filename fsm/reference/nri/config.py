@@ -10,26 +10,9 @@ REQUEST: Final = 2.0
 """Seconds for a plugin to answer a request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A release of containerd, with the ``name`` of a profile of the machines, empty for the newest.
-
-    ``disabled`` is whether NRI is disabled by default.
-    """
-
-    name: str
-    disabled: bool
-
-
-RELEASES: Final = {
-    release.name: release
-    for release in (
-        Release(name="", disabled=False),
-        Release(name="containerd-2.1", disabled=False),
-        # As in 1.7.2; 1.7.26 can block synchronisation.
-        Release(name="containerd-1.7", disabled=True),
-    )
-}
+# containerd-1.7 is as in 1.7.2; 1.7.26 can block synchronisation.
+RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
+"""Whether NRI is disabled by default, by release: a profile of the machines, empty for the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +39,7 @@ class Config:
     plugin_request_timeout: float = REQUEST
     disable_connections: bool = False
     sync_objects: int = 0
-    release: Release = RELEASES[""]
+    release: str = ""
 
     def __post_init__(self) -> None:
         for name, seconds in (
@@ -90,4 +73,4 @@ def default_config(release: str = "") -> Config:
     if release not in RELEASES:
         known = ", ".join(filter(None, RELEASES))
         raise ValueError(f"no release is called {release!r}; there are {known}, and the newest, which has no name")
-    return Config(disable=RELEASES[release].disabled, release=RELEASES[release])
+    return Config(disable=RELEASES[release], release=release)

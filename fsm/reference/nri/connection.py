@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from fsm.reference.clock import Clock
-from fsm.reference.driven import driver
+from fsm.reference.driven import UNKNOWN, driver
 from fsm.reference.nri.config import REGISTRATION, REQUEST
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import (
@@ -351,12 +351,4 @@ class Connection:
 
 
 def _code(error: Exception) -> str:
-    match error:
-        case NRIError():
-            return error.code
-        case PluginLateError():
-            return "DEADLINE_EXCEEDED"
-        case PluginLostError():
-            return "UNAVAILABLE"
-        case _:
-            return "UNKNOWN"
+    return error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN

@@ -107,16 +107,11 @@ class Lifecycle:
         if not ways or ways[0].name in IDLE:
             return False
         if ways[0].name == "refused":
-            raise _refusal(event, self.state, ways[0].reply[0])
+            match ways[0].reply[0]:
+                case "UNAVAILABLE":
+                    raise NRIStoppedError
+                case "UNIMPLEMENTED":
+                    raise UnimplementedError(f"{event}: there is no such method in this release")
+                case code:
+                    raise NRIError(f"{event}: not of an NRI interface that is {self.state} already", code=code)
         return True
-
-
-def _refusal(event: str, state: str, code: str) -> NRIError:
-    """The error for a call that the machine refuses with *code*."""
-    match code:
-        case "UNAVAILABLE":
-            return NRIStoppedError()
-        case "UNIMPLEMENTED":
-            return UnimplementedError(f"{event}: there is no such method in this release")
-        case _:
-            return NRIError(f"{event}: not of an NRI interface that is {state} already", code=code)

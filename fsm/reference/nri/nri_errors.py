@@ -70,9 +70,13 @@ class PluginFailedError(NRIError):
 class PluginLostError(Exception):
     """A plugin has disconnected, or did not answer in time."""
 
+    code = "UNAVAILABLE"
+
 
 class PluginLateError(PluginLostError):
     """A plugin did not answer in time."""
+
+    code = "DEADLINE_EXCEEDED"
 
 
 class ConflictError(NRIError):

@@ -54,7 +54,7 @@ class _NriSUT(ScopedSUT):
 
     def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
         self.machine: Final[Machine] = load(self.name)
-        self._config: Final = Config(release=RELEASES.get(release, RELEASES[""]))
+        self._config: Final = Config(release=release if release in RELEASES else "")
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
         super().__init__()

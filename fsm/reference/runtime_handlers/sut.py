@@ -1,7 +1,7 @@
 """The introspection of one runtime under test; what a stage finds is set just before that stage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from fsm.reference.harness import reply
@@ -28,17 +28,6 @@ from fsm.sut import BrokenError
 NAME: Final = "crun"
 OTHER: Final = "io.containerd.runsc.v1"
 PATH: Final = "/usr/local/bin/containerd-shim"
-
-SHOWS: Final[Mapping[RuntimeHandlerFeatures | None, str]] = {
-    None: "no-features",
-    RuntimeHandlerFeatures(): "none",
-    RuntimeHandlerFeatures(recursive_read_only_mounts=True): "recursive-read-only-mounts",
-    RuntimeHandlerFeatures(user_namespaces=True): "user-namespaces",
-    RuntimeHandlerFeatures(
-        recursive_read_only_mounts=True, user_namespaces=True
-    ): "recursive-read-only-mounts-and-user-namespaces",
-}
-"""What an observer reads, by the features in the list."""
 
 
 def _packed(features: Packed | None) -> Packed:
@@ -69,6 +58,13 @@ NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
 )
 """Outcomes that containerd has not."""
+
+
+def _shown(features: RuntimeHandlerFeatures | None) -> str:
+    """What an observer reads of a handler with *features*."""
+    if features is None:
+        return "no-features"
+    return "-and-".join(name.replace("_", "-") for name, supported in asdict(features).items() if supported) or "none"
 
 
 class _FakeService:
@@ -146,7 +142,7 @@ class RuntimeHandlersSUT:
 
     def shows(self) -> str:
         """The features in the list, which must be the same in all entries."""
-        shown = {SHOWS[each.features] for each in self.introspection.handlers}
+        shown = {_shown(each.features) for each in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
         return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fsm.machine import Outcome
 from fsm.reference.container.recovery import LOST_CODE
-from fsm.reference.container.world import Exit, NoTaskError, WorldError
+from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.processes import WatchError
@@ -80,10 +80,12 @@ class UpstreamController(Controller):
             return True
         if is_noop(sandbox.position, "handle"):
             return super().handle(sandbox, ended)
-        outcome = self._try_to_delete(sandbox)
-        if outcome:
-            self._take(sandbox, "handle", outcome, ended)
-        return bool(outcome)
+        outcome, _ = super()._delete_task(sandbox, "deleted")
+        if outcome == "kept":
+            sandbox.world.hook()
+            return False
+        self._take(sandbox, "handle", outcome, ended)
+        return True
 
     async def _watch(self, sandbox: Sandbox) -> None:
         """Treat a watch that breaks as an exit, which kills a process that runs."""
@@ -96,19 +98,6 @@ class UpstreamController(Controller):
                 sandbox.position.take("exit")
         if not self.handle(sandbox, ended):
             self.retries.defer(sandbox.id, (sandbox, ended))
-
-    def _try_to_delete(self, sandbox: Sandbox) -> str:
-        """Delete the task: the outcome, or the empty string if it failed."""
-        try:
-            if not sandbox.world.task():
-                return "gone"
-            sandbox.world.delete()
-        except NoTaskError:
-            return "gone"
-        except WorldError:
-            sandbox.world.hook()
-            return ""
-        return "deleted"
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
