@@ -78,9 +78,6 @@ def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
     return tomlkit.dumps(document).rstrip("\n") + "\n"
 
 
-# -- all but the cells -----------------------------------------------------------
-
-
 def _header(machine: Machine, level: Level) -> Table:
     return _table(
         name=machine.name,
@@ -183,9 +180,6 @@ def _usual_level(machine: Machine) -> Level:
     return levels.most_common(1)[0][0] if levels else "MUST"
 
 
-# -- cells -----------------------------------------------------------------------
-
-
 def _cells(table: Table, kind: Kind, cells: Mapping[str, Cell], ends: Mapping[str, Moves], usual: _Form | None) -> None:
     """Put *cells* and *ends* into *table*; ``*`` stands for the cells that are *usual*."""
     forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
@@ -285,9 +279,6 @@ def _outcomes(ways: _What) -> object:
         several.extend(written)
         return several.multiline(True)  # noqa: FBT003  (tomlkit has no other way)
     return written[0]["to"] if list(written[0]) == ["to"] else written[0]
-
-
-# -- tomlkit ---------------------------------------------------------------------
 
 
 def _value(value: object) -> object:

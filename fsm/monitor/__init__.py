@@ -166,8 +166,6 @@ class Monitor:
             return Unknown(why="nothing in the trace concerns this machine")
         return Unknown(why=incomplete) if incomplete else Holds()
 
-    # -- one observation, with all that can happen -------------------------
-
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         file, number = line if isinstance(line, Line) else (self.file, line)
         self._beside += not seen.entity or seen.phase == "gap"
@@ -299,8 +297,6 @@ class Monitor:
         opened = self._open.pop(entity, None)
         if opened is not None:
             self._folder.fold(opened.closed(self._dynamics, following))
-
-    # -- where an observation leads ----------------------------------------
 
     def _step(self, before: Belief, seen: Observation, life: _Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""

@@ -169,9 +169,6 @@ def _acted(scene: Scene) -> set[int]:
             return now
 
 
-# -- what would have been legal ------------------------------------------------
-
-
 def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
     table = scene.dynamics.table
     match fault.cause:
@@ -200,9 +197,6 @@ def _sights(scene: Scene, state: int) -> Iterator[str]:
     if event:
         here = replace(scene, before=here).left((event, phase, reply, "", met, output, emits)) or here
     return (scene.dynamics.table.shows[each] for each in sorted({each.state for each in here}))
-
-
-# -- what it breaks ------------------------------------------------------------
 
 
 def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[Clause]:
@@ -280,9 +274,6 @@ def _implied(table: Table) -> Clause:
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
-# -- what mends it -------------------------------------------------------------
-
-
 def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
     """Every single edit that makes the observation legal, smallest first, and what each leaves."""
     found = [*_other_replies(scene, states), *_missing(scene)]
@@ -343,9 +334,6 @@ def _whatever(scene: Scene, fault: _Fault) -> Configurations:
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
     return frozenset(Configuration(state) for state in states or range(len(table.states)))
-
-
-# -- what is known of it -------------------------------------------------------
 
 
 def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:

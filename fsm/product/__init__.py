@@ -183,8 +183,6 @@ class SystemTable:
         ]
         return ", ".join(named) or BEGINNING
 
-    # -- joint events ------------------------------------------------------
-
     def _different(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
         """The outcomes in *before*, without those that differ only in the names of the parts' outcomes."""
         met = set()

@@ -21,9 +21,6 @@ NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
 
 
-# -- claims --------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
     """A call of ``event`` right after one that replied ok replies ok too, changes nothing and emits nothing.
@@ -131,9 +128,6 @@ def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
         case _:
             assert_never(claim)
     return tuple(each for each in found if each is not None)
-
-
-# -- properties ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,29 +5,21 @@ along the one run that there was.  What a run was like so far is a few
 numbers, or :class:`Broken` once the property is.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from fsm.checker import with_same_profile
 from fsm.checker.idempotence import CallPair, idempotence_automaton
-from fsm.checker.instants import holds, machine_table
+from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import belief_table_of, listener
 from fsm.checker.safety import DONE, breaches, sequence_automaton
 from fsm.machine.calls.belief import TooManyError
-from fsm.machine.conditions import All, Not, Some
+from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
-from fsm.property.claims import Always, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+from fsm.property.claims import Always, Claim, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
 from fsm.trace import Observation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.checker.instants import Instant, InstantStep, StepCache
-    from fsm.machine.conditions import Condition, WrittenCondition
-    from fsm.property.claims import Claim
 
 Progress: TypeAlias = tuple[int, ...]
 """How far a run is in breaking a property; only its memory knows what the numbers are."""

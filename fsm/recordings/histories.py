@@ -136,9 +136,6 @@ def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
     return Problem(path=name, line=line, code=code, what=what, hint=hint)
 
 
-# -- notations -----------------------------------------------------------------
-
-
 def _read(text: str) -> Iterator[EdnForm]:
     """The forms of *text*: as JSON, if its first one is JSON, else as EDN."""
     try:
@@ -182,9 +179,6 @@ def _json(text: str) -> Iterator[EdnForm]:
 def _skip(text: str, position: int) -> int:
     found = _BLANK.match(text, position)
     return found.end() if found else position
-
-
-# -- operations ----------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -70,9 +70,6 @@ def _plain(key: str) -> str:
     return key.lower().replace("_", "").replace("-", "")
 
 
-# -- ours ----------------------------------------------------------------------
-
-
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
     """A line of a trace that says which process it is of.
 
@@ -93,8 +90,6 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
             hint = "phase is request, reply or lost, or left out for a whole operation"
             raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
 
-
-# -- Jepsen's ------------------------------------------------------------------
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
 """What the types of Jepsen's operations are ends of."""
@@ -159,9 +154,6 @@ def _error(error: Data) -> tuple[str, str]:
             return _scalar(error, "error"), ""
 
 
-# -- porcupine's ---------------------------------------------------------------
-
-
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     """A whole operation: its process, call and input, and its return and output.
 
@@ -210,9 +202,6 @@ def _asked(what: Data, process: Data) -> Observation:
 
 def _process(process: Data) -> int | str | None:
     return process if process is None or isinstance(process, int | str) else str(process)
-
-
-# -- parts of them -------------------------------------------------------------
 
 
 def _answer(value: Data) -> tuple[str, str]:

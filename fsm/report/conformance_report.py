@@ -1,23 +1,17 @@
 """What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from fsm.machine import LEVELS
+from fsm.conformance.executor import Failure
+from fsm.conformance.suite import Tested
+from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words
 from fsm.report.failures import lines, trace_data
 from fsm.report.json_report import Json, clause_data, dumped, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import Layout, plain, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.executor import Failure
-    from fsm.conformance.suite import Tested
-    from fsm.machine import Level
 
 _MISSED: Final = 5
 """Lines that the cells missed may take."""

@@ -1,22 +1,16 @@
 """What tests, or a recording, show of the properties of a machine: a word for each, and why."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from fsm.machine import LEVELS
+from fsm.conformance.property_tests import PropertyTestResult
+from fsm.machine import LEVELS, Level
+from fsm.property.claims import KnownFailure, Property
 from fsm.report import ExitCode, words, worst
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import Layout, plain, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from fsm.conformance.property_tests import PropertyTestResult
-    from fsm.machine import Level
-    from fsm.property.claims import KnownFailure, Property
 
 
 class PropertyTestStatus(Enum):

@@ -9,8 +9,6 @@ It ends when the command ends, with its exit code or by its signal; when it is
 sent SIGTERM; and when PARENT is no more, however that came.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

@@ -97,9 +97,6 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
     return states
 
 
-# -- the file as a whole -------------------------------------------------------
-
-
 def _check_rpcs(problems: Problems[Written]) -> None:
     """A trace may name an event by either of its names, so no two events share one."""
     events = problems.model.written.event

@@ -159,8 +159,6 @@ class Groups:
             case _:
                 assert_never(mention.group)
 
-    # -- outcomes ---------------------------------------------------------
-
     def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Place) -> tuple[Outcome, ...]:
         match written:
             case str():

@@ -161,8 +161,6 @@ class _Building:
         states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
         return definitions(self.problems, written.define, states=states, taken=taken, texts=conditions(written))
 
-    # -- parts -------------------------------------------------------------
-
     def _parts(self, written: Mapping[str, WrittenPart]) -> dict[str, Part]:
         made: dict[str, Part] = {}
         digit = 0
