@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, door, job, machine_of
 from random_machines import machines
+from thorough import TIMES
 
 from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.simulated import Simulated
@@ -54,7 +55,7 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
     machine = load(name)
     playing = machine.under(profile)
 
-    found = conform(machine, lambda: Simulated(playing), profile=profile, examples=10)
+    found = conform(machine, lambda: Simulated(playing), profile=profile, examples=3 * TIMES)
 
     assert (found.failures, found.missed, found.beyond) == ((), (), ())
 
@@ -194,7 +195,7 @@ def test_whoever_differs_is_noticed(name: str) -> None:
     machine = load(name)
     chance = random.Random(3)
     known = [each for each in mutants(machine) if not each.name.endswith(NOTHING_ELSE)]
-    for mutant in chance.sample(known, 120):
+    for mutant in chance.sample(known, min(len(known), 40 * TIMES)):
         found = outcome(machine, lambda each=mutant: Simulated(each.machine))  # type: ignore[misc]  # bound here
         assert found.failures, mutant.name
 

@@ -250,7 +250,7 @@ def test_no_operation_returns_before_it_is_called() -> None:
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
     """And what is given as a way in which it may have gone is one."""
     answers: Counter[bool] = Counter()
-    for number in range(150 * TIMES):
+    for number in range(50 * TIMES):
         chance = random.Random(f"{part} {number}")
         machine = random_machine(chance)
         for _ in range(6):
@@ -261,7 +261,7 @@ def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
             answers[isinstance(answer, Linearizable)] += 1
             _check_steps(machine, seen, answer.steps, whole=isinstance(answer, Linearizable))
 
-    assert min(answers.values()) > 80, "there have to be histories of both kinds"
+    assert min(answers.values()) > 25, "there have to be histories of both kinds"
 
 
 def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, whole: bool) -> None:

@@ -124,6 +124,7 @@ def test_lists_every_mistake(name: str) -> None:
     lists_all(machine_of(MACHINES[name]))
 
 
+@settings(max_examples=40 * TIMES)
 @given(st.randoms(use_true_random=False))
 def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
     """And each has a name of its own, differs in its cell alone, and is well formed."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
-ROUNDS = int(os.environ.get("FSM_CRASHES", "20"))
+ROUNDS = int(os.environ.get("FSM_CRASHES", "6"))
 """How many times a child is killed at each system call."""
 
 
