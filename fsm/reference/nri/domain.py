@@ -34,9 +34,6 @@ class Domain(Protocol):
     def list_containers(self) -> Sequence[Container]:
         """All containers."""
 
-    def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        """The pod, if the domain has it."""
-
     def get_container(self, container_id: str) -> Container | None:
         """The container, if the domain has it."""
 

@@ -29,9 +29,6 @@ class FakeDomain:
     def list_containers(self) -> Sequence[Container]:
         return self.containers
 
-    def get_pod_sandbox(self, pod_id: str) -> Pod | None:
-        return next((pod for pod in self.pods if pod.id == pod_id), None)
-
     def get_container(self, container_id: str) -> Container | None:
         return next((each for each in self.containers if each.id == container_id), None)
 

@@ -40,13 +40,8 @@ class Pod:
 
     id: str
     name: str = ""
-    uid: str = ""
     namespace: str = ""
     domain: str = DOMAIN
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    runtime_handler: str = ""
-    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +53,6 @@ class Container:
     name: str = ""
     domain: str = DOMAIN
     state: ContainerState = ContainerState.UNKNOWN
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    args: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    pid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
