@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, process, shell
+from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, interruptible, process, shell
 from jsonschema import Draft202012Validator
 from machines import DOOR
 from real_parts import program
@@ -442,9 +442,10 @@ def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
     """The command, going, with pipes to all three ends."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
-    )
+    with interruptible():
+        return subprocess.Popen(
+            [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
+        )
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:

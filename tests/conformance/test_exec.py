@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from commands import interruptible
 from real_parts import headers_of_c, program
 
 from fsm.conformance.exec.adapter import child
@@ -420,7 +421,8 @@ sys.stdin.read()
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
     """The processes whose parent was ended by a signal, once they have gone."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with interruptible(), subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
         found = [int(each) for each in ids.read_text().split()]

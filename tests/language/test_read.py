@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from machines import DOOR, JOB, counter_text, edited, line_of, problems_of
+from thorough import TIMES
 from toml_text import toml_text
 
 from fsm.errors import InputError
@@ -325,7 +326,7 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
     """Cut after any line, a file is a machine or a list of problems."""
     lines = text.splitlines(keepends=True)
-    for end in range(0, len(lines), max(1, len(lines) // 40)):
+    for end in range(0, len(lines), max(1, len(lines) // (40 if TIMES > 1 else 12))):
         problems_of("".join(lines[:end]))
 
 
