@@ -4,21 +4,17 @@ Each command is a module of its own and is loaded when it is asked for, so
 that ``fsm --help`` does not pay for the engines.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import click
 
 from fsm.errors import WRONG_INPUT, InputError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",

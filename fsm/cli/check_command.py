@@ -1,9 +1,5 @@
 """``fsm check``: what is claimed of the models, proved or refuted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
 
 from fsm.checker import examine
@@ -11,10 +7,8 @@ from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, progress, property_option, style, unknown, width
 from fsm.library import claims, specified, systems
+from fsm.property.evidence import Examined
 from fsm.report import check_report
-
-if TYPE_CHECKING:
-    from fsm.property.evidence import Examined
 
 
 @click.command("check")

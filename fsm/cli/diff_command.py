@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from fsm.cli import completion
 from fsm.cli.options import style, under, width
 from fsm.cli.output import put
-from fsm.diagrams.compare import choose, compare
+from fsm.diagrams.compare import Comparison, choose, compare
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
-from fsm.diagrams.read import find
+from fsm.diagrams.read import Drawing, FoundDrawing, find
 from fsm.equivalence import compare as compare_behaviour
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import load, names
@@ -24,12 +25,6 @@ from fsm.machine.table import tabulate
 from fsm.report import diff_report, equivalence_report
 from fsm.report.coloured import dot
 from fsm.report.layout import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.diagrams.compare import Comparison
-    from fsm.diagrams.read import Drawing, FoundDrawing
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}

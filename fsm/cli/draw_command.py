@@ -1,11 +1,10 @@
 """``fsm draw``: models as pictures and tables."""
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -17,18 +16,13 @@ from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
 from fsm.diagrams.draw.markdown import markdown
 from fsm.diagrams.draw.mermaid import mermaid
-from fsm.diagrams.draw.picture import Marks, picture
+from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import track
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
 from fsm.judgement import judge
 from fsm.library import load, names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from fsm.diagrams.draw.picture import Extra, Picture
-    from fsm.machine import Machine
+from fsm.machine import Machine
 
 SUFFIXES: Final[Mapping[str, str]] = {
     "svg": "svg",

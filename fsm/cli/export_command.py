@@ -1,10 +1,7 @@
 """``fsm export``: a model, and what is claimed of it, in the languages of other tools."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,12 +15,9 @@ from fsm.interop.python_statemachine.write import python_statemachine
 from fsm.interop.scxml.write import scxml
 from fsm.interop.transitions.write import transitions
 from fsm.library import load, specification
-from fsm.property.claims import Follows
+from fsm.machine import Machine
+from fsm.property.claims import Follows, Property
 from fsm.report import machine_report
-
-if TYPE_CHECKING:
-    from fsm.machine import Machine
-    from fsm.property.claims import Property
 
 
 @click.command("export")

@@ -1,24 +1,16 @@
 """``fsm list``: the shipped models and systems."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import click
 
 from fsm.cli.options import format_option, width
-from fsm.library import is_system, load, load_system, roles
-from fsm.report.json_report import dumped
+from fsm.library import Role, is_system, load, load_system, roles
+from fsm.machine import Machine
+from fsm.product.system import System
+from fsm.report.json_report import Json, dumped
 from fsm.report.words import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fsm.library import Role
-    from fsm.machine import Machine
-    from fsm.product.system import System
-    from fsm.report.json_report import Json
-
 
 ABOUT: Final[Mapping[Role, str]] = {
     "contract": "Contracts of interfaces",

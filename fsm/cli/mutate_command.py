@@ -1,24 +1,25 @@
 """``fsm mutate``: which mistakes in a model its properties would notice."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
 from fsm.library import claims, composition, single, specified, systems
-from fsm.mutation import joint_mutants, joint_mutation_outcomes, mutants, mutation_outcomes
-from fsm.property.claims import JointSpecification
+from fsm.mutation import (
+    JointMutant,
+    Mutant,
+    MutationOutcome,
+    joint_mutants,
+    joint_mutation_outcomes,
+    mutants,
+    mutation_outcomes,
+)
+from fsm.property.claims import JointSpecification, Specification
 from fsm.report import mutation_report as report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from fsm.mutation import JointMutant, Mutant, MutationOutcome
-    from fsm.property.claims import Specification
 
 FEW: Final = 8
 """Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""

@@ -1,21 +1,15 @@
 """``fsm schema``: the language of model and property files, for editors."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import click
 
-from fsm.language.machine_file import Written
+from fsm.language.machine_file import Form, Written
 from fsm.language.property_file import Stated
 from fsm.language.schema import schema
 from fsm.language.system_file import WrittenSystem
 from fsm.report.json_report import dumped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fsm.language.machine_file import Form
 
 FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "systems": WrittenSystem, "properties": Stated}
 

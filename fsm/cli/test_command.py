@@ -1,11 +1,9 @@
 """``fsm test``: an implementation tested by a machine."""
 
-from __future__ import annotations
-
 import shlex
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
@@ -24,19 +22,13 @@ from fsm.cli.options import (
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
-from fsm.conformance.property_tests import run_property_test
+from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.suite import conform, replay
 from fsm.library import is_system, load, load_system, specification
-from fsm.machine import LEVELS
+from fsm.machine import LEVELS, Level, Machine
 from fsm.product.flatten import flatten
 from fsm.report import conformance_report, property_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from fsm.conformance.property_tests import PropertyTestResult
-    from fsm.machine import Level, Machine
-    from fsm.sut import SUT, Stimulus
+from fsm.sut import SUT, Stimulus
 
 
 @click.command("test")
