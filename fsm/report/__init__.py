@@ -4,14 +4,19 @@ A *violation* breaks a clause of the level asked for or above; what breaks a
 weaker one is a *surprise*.  The formats stand in modules of their own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from fsm.errors import WRONG_INPUT, Problem
-from fsm.judgement import Judged
 from fsm.machine import LEVELS, Level
 from fsm.verdict import Finding, Holds, Illegal, Judgement, Unknown
+
+if TYPE_CHECKING:
+    from fsm.judgement import Judged  # other commands than judge need no recordings
 
 
 class ExitCode(Enum):
