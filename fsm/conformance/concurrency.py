@@ -211,11 +211,7 @@ class _Runs:
         if self.stuck:
             raise _RaceError
         run = _Run(
-            machine=self.machine,
-            sut=self.sut,
-            programme=programme,
-            patience=self.patience,
-            yields=number % 2 == 0,
+            machine=self.machine, sut=self.sut, programme=programme, patience=self.patience, yields=number % 2 == 0
         )
         run.all(random.Random(number))  # noqa: S311 - a repeatable choice, not a secret
         self.stuck = run.stuck

@@ -147,8 +147,6 @@ class Execution:
             broken = f"after a reset it shows {shows}, where the initial state shows {first}"
             raise FailedError(Failure(trace=(), broken=broken))
 
-    # -- steps -------------------------------------------------------------
-
     def take(self, step: Stimulus) -> None:
         """Do *step*, and judge it.
 
@@ -323,8 +321,6 @@ class Execution:
         self.cover.ways.update(way.index for way in edge.ways)
         self.cover.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
         self.cover.unspecified += edge.to is None
-
-    # -- aims --------------------------------------------------------------
 
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""

@@ -117,8 +117,6 @@ class Oracle:
         shows = self.plan.table.shows[edge.to.state]
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
-    # -- why not -----------------------------------------------------------
-
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
         """What is wrong with *step*, the *number*-th of its test, which :meth:`legal` does not allow."""
         table = self.plan.table
@@ -140,13 +138,7 @@ class Oracle:
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
         explained = explain(
-            Scene(
-                dynamics=self.dynamics,
-                before=here,
-                seen=key(observation),
-                led=None,
-                others=self.others,
-            )
+            Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
         )
         return Violation(
             machine=table.machine.name,

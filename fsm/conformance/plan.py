@@ -148,8 +148,6 @@ class Plan:
             found = self._paths[source] = search.exhausted()
         return found
 
-    # -- edges -------------------------------------------------------------
-
     def _edges(self, point: Point) -> Iterator[Edge]:
         for row in self.table.rows:
             if row.ends:

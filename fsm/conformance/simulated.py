@@ -75,8 +75,7 @@ class Simulated:
     def end(self, event: str) -> str | None:
         row = self._row(event)
         if row not in self._calls:
-            message = f"{event} is not in progress"
-            raise UnsupportedError(message)
+            raise UnsupportedError(f"{event} is not in progress")
         way = self._take(row, BEGUN)
         self._wanted.clear()
         if way is not None and way.begins:
@@ -86,8 +85,7 @@ class Simulated:
 
     def _row(self, event: str) -> int:
         if event not in self._table.row:
-            message = f"{self._table.machine.name} has no event {event!r}"
-            raise UnsupportedError(message)
+            raise UnsupportedError(f"{self._table.machine.name} has no event {event!r}")
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:

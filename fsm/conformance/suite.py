@@ -1,7 +1,5 @@
 """Tests of one implementation, from beginning to end: what was covered, and what is not legal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count

@@ -140,10 +140,7 @@ class WrittenRest(Cited, Cells):
     """The cells of an event that rest on a clause, which is defined here if its sentence is given."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "dependentRequired": {**_SENTENCE, "link": ["says"]},
-            "dependentSchemas": _ONE_LEVEL,
-        }
+        json_schema_extra={"dependentRequired": {**_SENTENCE, "link": ["says"]}, "dependentSchemas": _ONE_LEVEL}
     )
 
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")

@@ -66,11 +66,7 @@ class Driver:
         self.machine = machine
         self._ways = dict(_ways(machine))
         self._engine = Transitions(
-            model=None,
-            states=list(machine.states),
-            initial=machine.initial,
-            auto_transitions=False,
-            send_event=True,
+            model=None, states=list(machine.states), initial=machine.initial, auto_transitions=False, send_event=True
         )
         for (event, state), ways in self._ways.items():
             for way in ways:

@@ -124,13 +124,7 @@ class SystemTable:
     True
     """
 
-    def __init__(
-        self,
-        system: System,
-        *,
-        cone: Collection[int] | None = None,
-        mentioned: Collection[str] = (),
-    ) -> None:
+    def __init__(self, system: System, *, cone: Collection[int] | None = None, mentioned: Collection[str] = ()) -> None:
         copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)

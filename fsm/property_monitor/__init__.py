@@ -12,33 +12,23 @@ is tested: once a test lets nothing happen but what is fair, in turn
 has the property may need, and before nothing fair can happen any more.
 """
 
-from __future__ import annotations
-
 from collections import deque
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import factorial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fsm.checker.breadth_first import way
 from fsm.checker.instants import StepCache
 from fsm.checker.safety import DONE
+from fsm.machine import Machine
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import tabulate
-from fsm.property.claims import Always, LeadsTo, MatchesDiagram, Never, Reachable
-from fsm.property.evidence import Run
-from fsm.property_monitor.automata import Broken, Owing, memory, parts
-from fsm.property_monitor.run_tracking import RunPlace, relive, widened
-from fsm.sut import Stimulus, StimulusStage
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fsm.machine import Machine
-    from fsm.property.claims import Fair, Property
-    from fsm.property.evidence import RunStep
-    from fsm.property_monitor.automata import Progress, PropertyMemory
-    from fsm.property_monitor.run_tracking import RunTrail, TestStep, Trails
-    from fsm.sut import Response
+from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
+from fsm.property.evidence import Run, RunStep
+from fsm.property_monitor.automata import Broken, Owing, Progress, PropertyMemory, memory, parts
+from fsm.property_monitor.run_tracking import RunPlace, RunTrail, TestStep, Trails, relive, widened
+from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
 """Steps whose effect is remembered."""
@@ -117,8 +107,7 @@ class Watch:
         self, machine: Machine, stated: Property, *, profile: str | None = None, unseen: Collection[str] | None = None
     ) -> None:
         if why := untestable(stated):
-            message = f"{stated.name} cannot be tested: {why}"
-            raise ValueError(message)
+            raise ValueError(f"{stated.name} cannot be tested: {why}")
         self.of = stated
         self._table = widened(tabulate(machine.under(profile)))
         if unseen is None:
@@ -145,8 +134,6 @@ class Watch:
         self._waited = 0
         self._left = False
         self._asked_for = self._turn() if self._owed() else None
-
-    # -- a test ------------------------------------------------------------
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
@@ -205,8 +192,6 @@ class Watch:
         )
         return _Next(frozenset(trails), explained, asked, fair)
 
-    # -- what is reachable -------------------------------------------------
-
     def _meet(self) -> None:
         rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
         if len(rows) == len(self._places):
@@ -218,8 +203,6 @@ class Watch:
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
-
-    # -- what comes about sooner or later ----------------------------------
 
     def _owed(self) -> bool:
         """Whether the target is certainly due."""
@@ -258,8 +241,6 @@ class Watch:
         self._turns = [each for each in self._turns if each not in taken] + sorted(taken)
         self._asked_for = self._turn() if self._owed() else None
 
-    # -- evidence ----------------------------------------------------------
-
     def _evidence(self, *, stopped: bool = False) -> Violated:
         """What breaks the property: the test once more, remembering how each place was come to."""
         trails, _ = self._runs.along(self._test)
@@ -276,8 +257,6 @@ class Watch:
             said=self._memory.texts[which],
             left=self._left,
         )
-
-    # -- aims --------------------------------------------------------------
 
     def aims(self) -> tuple[Run, ...]:
         """Runs of the machine whose last steps put the property to the test; the shortest come first.

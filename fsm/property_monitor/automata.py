@@ -75,8 +75,7 @@ def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMe
         case Refines():
             return Resembling(claim, stepping, profile)
         case MatchesDiagram():
-            message = "a drawing is compared with a machine; an implementation draws nothing"
-            raise ValueError(message)
+            raise ValueError("a drawing is compared with a machine; an implementation draws nothing")
 
 
 def parts(claim: Claim) -> tuple[Claim, ...]:

@@ -35,13 +35,7 @@ _CONTAINER_EVENTS: Final = (
     "StopContainer",
     "RemoveContainer",
 )
-_POD_EVENTS: Final = (
-    "RunPodSandbox",
-    "StopPodSandbox",
-    "RemovePodSandbox",
-    "UpdatePodSandbox",
-    "PostUpdatePodSandbox",
-)
+_POD_EVENTS: Final = ("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "UpdatePodSandbox", "PostUpdatePodSandbox")
 
 
 def _enum(name: str) -> str:

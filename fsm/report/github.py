@@ -11,10 +11,7 @@ def github(report: Report) -> str:
         machine = judgement.machine
         for finding in report.findings(judgement):
             first = finding.first[0]
-            message = [
-                f"{words.what(first)} ({words.times(finding, machine.entity)})",
-                *reasons(first),
-            ]
+            message = [f"{words.what(first)} ({words.times(finding, machine.entity)})", *reasons(first)]
             title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"
             lines.append(_command(kind, first.file, first.line, title, "\n".join(message)))

@@ -164,10 +164,7 @@ def json(
 ) -> str:
     """The same as one JSON document, ending in a newline."""
     properties: list[Json] = [
-        {
-            **item_data(_shown(each, profile), least),
-            "test": None if each.failure is None else trace_data(each.failure),
-        }
+        {**item_data(_shown(each, profile), least), "test": None if each.failure is None else trace_data(each.failure)}
         for each in found
     ]
     come = answer(found, profile, least).name.lower()

@@ -149,8 +149,6 @@ class Talk:
             if process is not None:
                 process.end(gently=True)
 
-    # -- lines -------------------------------------------------------------
-
     def _greeted(self) -> frozenset[Ability]:
         """Start the process; the abilities in its greeting."""
         self._number = 0

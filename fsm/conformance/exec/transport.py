@@ -64,8 +64,6 @@ class Process:
         self._errors: deque[str] = deque(maxlen=KEPT)
         self._error = b""
 
-    # -- lines -------------------------------------------------------------
-
     def write(self, line: bytes, *, timeout: float) -> None:
         """Send *line*, which ends in a line feed."""
         until = time.monotonic() + timeout
@@ -148,8 +146,6 @@ class Process:
         """The last lines of its standard error."""
         rest = self._error.decode(errors="replace").strip()
         return (*self._errors, *filter(None, [rest]))
-
-    # -- the end -----------------------------------------------------------
 
     def ended(self) -> str:
         """How it ended; only after it has."""

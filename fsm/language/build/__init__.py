@@ -89,10 +89,7 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
             hint = f"leave shows out for '{name}', or say what is read"
             problems.say("FSM107", f"state '{name}' shows ''", hint, "states", name, "shows")
         states[name] = State(
-            name=name,
-            about=each.about,
-            shows=name if each.shows is None else each.shows,
-            aliases=tuple(each.aliases),
+            name=name, about=each.about, shows=name if each.shows is None else each.shows, aliases=tuple(each.aliases)
         )
     return states
 

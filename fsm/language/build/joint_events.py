@@ -161,10 +161,7 @@ class JointEventBuilder:
         match = _STEP.fullmatch(do) or _RESET.fullmatch(do)
         if match is None:
             self._say(
-                "FSM707",
-                f"{do!r} is no step",
-                "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART",
-                *at,
+                "FSM707", f"{do!r} is no step", "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART", *at
             )
             return
         parts = self.system.parts
@@ -174,12 +171,7 @@ class JointEventBuilder:
         part = parts[match["part"]]
         meant = self.system.related(copy)[part.name]
         if not match["every"] and len(meant) != 1:
-            self._say(
-                "FSM707",
-                f"'{part.name}' means {len(meant)} copies in {do!r}",
-                f"write: every {do}",
-                *at,
-            )
+            self._say("FSM707", f"'{part.name}' means {len(meant)} copies in {do!r}", f"write: every {do}", *at)
             return
         found = match.groupdict()
         outcomes = frozenset(each.strip() for each in (found.get("outcomes") or "").split(",") if each.strip())

@@ -17,12 +17,7 @@ from fsm.language.build.joint_events import JointEventBuilder, conditions, joint
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
-from fsm.language.system_file import (
-    WrittenJoint,
-    WrittenPart,
-    WrittenSystem,
-    WrittenVariant,
-)
+from fsm.language.system_file import WrittenJoint, WrittenPart, WrittenSystem, WrittenVariant
 from fsm.machine import Clause, Machine
 from fsm.machine.conditions import Condition
 from fsm.product.system import Copy, JointEvent, Part, System, Variant

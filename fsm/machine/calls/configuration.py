@@ -1,7 +1,5 @@
 """Configurations of one entity: its state with the calls in progress; and sets of them without those that add nothing."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
