@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+import naive
 import pytest
 from machines import DOOR, edited, machine_of
 from naive_refinement import Refining
 from random_machines import random_machine
+from related_machines import narrowings
 from shipped import specification
 from thorough import TIMES
 
 from fsm.checker.refinement import check_refines
 from fsm.library import load, specified
+from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
+from fsm.machine.traversal import LimitError
 from fsm.mutation import mutants
 from fsm.property.claims import Refines
-from fsm.property.evidence import Refuted
+from fsm.property.evidence import Proved, Refuted, Unexplained
+from fsm.trace import Observation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from fsm.machine import Machine
+    from fsm.property.evidence import Run
 
 LIMIT = 20_000
 
@@ -81,6 +91,78 @@ def test_random_machines_refine_alike(first: int) -> None:
     found = {agreed(random_pair(seed), most=150) for seed in range(first * TIMES, (first + 10) * TIMES)}
 
     assert found == {True, False}
+
+
+def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
+    """What the other machine of *pair* observes of *trace*, by its own names."""
+    names = {name for event in pair.other.events.values() for name in (event.name, event.rpc) if name}
+    rpc = {event.name: event.rpc for event in pair.machine.events.values()}
+    return [
+        msgspec.structs.replace(
+            each, entity="e", event=rpc[each.event] if rpc.get(each.event) in names else each.event, emits=None
+        )
+        for each in trace
+    ]
+
+
+def explains(pair: Pair, trace: list[Observation]) -> int | None:
+    """The index of the first observation of *trace* that the other machine of *pair* does not allow, naively."""
+    known = {name for event in pair.machine.events.values() for name in (event.name, event.rpc)} - {""}
+    signals = (event for event in pair.other.events.values() if event.kind == "signal")
+    seen = frozenset(event.name for event in signals if known & {event.name, event.rpc})
+    return naive.first_unexplained(pair.other, observed(pair, trace), fresh=True, seen=seen)
+
+
+def traces(chance: random.Random, pair: Pair) -> Iterator[list[Observation]]:
+    """A few simulated ones of the first machine of *pair*."""
+    for _ in range(4):
+        yield [*simulate(pair.machine, seed=chance.randrange(1 << 30), length=4, overlap=max(1, pair.overlap))]
+
+
+def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
+    """What is observed of *run*; ``None`` where it has an interruption, after which callers give up unseen."""
+    found = []
+    for each in run.steps:
+        event = machine.events.get(each.event)
+        if event is None:
+            found.append(Observation(entity="e", shows=machine.states[each.target].shows))
+        elif event.interrupts:
+            return None
+        elif each.phase or event.kind == "signal":
+            found.append(Observation(entity="e", event=event.name, phase=each.phase, reply=each.reply))
+    return found
+
+
+def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object], None]) -> None:
+    """Every trace, that is; a machine refines itself and what it narrows; a counterexample is legal for one of the two."""
+    found: Counter[str] = Counter()
+    for number in range(40 * TIMES):
+        chance = random.Random(number)
+        machine = random_machine(chance)
+        narrower = [machine, *narrowings(machine)[:10]]
+        mutant = [each.machine for each in mutants(machine)]
+        narrows = chance.random() < 0.4 or not mutant
+        pair = Pair(chance.choice(narrower if narrows else mutant), machine, chance.choice((1, 1, 2)))
+        try:
+            conclusion, _ = check_refines(tabulate(pair.machine), tabulate(machine), pair.overlap, LIMIT // 20)
+        except LimitError:
+            continue
+        match conclusion:
+            case Refuted(evidence=Unexplained(run=run)):
+                assert not narrows
+                trace = counterexample(pair.machine, run)
+                if trace is not None:
+                    found["refuted"] += 1
+                    assert naive.first_unexplained(pair.machine, trace, fresh=True) is None
+                    assert explains(pair, trace) == len(trace) - 1
+            case Proved():
+                found["legal"] += 4
+                assert [explains(pair, each) for each in traces(chance, pair)] == [None] * 4
+            case _:
+                pass
+    record_property("random examples", found["legal"] + found["refuted"])
+
+    assert min(found.values()) > 4 * TIMES
 
 
 def test_a_signal_that_only_the_other_has_is_hidden() -> None:

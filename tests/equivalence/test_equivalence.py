@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
+import naive
 import naive_equivalence
+import naive_oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from naive_equivalence import Watched, follows, shortest, shows
 from nearly_alike import EARLY, LATE, NO_WARP, TOSS, undecided
-from random_machines import random_machine
+from random_machines import random_machine, random_trace
+from random_tests import changed, random_test
+from thorough import TIMES
 
 from fsm.equivalence import bisimilar, compare
 from fsm.equivalence.comparison import Branching, Distinguished, Equivalent, Observable, Side
@@ -24,6 +29,7 @@ from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from fsm.equivalence.comparison import EquivalenceResult
     from fsm.machine import Cell, Event, Machine, Outcome
@@ -139,6 +145,37 @@ def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
     found = compared(machine, doubled(chance, machine))
 
     assert isinstance(found, Equivalent), found
+
+
+def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Callable[[str, object], None]) -> None:
+    """Random tests and traces, by naive interpreters; what distinguishes two others, only one of them has."""
+    equivalent = noticed = distinguished = 0
+    for number in range(100 * TIMES):
+        chance = Random(number)
+        machine = random_machine(chance)
+        other = doubled(chance, machine) if chance.random() < 0.5 else chance.choice([*mutants(machine)]).machine
+        found = compared(machine, other)
+        same = []
+        for of in (machine, other):
+            test = changed(chance, of, random_test(chance, of))
+            trace = random_trace(chance, of, lost=True)
+            tests = {naive_oracle.first_illegal(each, test) for each in (machine, other)}
+            traces = {naive.first_unexplained(each, trace, fresh=True) for each in (machine, other)}
+            same += [len(tests) == 1, len(traces) == 1]
+        match found:
+            case Equivalent():
+                equivalent += len(same)
+                assert all(same)
+            case Distinguished():
+                distinguished += 1
+                noticed += not all(same)
+                watched = Watched(machine, other), Watched(other, machine)
+                assert [bool(follows(each, found.trace)) for each in watched].count(True) == 1
+            case _:
+                pass
+    record_property("random examples", equivalent + distinguished)
+
+    assert noticed, "random tests distinguish some that are not equivalent"
 
 
 # -- machines that are nearly alike --------------------------------------------

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import judges
+import naive
+import naive_linearizability
 import pytest
 from machines import machine_of
 from random_histories import WIDEST, random_history
-from random_machines import random_machine
+from random_machines import random_machine, random_trace
 from random_tests import changed, random_test
+from related_machines import deviating, undeviating
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.simulated import Simulated
 from fsm.library import load
+from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import fits
 from fsm.machine.simulation import simulate
+from fsm.monitor import Monitor
 from fsm.mutation import mutants
 from fsm.sut import Response, Stimulus
 from fsm.trace import Observation
+from fsm.verdict import Fails, Holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,6 +170,39 @@ def only_calls(machine: Machine, history: History) -> History:
     """The calls of *history*, without what was shown and put out: all that a trace has of calls that overlap."""
     calls = (each for each in history.operations if each.event and machine.events[each.event].kind == "call")
     return History(operations=tuple(replace(each, shows="") for each in calls))
+
+
+def test_deviations(record_property: Callable[[str, object], None]) -> None:
+    """One is reported as soon as what was seen is illegal without; also where a history is explained by it only."""
+    found = Counter[bool]()
+    for number in range(120 * TIMES):
+        chance = random.Random(number)
+        machine = deviating(chance)
+        if not machine.profiles:
+            continue
+        whole = machine.under("old")
+        without = undeviating(whole)
+        trace = random_trace(chance, whole, lost=True)
+        monitor = Monitor(machine, fresh=True, profile="old")
+        monitor.feed(trace, range(len(trace)))
+        judgement = monitor.judgement()
+        legal = naive.first_unexplained(whole, trace, fresh=True) is None
+        needed = naive.first_unexplained(without, trace, fresh=True)
+        first = min((each.first.line for each in judgement.tolerated), default=None)
+        found[needed is not None] += 1
+
+        assert legal != isinstance(judgement.verdict, Fails), trace
+        assert not legal or first == needed, trace
+
+        history = random_history(chance, whole)
+        answer = linearize(machine, history, profile="old")
+        rests = isinstance(answer, Holds) and any(step.deviation for step in answer.steps)
+
+        assert isinstance(answer, Holds) == naive_linearizability.linearizable(whole, history), history
+        assert rests == (isinstance(answer, Holds) and not naive_linearizability.linearizable(without, history))
+    record_property("random examples", 2 * found.total())
+
+    assert min(found.values()) > 0.1 * found.total()
 
 
 ENGINES = [

@@ -285,7 +285,8 @@ class Asking:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                over = here if not self.machine.events[event].interrupts else Situation(here.state)
+                # What was only noticed, or may have happened, is no certain end of the calls.
+                over = Situation(here.state) if self.machine.events[event].interrupts and not each.phase else here
                 yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()
                 if each.phase == "maybe" or (each.phase == "noticed" and possible):

@@ -312,20 +312,19 @@ class Dynamics:
             return _Fit()
         where = []
         silent: list[int] = []
-        deviations: list[str] = []
+        ways: list[Way] = []
         for state in states:
             for instant in self.rules.instants(state, call.row):
                 if instant.way is None:
                     silent.append(state)
                 elif instant.to == state and self._stays(instant.stage, reply, instant.way, emits):
                     where.append(state)
-                    deviations.append(instant.way.deviation.name if instant.way.deviation else "")
+                    ways.append(instant.way)
         silent = silent if self.silence else []
         if not where:
             return _Fit(unspecified=True) if silent else None
         cells = frozenset((call.row, state) for state in [*where, *silent])
-        needed = ("",) if "" in deviations else tuple(dict.fromkeys(deviations))
-        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=needed)
+        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(ways))
 
     def _stays(self, stage: int, reply: str, way: Way, emits: tuple[str, ...] | None) -> bool:
         """Whether a call that ended so in the state it is in may have replied and emitted that."""
@@ -361,8 +360,10 @@ class Dynamics:
         apart = self.coming is not None
         for each in before:
             instants = self.rules.instants(each.state, row)
-            if phase == "maybe" or (phase == "noticed" and instants):
+            if phase == "maybe":
                 kept.add(each)
+            elif phase == "noticed":
+                kept.update(_resting_on(each, deviation) for deviation in _needed(each.way for each in instants))
             for instant in instants:
                 if instant.way is not None and emits not in {None, instant.way.emits}:
                     continue
@@ -397,15 +398,15 @@ class Dynamics:
         The empty one is none.  Nothing if there can be no such reply.
         """
         row, reply, met = self.row(seen[0]), seen[2], self.understood(seen[4])
-        found: set[str] = set()
+        found: list[Way] = []
         for state in states:
             if met and self.table.shows[state] != met:
                 continue
             ways = finals(self.table, state, row, displaced=True)
             if ways is None or self.rules.indefinite(reply):
                 return ("",)
-            found |= {way.deviation.name if way.deviation else "" for way in ways if way.replies(reply)}
-        return ("",) if "" in found else tuple(sorted(found))
+            found += [way for way in ways if way.replies(reply)]
+        return _needed(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,6 +419,12 @@ class _Fit:
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ("",)
     unspecified: bool = False
+
+
+def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
+    """The deviations of one of which it needs that an event went one of these *ways*; the empty one is none."""
+    names = {way.deviation.name if way and way.deviation else "" for way in ways}
+    return ("",) if "" in names else tuple(sorted(names))
 
 
 def _resting_on(each: Configuration, deviation: str) -> Configuration:
