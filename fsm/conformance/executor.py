@@ -268,7 +268,6 @@ class Execution:
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
-        """Whether the outcomes that *step* expects were arranged."""
         if self._arranging is None:
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.expected)
@@ -343,7 +342,6 @@ class Execution:
         return self.oracle.plan.path(self.point, edge.source) if self.point else None
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
-        """Start a new test, and take *steps*."""
         self.reset()
         for step in steps:
             self.take(step)

@@ -60,7 +60,6 @@ class Tested:
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """What could be met, and was not."""
         return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
 
     @property

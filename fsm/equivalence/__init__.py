@@ -79,7 +79,6 @@ class _Pair:
 
     @property
     def start(self) -> tuple[int, int]:
-        """The numbers of the initial moments."""
         first, second = (self._number[side, each.initial] for side, each in enumerate(self.observers))
         return first, second
 

@@ -26,7 +26,6 @@ class CannotHappenError(Exception):
     """An event cannot happen in the state that the entity is in, or the machine is silent about it."""
 
     def __init__(self, machine: str, event: str, state: str) -> None:
-        """*event* of *machine* cannot happen in *state*."""
         super().__init__(f"{machine}: {event} cannot happen in state {state}")
         self.event = event
         self.state = state

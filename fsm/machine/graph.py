@@ -23,7 +23,6 @@ class Transition(Struct, frozen=True, kw_only=True):
 
     @property
     def to(self) -> int:
-        """The state it leads to."""
         return self.way.to
 
 

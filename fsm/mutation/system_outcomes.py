@@ -97,7 +97,6 @@ class _Scope:
 
     @cached_property
     def mentioned(self) -> dict[str, frozenset[str]]:
-        """The joint events that each property mentions."""
         return {name: families(self.system, each.claim) for name, each in self.stated.items()}
 
     @cached_property
@@ -128,7 +127,6 @@ class _Changed:
         return tuple(name for name in self.scope.stated if name in found)
 
     def breaks(self, name: str) -> bool:
-        """Whether the property *name* is not as stated."""
         return not as_stated(decide(self.scope.stated[name], self.cones, profile=self.scope.profile))
 
     @cached_property

@@ -152,7 +152,6 @@ class System:
 
     @property
     def copies(self) -> tuple[Copy, ...]:
-        """All copies of all parts, by their digits."""
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:

@@ -115,16 +115,13 @@ class Passing:
 
     @property
     def start(self) -> Progress | Broken:
-        """After the first instant."""
         return self._advanced(self.restarted, [self._automata[0].steps.beginning])
 
     @property
     def restarted(self) -> Progress:
-        """Where nothing is known of what was before."""
         return (0,) * len(self._automata)
 
     def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
-        """After *step* too."""
         return self._advanced(progress, step.instants)
 
     def _advanced(self, progress: Progress, instants: Iterable[Instant]) -> Progress | Broken:
@@ -136,7 +133,6 @@ class Passing:
         return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
         for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
             if not self._breaks:
                 if held != DONE and automaton.advance(held, step.instants) == DONE:
@@ -164,7 +160,6 @@ class Repeating:
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
-        """After *step* too."""
         found: set[CallPair] = set()
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step):
@@ -175,7 +170,6 @@ class Repeating:
         return tuple(int(part) for node in sorted(found) for part in node)
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
 
 
@@ -191,15 +185,12 @@ class Owing:
 
     @property
     def start(self) -> Progress:
-        """After the first instant."""
         return (int(self.waiting.due(due=False, instants=[self.waiting.steps.beginning])),)
 
     def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress:
-        """After *step* too."""
         return (int(self.waiting.due(due=bool(progress[0]), instants=step.instants)),)
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
         return any(self.after(progress, step, "")) or any(progress)
 
 
@@ -215,7 +206,6 @@ class Following:
         self.texts = (f"is a run of {claim.other.name}",)
 
     def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
-        """After *step* too."""
         if progress == GIVEN_UP:
             return GIVEN_UP
         try:
@@ -225,7 +215,6 @@ class Following:
         return (belief,) if belief >= 0 else Broken()
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
         known = self._listener.belief_table.dynamics.names
         return progress != GIVEN_UP and any(event in known for event in self._listener.observed(step))
 
@@ -244,7 +233,6 @@ class Resembling:
         self.texts = (f"is allowed by {claim.other.name}",)
 
     def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
-        """After *step* too."""
         belief, *calls = progress
         event = self._table.rows[step.row].event
         if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
@@ -290,7 +278,6 @@ class Resembling:
         return (belief, *sorted(calls))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
         event = self._table.rows[step.row].event
         known = self._beliefs.dynamics.names
         return progress != GIVEN_UP and event.kind != "hidden" and self._beliefs.called(event) in known

@@ -108,7 +108,6 @@ class Reliving:
 
     @property
     def table(self) -> Table:
-        """The machine's."""
         return machine_table(self.steps.table)
 
     def beginning(self) -> Trails:
@@ -149,8 +148,6 @@ class Reliving:
                 whole = self.explaining(test[:number])
                 trails, explained = whole or trails, bool(whole)
         return trails, explained
-
-    # -- one step ----------------------------------------------------------
 
     def _went(
         self,
@@ -211,8 +208,6 @@ class Reliving:
         emits = emits or (seen.outputs if seen and seen.outputs else ())
         return Way(index=-1, name=name, to=to, reply=reply, emits=emits, begins=begins, deviation=None)
 
-    # -- what the machine explains -----------------------------------------
-
     def _explained(
         self, before: Mapping[RunPlace, RunTrail | None], step: Stimulus, seen: Response, number: int, *, hidden: bool
     ) -> Iterator[tuple[RunPlace, RunTrail]]:
@@ -240,7 +235,6 @@ class Reliving:
         return self.table.end.get(row, row) if stage == BEGUN else row
 
     def _next(self, here: _Open, step: Stimulus, seen: Response, *, hidden: bool) -> Iterator[_Went]:
-        """What may happen next."""
         row = self._row(step, here.stage)
         goes_on = here.stage == ASKED or (row, here.place.state) in self.table.begun
         for instant in self.rules.instants(here.place.state, self.table.row[step.event], here.stage) if goes_on else ():
@@ -306,8 +300,6 @@ class Reliving:
     def _known(self, shows: str) -> list[int]:
         """Every state of the machine that shows *shows*."""
         return [state for state in range(len(self.table.states) - 1) if self._shown(state, shows)]
-
-    # -- what it does not --------------------------------------------------
 
     def _left(
         self, place: RunPlace, trail: RunTrail | None, step: Stimulus, seen: Response, number: int, *, busy: bool

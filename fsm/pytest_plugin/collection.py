@@ -53,7 +53,6 @@ class _Item(pytest.Item):
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """Where it stands, and what it is called."""
         return self.path, None, self.name
 
 
@@ -62,11 +61,9 @@ class ModelFile(pytest.File):
 
     @cached_property
     def machine(self) -> Machine:
-        """The machine, built."""
         return load(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The questions about this file."""
         yield WellFormedItem.from_parent(self, name="well-formed")
         sut = _sut(self.config, self.path.stem)
         if sut:
@@ -79,7 +76,6 @@ class WellFormedItem(_Item):
     parent: ModelFile
 
     def runtest(self) -> None:
-        """Build it."""
         _ = self.parent.machine
 
 
@@ -89,7 +85,6 @@ class ConformsItem(_Item):
     parent: ModelFile
 
     def __init__(self, *, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        """*sut* is to be tested."""
         super().__init__(**others)
         self.sut = sut
 
@@ -108,7 +103,6 @@ class PropertyFile(pytest.File):
 
     @cached_property
     def specification(self) -> Specification:
-        """What is stated."""
         return specification(str(self.path))
 
     def stepping(self, profile: str | None) -> StepCache:
@@ -144,7 +138,6 @@ class StatedItem(_Item):
     parent: PropertyFile
 
     def runtest(self) -> None:
-        """Read it."""
         _ = self.parent.specification
 
 
@@ -172,7 +165,6 @@ class SizedItem(_OfProfile):
     """The machine has as many states and transitions, and is as deep, as is expected."""
 
     def runtest(self) -> None:
-        """Count them."""
         examined = self.examined()
         if examined.resized:
             raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
@@ -182,12 +174,10 @@ class ProvedItem(_OfProfile):
     """A property is proved, or fails as it is known to."""
 
     def __init__(self, *, stated: Property, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        """*stated* is to be decided."""
         super().__init__(**others)
         self.stated = stated
 
     def runtest(self) -> None:
-        """Decide it."""
         examined = self.examined(self.stated)
         if check_report.answer([examined]) is not ExitCode.HOLDS:
             raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
@@ -199,13 +189,11 @@ class TestedItem(_Item):
     parent: PropertyFile
 
     def __init__(self, *, stated: Property, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        """*sut* is to be tested for *stated*."""
         super().__init__(**others)
         self.stated = stated
         self.sut = sut
 
     def runtest(self) -> None:
-        """Test it."""
         machine = self.parent.specification.machine
         result = run_property_test(machine, self.stated, find(self.sut, machine))
         if result.failure is not None:

@@ -114,7 +114,6 @@ def item_data(shown: Shown, least: Level) -> dict[str, Json]:
 
 
 def _shown(kept: PropertyTestResult, profile: str | None) -> Shown:
-    """What tests show of a property, under *profile*."""
     unmet = f"no test has certainly gone through {words.either(kept.unmet)}" if kept.unmet else ""
     return Shown(
         of=kept.of,

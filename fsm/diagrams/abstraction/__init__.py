@@ -61,7 +61,6 @@ class Abstraction:
     begun: set[tuple[Move, str]] = field(default_factory=set)
 
     def find_moves(self) -> None:
-        """Find all moves."""
         self.shown = {state: name for name, states in self.names.items() for state in states}
         for state in self.machine.states:
             self.shown.setdefault(state, state)

@@ -123,7 +123,6 @@ class _Page:
             self.cells[row, column] = "|"
 
     def _rows(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: list[OutlineArrow]) -> None:
-        """Choose the rows of each box."""
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
         row = 0
         if trunks or self.shown.initial in self.states:

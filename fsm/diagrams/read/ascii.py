@@ -40,7 +40,6 @@ class Reading:
     lines: int = 0
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
-        """Add a problem at *cell*."""
         place = self.sheet.place(cell)
         problem = Problem(
             path=self.sheet.path, line=place.line, code=code, what=f"column {place.column}: {what}", hint=hint

@@ -36,7 +36,6 @@ class Box:
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
     def cells(self) -> Iterator[GridCell]:
-        """All cells on the border and inside."""
         for row in range(self.top, self.bottom + 1):
             for column in range(self.left, self.right + 1):
                 yield row, column

@@ -62,7 +62,6 @@ class Canvas:
         return char
 
     def place(self, cell: GridCell) -> Location:
-        """The place of *cell* in the file."""
         row, column = cell
         columns = self.columns[row] if 0 <= row < len(self.columns) else ()
         return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)

@@ -144,7 +144,6 @@ class Wires:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
 
     def trace(self) -> None:
-        """Find every line."""
         for box in self.boxes:
             for border, out in box.sides():
                 self._meet(box, border, out)

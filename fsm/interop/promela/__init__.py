@@ -151,7 +151,6 @@ def _head(machine: Machine, stated: Property | None, product: Product, file: str
 
 
 def _comment(lines: Iterator[str]) -> Iterator[str]:
-    """*lines* as one comment, long ones wrapped."""
     wrapped = [
         row
         for line in lines

@@ -185,7 +185,6 @@ class _OfMachine(Claiming):
     machine: Machine
 
     def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        """What makes a claim of each kind."""
         return {
             "idempotent": self._idempotent,
             "always": self.always,

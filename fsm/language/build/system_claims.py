@@ -48,7 +48,6 @@ class _OfSystem(Claiming):
     scope: Scope
 
     def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        """What makes a claim of each kind."""
         return {
             "idempotent": self._idempotent,
             "always": self.always,

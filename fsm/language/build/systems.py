@@ -100,7 +100,6 @@ class _Building:
     profile: str | None
 
     def system(self, parts: Mapping[str, WrittenPart]) -> System:
-        """The system of *parts*."""
         written = self.problems.model.written
         header = written.system
         made = self._parts(parts)

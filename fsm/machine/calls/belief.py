@@ -96,7 +96,6 @@ class Dynamics:
 
     @property
     def table(self) -> Table:
-        """The machine's."""
         return self.rules.table
 
     @property
@@ -111,8 +110,6 @@ class Dynamics:
     def beginning(self) -> Configurations:
         """The entity is known to be in the machine's initial state."""
         return self.closed([Configuration(self.table.initial)])
-
-    # -- what is unobservable ------------------------------------------------
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
         """*configurations*, and all that may come of them unobserved, but for those that others cover."""
@@ -203,8 +200,6 @@ class Dynamics:
         """*here*, after outputs of which nothing is specified."""
         for end in range(len(here.queue), len(self.coming or here.queue) + 1):
             yield here._replace(queue=(self.coming or here.queue)[:end])
-
-    # -- what is observed ----------------------------------------------------
 
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """What is left of *before*, which is closed, when *seen* is seen; closed again.
