@@ -6,6 +6,7 @@ failure is an :class:`AssertionError` with the words of a report.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fsm.conformance.executor import Cover
@@ -16,8 +17,6 @@ from fsm.report import failures
 from fsm.sut import Overlapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hypothesis.stateful import RuleBasedStateMachine
 
     from fsm.machine import Machine

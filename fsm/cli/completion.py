@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import click
 from click import Group
 from click.shell_completion import CompletionItem
 
@@ -13,15 +15,10 @@ from fsm.library import claims, is_system, load, load_system, names, systems
 from fsm.product.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
-
-    import click
-
     from fsm.machine import Machine
 
-    Offered: TypeAlias = list[str | CompletionItem]
-    Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
+Offered: TypeAlias = list[str | CompletionItem]
+Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
 SUTS: Final = ("reference", "python:", "exec:", "model:")
 """How each kind of a system under test begins."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.decorators import FC
 
 from fsm.cli import completion
 from fsm.errors import nearest
@@ -15,10 +17,6 @@ from fsm.machine import Machine
 from fsm.product.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from click.decorators import FC
-
     from fsm.property.claims import JointSpecification, Specification
 
 WIDEST = 100

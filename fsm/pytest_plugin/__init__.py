@@ -8,13 +8,12 @@ is collected, and nothing but this module is imported.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fsm.pytest_plugin.settings import SETTINGS, against, settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 FOLDERS: Final = ("models", "properties")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ from fsm.report import ExitCode, check_report, conformance_report, failures
 from fsm.report.layout import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fsm.machine import Machine
     from fsm.property.claims import Property, Specification
 

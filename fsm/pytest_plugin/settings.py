@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SETTINGS: Final = pytest.StashKey["Mapping[str, Any] | None"]()
 
