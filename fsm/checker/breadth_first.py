@@ -52,15 +52,6 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
     )
 
 
-def way(before: dict[N, tuple[N, RunStep]], node: N) -> tuple[RunStep, ...]:
-    """The steps that lead to *node*, where *before* has the last step to each node."""
-    steps: list[RunStep] = []
-    while node in before:
-        node, taken = before[node]
-        steps.append(taken)
-    return tuple(reversed(steps))
-
-
 def reachable_size(table: TransitionSystem) -> Counts:
     """The number of states and transitions that *table* can reach, and their depth."""
     graph = explore(table)

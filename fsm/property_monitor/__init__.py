@@ -12,20 +12,19 @@ is tested: once a test lets nothing happen but what is fair, in turn
 has the property may need, and before nothing fair can happen any more.
 """
 
-from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import factorial
 from typing import Final, NamedTuple
 
-from fsm.checker.breadth_first import way
-from fsm.checker.instants import StepCache
+from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.safety import DONE
 from fsm.machine import Machine
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import tabulate
+from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
-from fsm.property.evidence import Run, RunStep
+from fsm.property.evidence import Run
 from fsm.property_monitor.automata import Broken, Owing, Progress, PropertyMemory, memory, parts
 from fsm.property_monitor.run_tracking import RunPlace, RunTrail, TestStep, Trails, relive, widened
 from fsm.sut import Response, Stimulus, StimulusStage
@@ -271,23 +270,31 @@ class Watch:
 
     def _asking(self, remembered: PropertyMemory) -> Iterator[Run]:
         """The shortest runs to the steps that *remembered* asks about."""
+
+        def following(place: RunPlace) -> Iterator[_Aim]:
+            if isinstance(place.progress, tuple):
+                for moved in self._runs.steps.after(place.state):
+                    yield _Aim(moved, RunPlace(moved.way.to, remembered.after(place.progress, moved, "")))
+
         start = RunPlace(self._table.initial, remembered.start)
-        before: dict[RunPlace, tuple[RunPlace, RunStep]] = {}
-        queue, known = deque([start]), {start}
-        while queue and len(known) <= AIMS:
-            place = queue.popleft()
-            if not isinstance(place.progress, tuple):
-                continue
-            asked = set()
-            for moved in self._runs.steps.after(place.state):
-                if moved.way.index not in asked and remembered.asks(place.progress, moved):
-                    asked.add(moved.way.index)
-                    yield Run(initial=self._table.states[start.state], steps=(*way(before, place), moved.taken))
-                to = RunPlace(moved.way.to, remembered.after(place.progress, moved, ""))
-                if to not in known:
-                    known.add(to)
-                    before[to] = (place, moved.taken)
-                    queue.append(to)
+        search: BreadthFirst[RunPlace, _Aim] = BreadthFirst([start], following)
+        asked: set[tuple[RunPlace, int]] = set()
+        for edge in search:
+            if len(search.depth) > AIMS:
+                return
+            place, index = search.node, edge.moved.way.index
+            progress = place.progress
+            if isinstance(progress, tuple) and (place, index) not in asked and remembered.asks(progress, edge.moved):
+                asked.add((place, index))
+                steps = tuple(each.moved.taken for each in search.path(edge))
+                yield Run(initial=self._table.states[start.state], steps=steps)
+
+
+class _Aim(NamedTuple):
+    """A step of the machine, with what a property remembers afterwards."""
+
+    moved: InstantStep
+    to: RunPlace
 
 
 def _trail(trail: RunTrail | None) -> Iterator[RunTrail]:

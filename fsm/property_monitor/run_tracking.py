@@ -11,23 +11,18 @@ that shows what was read, and did there what was seen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from fsm.checker.instants import machine_table
+from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, Rules
 from fsm.machine.graph import explore
-from fsm.machine.table import Way
-from fsm.property_monitor.automata import Broken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from fsm.checker.instants import InstantStep, Successors
-    from fsm.machine.table import Table
-    from fsm.property_monitor.automata import Progress, PropertyMemory
-    from fsm.sut import Response, Stimulus
+from fsm.machine.table import Table, Way
+from fsm.machine.traversal import closure
+from fsm.property_monitor.automata import Broken, Progress, PropertyMemory
+from fsm.sut import Response, Stimulus
 
 NOWHERE = "?"
 """The state of an implementation that shows what no state shows."""
@@ -367,19 +362,17 @@ def relive(steps: Successors, memory: PropertyMemory, unseen: tuple[int, ...]) -
 
 def _resting(table: Table) -> frozenset[int]:
     """The states that can be reached with no call in progress, at most one having been left so at a time."""
-    start: tuple[int, int | None] = (table.initial, None)
-    found, todo = {start}, [start]
-    while todo:
-        state, call = todo.pop()
-        after: set[tuple[int, int | None]] = set()
+
+    def after(here: tuple[int, int | None]) -> Iterator[tuple[int, int | None]]:
+        state, call = here
         for row in table.rows:
             if not row.ends:
                 left = None if row.event.interrupts else call
-                after |= {(way.to, left) for way in finals(table, state, row.index) or ()}
+                yield from ((way.to, left) for way in finals(table, state, row.index) or ())
                 if call is None:
-                    after |= {(way.to, row.index) for way in table.step(state, row.index) or () if way.begins}
+                    yield from ((way.to, row.index) for way in table.step(state, row.index) or () if way.begins)
         if call is not None:
-            after |= {(way.to, call if way.begins else None) for way in table.step(state, table.end[call]) or ()}
-        todo += after - found
-        found |= after
-    return frozenset(state for state, call in found if call is None)
+            yield from ((way.to, call if way.begins else None) for way in table.step(state, table.end[call]) or ())
+
+    start: tuple[int, int | None] = (table.initial, None)
+    return frozenset(state for state, call in closure([start], after) if call is None)

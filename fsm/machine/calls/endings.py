@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from fsm.machine import Cell, Event, Machine, Moves, outcomes
 from fsm.machine.table import Table, Way
+from fsm.machine.traversal import closure
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
@@ -15,15 +16,14 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
     if ways is None or not any(way.begins for way in ways):
         return ways
     event = table.rows[row].event
-    begun = {way.to for way in ways if way.begins}
-    more = begun
-    while more := {to.to for each in begun for to in table.step(each, table.end[row]) or () if to.begins} - begun:
-        begun |= more
+    end = table.end[row]
+    first = [way.to for way in ways if way.begins]
+    begun = {*closure(first, lambda each: [way.to for way in table.step(each, end) or () if way.begins])}
     if displaced:
         begun |= {table.states.index(name) for name in found_in(table.machine, event)}
         if any(table.states[each] not in event.ends for each in begun):
             return None
-    ends = [way for each in sorted(begun) for way in table.step(each, table.end[row]) or ()]
+    ends = [way for each in sorted(begun) for way in table.step(each, end) or ()]
     return tuple(way for way in (*ways, *ends) if not way.begins)
 
 
@@ -48,16 +48,13 @@ def found_in(machine: Machine, event: Event) -> set[str]:
 
 def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
     """All that events other than the end of one call of *event* lead to from where it has *begun*."""
-    found = {state for state in begun if state in machine.states}
-    todo = [*found]
-    while todo:
-        state = todo.pop()
+
+    def leads(state: str) -> Iterator[str]:
         for cell, other in _beside(machine, event, state, twice=twice):
             ways = outcomes(cell, state, other.kind)
-            leads = set(machine.states) if ways is None else {way.to for way in ways if way.to in machine.states}
-            todo += leads - found
-            found |= leads
-    return found
+            yield from machine.states if ways is None else (way.to for way in ways if way.to in machine.states)
+
+    return {*closure((state for state in begun if state in machine.states), leads)}
 
 
 def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
