@@ -95,9 +95,8 @@ def _mutated(
             names = {each.name for each in asked}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
         stated = replace(of, properties=asked)
-        found = joint_mutation_outcomes(
-            stated, composition(of.machine), smaller=smaller, profile=profile, whole=False, advanced=advanced
-        )
+        made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
+        found = joint_mutation_outcomes(stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced)
         return report.Mutated(specification=stated, outcomes=tuple(found))
     found = mutation_outcomes(of.machine, asked, profile=profile, advanced=advanced)
     return report.Mutated(specification=replace(of, properties=asked), outcomes=tuple(found))

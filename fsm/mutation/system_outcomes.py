@@ -16,11 +16,9 @@ from functools import cached_property
 from fsm.checker import decide
 from fsm.checker.cones import Cones, families
 from fsm.equivalence.of_systems import bisimilar_systems, same_steps
-from fsm.language.read import File
-from fsm.language.system_file import WrittenSystem
 from fsm.machine.graph import Graph, explore
 from fsm.mutation.outcomes import MutationOutcome, as_stated
-from fsm.mutation.system_mutants import JointMutant, joint_mutants
+from fsm.mutation.system_mutants import JointMutant
 from fsm.product import SystemTable, cone
 from fsm.product.system import System
 from fsm.property.claims import JointSpecification, Property
@@ -28,31 +26,28 @@ from fsm.property.claims import JointSpecification, Property
 
 def joint_mutation_outcomes(
     specification: JointSpecification,
-    file: File[WrittenSystem],
+    mutants: Iterable[JointMutant],
     *,
     smaller: JointSpecification | None = None,
     profile: str | None = None,
     whole: bool = True,
-    chosen: Callable[[JointMutant], bool] = lambda _: True,
     advanced: Callable[[], None] = lambda: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """The outcome of each mutant that is *chosen* of the system as *profile* has it; *advanced* is called after each.
+    """The outcome of each of the *mutants* of the system as *profile* has it; *advanced* is called after each.
 
-    *file* describes the system; *smaller* is the same with fewer copies.
-    Without *whole* one killer is enough: others are not looked for.  Properties
+    *smaller* is the same system with fewer copies.  Without *whole* one killer is enough: others are not looked for.  Properties
     that are not as stated of the system that is checked first kill nothing there.
     """
     full = _Scope(specification=specification, profile=profile)
     small = _Scope(specification=smaller, profile=profile) if smaller else full
     asked = small.sound
-    for mutant in joint_mutants(full.system, file, profile):
-        if chosen(mutant):
-            likely = sorted(asked, key=lambda name: mutant.event not in small.mentioned[name])
-            outcome = _outcome(mutant, full, small, likely, whole=whole)
-            if outcome.killers:  # the next one is much like it
-                asked.sort(key=lambda name: name != outcome.killers[0])
-            yield outcome
-            advanced()
+    for mutant in mutants:
+        likely = sorted(asked, key=lambda name: mutant.event not in small.mentioned[name])
+        outcome = _outcome(mutant, full, small, likely, whole=whole)
+        if outcome.killers:  # the next one is much like it
+            asked.sort(key=lambda name: name != outcome.killers[0])
+        yield outcome
+        advanced()
 
 
 def _outcome(

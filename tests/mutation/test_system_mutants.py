@@ -263,11 +263,8 @@ def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> d
     """What becomes of each mutant of the office by properties that make these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
-    found = joint_mutation_outcomes(
-        JointSpecification(machine=system, properties=stated),
-        parse_system(text.encode(), path="system.toml"),
-        whole=whole,
-    )
+    mutants = joint_mutants(system, parse_system(text.encode(), path="system.toml"))
+    found = joint_mutation_outcomes(JointSpecification(machine=system, properties=stated), mutants, whole=whole)
     return {each.mutant.name: each for each in found}
 
 
@@ -369,12 +366,9 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
     text, machines = random_text(chance)
     system = system_of(text, machines)
     assume(small(system))
-    file = parse_system(text.encode(), path="system.toml")
-    chosen = set(chance.sample(sorted(made(text, machines)), k=min(4, len(made(text, machines)))))
-    mutation_outcomes = joint_mutation_outcomes(
-        JointSpecification(machine=system, properties=()), file, chosen=lambda mutant: mutant.name in chosen
-    )
-    for each in mutation_outcomes:
+    mutants = made(text, machines)
+    chosen = [mutants[name] for name in chance.sample(sorted(mutants), k=min(4, len(mutants)))]
+    for each in joint_mutation_outcomes(JointSpecification(machine=system, properties=()), chosen):
         other = each.mutant.system
         if small(other):
             first, second = watched(system), watched(other)
