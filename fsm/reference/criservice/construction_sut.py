@@ -1,24 +1,20 @@
 """The construction of the reference CRI service under test; it shows what runs and watches in the world."""
 
-import asyncio
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NoReturn
 
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Feed, ProcessExitError, cancel_others, empty_queue, new_watches
+from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT, empty_queue
 from fsm.reference.criservice.service import Parts
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.criservice.upstream import UpstreamConstruction
-from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
-from fsm.sut import drained
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("-leaks", "-panics")
@@ -31,7 +27,7 @@ class AnyController:
     def init(self, parts: Parts) -> None: ...
 
 
-class ConstructionSUT:
+class ConstructionSUT(ServiceSUT):
     """A :class:`~fsm.reference.criservice.construction.Construction` under test; *kind* may have planted bugs.
 
     >>> sut = ConstructionSUT()
@@ -46,25 +42,11 @@ class ConstructionSUT:
 
     def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:
         self._kind = kind or (UpstreamConstruction if profile == "as-written" else Construction)
-        self._runner = asyncio.Runner()
-        self._scope = ExitStack()
-        self._home = self._scope.enter_context(scratch_folder())
+        super().__init__()
         (self._home / "file").touch()
-        self._watches = self._runner.run(new_watches())
-        self._begin()
 
-    def reset(self) -> None:
-        self._runner.run(self._end())
-        self._begin()
-
-    def close(self) -> None:
-        self._runner.run(self._end())
-        self._watches.close()
-        self._runner.close()
-        self._scope.close()
-
-    def _begin(self) -> None:
-        self._outputs: list[str] = []
+    async def _begin(self) -> None:
+        await super()._begin()
         self._fails = False
         self._made: list[Component] = []
         makers = Makers(
@@ -79,19 +61,14 @@ class ConstructionSUT:
         )
         self.construction = self._kind(makers, fatal=self._fatal)
 
-    async def _end(self) -> None:
-        for each in self._made:
-            each.release()
-        await cancel_others()
+    def _components(self) -> list[Component]:
+        return self._made
 
     def shows(self) -> str:
         queues = [each for each in self._made if isinstance(each, Queue) and not each.queue.is_shut]
         if self._watches.count:
             return "watchers" if queues else "watchers without a queue"
         return "queue" if queues else "nothing"
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Let the step fail or not; in which way it fails cannot be chosen."""
@@ -101,12 +78,12 @@ class ConstructionSUT:
 
     def do(self, event: str) -> str:
         try:
-            self._runner.run(self._step(event))
+            self._loop.run_until_complete(self._step(event))
         except ConstructionError:
             self._outputs.append("error")
         except ProcessExitError:
             self._outputs.append("panic")
-            self._runner.run(self._end())
+            self._loop.run_until_complete(self._end())
         finally:
             self._fails = False
         return ""

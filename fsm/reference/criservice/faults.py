@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import ExitStack
 
-from fsm.reference.criservice.components import Queue, Registration
+from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Watches
 from fsm.reference.events.queue import EventQueue
+from fsm.reference.harness import scratch_folder
+from fsm.sut import drained
 
 
 class ProcessExitError(Exception):
@@ -22,14 +26,48 @@ async def cancel_others() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class ServiceSUT:
+    """A SUT with one event loop and one set of watches, since closing those takes the kernel milliseconds."""
+
+    def __init__(self) -> None:
+        self._scope = ExitStack()
+        self._home = self._scope.enter_context(scratch_folder())
+        self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
+        self._loop.run_until_complete(self._open())
+
+    def reset(self) -> None:
+        self._loop.run_until_complete(self._end())
+        self._loop.run_until_complete(self._begin())
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._end())
+        self._scope.close()
+
+    def outputs(self) -> list[str]:
+        return drained(self._outputs)
+
+    def _components(self) -> Iterable[Component]:
+        """The components that were made since the last reset."""
+        raise NotImplementedError
+
+    async def _open(self) -> None:
+        self._watches = Watches()
+        self._scope.callback(self._watches.close)
+        await self._begin()
+
+    async def _begin(self) -> None:
+        self._outputs: list[str] = []
+
+    async def _end(self) -> None:
+        """Release everything, as at the end of the process."""
+        for each in self._components():
+            each.release()
+        await cancel_others()
+
+
 def empty_queue() -> Queue:
     """A queue of container events that drops what it discards."""
     return Queue(EventQueue(lambda _: None))
-
-
-async def new_watches() -> Watches:
-    """The watches of the event loop that awaits this."""
-    return Watches()
 
 
 class Feed:

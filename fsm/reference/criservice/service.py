@@ -63,13 +63,8 @@ class Parts:
         return (self.monitor, self.server, *self.syncers)
 
 
-async def recover_nothing() -> None:
-    """Recover no pods and no containers."""
-
-
-async def no_pause(phase: str) -> None:
-    """Do not wait before *phase*."""
-    del phase
+async def nothing(*_: object) -> None:
+    """Recover nothing, or do not wait."""
 
 
 def exit_process(error: Exception) -> NoReturn:
@@ -91,10 +86,10 @@ class CRIService:
     def __init__(
         self,
         parts: Parts,
-        recover: Callable[[], Awaitable[None]] = recover_nothing,
+        recover: Callable[[], Awaitable[None]] = nothing,
         *,
         clock: Clock | None = None,
-        pause: Callable[[str], Awaitable[None]] = no_pause,
+        pause: Callable[[str], Awaitable[None]] = nothing,
         fatal: Callable[[Exception], NoReturn] = exit_process,
     ) -> None:
         self.parts = parts

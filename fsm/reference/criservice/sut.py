@@ -8,7 +8,7 @@ server that cannot be closed is simulated.
 import asyncio
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Final, NoReturn
 
@@ -22,19 +22,17 @@ from fsm.reference.criservice.faults import (
     Gate,
     ImmediateRegistration,
     ProcessExitError,
+    ServiceSUT,
     StubbornServer,
-    cancel_others,
     empty_queue,
-    new_watches,
 )
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
-from fsm.reference.harness import scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, ContainerState, Pod
-from fsm.sut import BrokenError, UnsupportedError, drained
+from fsm.sut import BrokenError, UnsupportedError
 
 FOLDERS: Final = 2
 TURNS: Final = 500
@@ -51,7 +49,7 @@ POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.RUNNING)
 
 
-class CRIServiceSUT:
+class CRIServiceSUT(ServiceSUT):
     """A :class:`~fsm.reference.criservice.service.CRIService` under test; *kind* may have planted bugs.
 
     Without the profile ``mended`` it is containerd's service.
@@ -66,32 +64,17 @@ class CRIServiceSUT:
 
     def __init__(self, profile: str = "", *, kind: type[CRIService] | None = None) -> None:
         self._kind = kind or (CRIService if profile == "mended" else UpstreamService)
-        self._runner = asyncio.Runner()
-        self._loop = self._runner.get_loop()
-        self._scope = ExitStack()
-        self._home = self._scope.enter_context(scratch_folder())
+        super().__init__()
         self._in_use = self._scope.enter_context(socket.create_server(("127.0.0.1", 0)))
-        self._watches = self._loop.run_until_complete(new_watches())
-        self._loop.run_until_complete(self._begin())
-
-    def reset(self) -> None:
-        self._loop.run_until_complete(self._end())
-        self._loop.run_until_complete(self._begin())
-
-    def close(self) -> None:
-        self._loop.run_until_complete(self._end())
-        self._watches.close()
-        self._runner.close()
-        self._scope.close()
 
     async def _begin(self) -> None:
+        await super()._begin()
         self._gate, self._clock, self._feed, self._handled = Gate(), TurnedClock(), Feed(), asyncio.Event()
         self._recovery: asyncio.Future[None] | None = None
         self._run: asyncio.Task[None] | None = None
         self._outcome, self._lingers = "", False
         self._listens = True
         self._fault = ""
-        self._outputs: list[str] = []
         domains = Domains()
         self.server = StubbornServer()
         parts = Parts(
@@ -105,10 +88,8 @@ class CRIServiceSUT:
         )
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
-    async def _end(self) -> None:
-        for each in self.service.parts:
-            each.release()
-        await cancel_others()
+    def _components(self) -> Parts:
+        return self.service.parts
 
     def shows(self) -> str:
         """The state of Run and of each component, which must be true of the world."""
@@ -131,9 +112,6 @@ class CRIServiceSUT:
                 raise BrokenError(f"{name} is {part.state}, and {'something' if exists else 'nothing'} of it is left")
         flag = "yes" if self.service.is_initialized() else "no"
         return _shown(service=self.service.position.state, flag=flag, **states)
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Remember the outcome; after the colon is whether the monitor handles an event when it is stopped."""
