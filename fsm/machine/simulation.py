@@ -9,9 +9,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from fsm.machine import Machine
 from fsm.machine.calls.rules import ASKED, Rules
 from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.traversal import closure
 from fsm.trace import Observation
 
 
@@ -75,31 +78,19 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
 
 def _active(table: Table) -> set[int]:
     """The states from which something that is seen can follow: a call, a signal, or hidden events and then one."""
-    found: set[int] = set()
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
-    more = {state for state in range(len(table.states)) if any(table.step(state, row) for row in seen)}
-    while more:
-        found |= more
-        more = {
-            state
-            for state in range(len(table.states))
-            if state not in found and any(way.to in found for row in hidden for way in table.step(state, row) or ())
-        }
-    return found
+
+    def unseen(state: int) -> Iterator[int]:
+        return (way.to for row in hidden for way in table.step(state, row) or ())
+
+    states = range(len(table.states))
+    return {each for each in states if any(table.step(state, row) for state in closure([each], unseen) for row in seen)}
 
 
 def _named(table: Table, seen: Observation, number: int) -> Observation:
     """*seen*, with the entity it is about."""
-    return Observation(
-        entity=f"{table.machine.entity}-{number + 1}",
-        of=table.machine.entity,
-        event=seen.event,
-        phase=seen.phase,
-        reply=seen.reply,
-        shows=seen.shows,
-        emits=seen.emits,
-    )
+    return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
 
 
 def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
