@@ -1,7 +1,5 @@
 """What a repository asks of the plugin: the table ``[tool.fsm]`` of ``pyproject.toml``, and the options."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from typing import Any, Final

@@ -6,13 +6,11 @@ which of the machine's outcomes that was.  The record always shows what the
 machine's state shows.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from fsm.machine import Outcome
 from fsm.machine.driver import CannotHappenError
@@ -59,7 +57,7 @@ class Container:
         self._effects = effects(root, world)
 
     @classmethod
-    def recovered(cls, root: Path, world: World, *, effects: type[Effects] = Effects) -> Container:
+    def recovered(cls, root: Path, world: World, *, effects: type[Effects] = Effects) -> Self:
         """The container with the folder *root* after a restart.
 
         If containerd has no record of it, the container is absent and its

@@ -1,10 +1,8 @@
 """The event monitor of the CRI service: containerd's events, handled one after the other and retried when that fails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from fsm.reference.clock import Clock
 from fsm.reference.criservice.components import Component
@@ -18,7 +16,7 @@ class SubscriptionError(Exception):
 class _Silent:
     """A stream without events."""
 
-    def __aiter__(self) -> _Silent:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> NoReturn:

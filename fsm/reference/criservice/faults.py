@@ -1,10 +1,9 @@
 """Parts of a CRI service for tests: a stream that can break, a gate before each phase, a server that cannot be closed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from contextlib import ExitStack
+from typing import Self
 
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
@@ -80,7 +79,7 @@ class Feed:
         """Add *event*, or the error with which the stream breaks."""
         self._events.put_nowait(event)
 
-    def __aiter__(self) -> Feed:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> tuple[str, str]:

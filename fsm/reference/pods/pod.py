@@ -1,11 +1,9 @@
 """One pod, and the status that a client reads."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from fsm.machine.driver import Position
 from fsm.reference.container.world import Exit
@@ -53,7 +51,7 @@ class Pod:
         self.lock = asyncio.Lock()
 
     @classmethod
-    def read(cls, metadata: Metadata, position: Position) -> Pod:
+    def read(cls, metadata: Metadata, position: Position) -> Self:
         """The pod that has *metadata*."""
         self = cls(metadata.id, position, metadata.name)
         self.created_at, self.exit, self.limits = metadata.created_at, metadata.exit, metadata.limits
