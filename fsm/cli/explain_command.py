@@ -1,7 +1,5 @@
 """``fsm explain``: what a code of a mistake means."""
 
-from __future__ import annotations
-
 import difflib
 
 import click

@@ -1,7 +1,5 @@
 """``fsm findings``: what is known to fail, and what mends it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``fsm help``: the help of a command, or of all."""
 
-from __future__ import annotations
-
 import click
 
 from fsm.cli import completion

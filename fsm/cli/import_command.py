@@ -1,7 +1,5 @@
 """``fsm import``: a machine of another tool as a model."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

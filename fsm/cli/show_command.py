@@ -1,7 +1,5 @@
 """``fsm show``: a model as people read it."""
 
-from __future__ import annotations
-
 import click
 
 from fsm.cli import completion

@@ -1,7 +1,5 @@
 """``fsm simulate``: a trace that a model could have made."""
 
-from __future__ import annotations
-
 from itertools import chain, islice
 from typing import Final
 

@@ -20,7 +20,7 @@ from fsm.linearizability.history import History, Operation
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.property_monitor.automata import memory
-from fsm.property_monitor.run_tracking import relive, widened
+from fsm.property_monitor.run_tracking import run_tracker, widened
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 
@@ -123,7 +123,7 @@ def kit_by_run_tracking(machine: Machine) -> KitJudge:
     steps = StepCache(widened(tabulate(machine)))
     unseen = tuple(row.index for row in steps.table.rows if row.event.kind == "hidden")
     claim = stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"').claim
-    runs = relive(steps.steps(), memory(claim, steps, None), unseen)
+    runs = run_tracker(steps.steps(), memory(claim, steps, None), unseen)
 
     return lambda test: runs.along([(step, seen, False) for step, seen in test])[1]
 

@@ -42,9 +42,9 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a child is asked; ``id`` and one of the others, ``outcome`` beside ``arrange``."""
+    """What a child is asked: one of these, ``outcome`` beside ``arrange``; ``id`` is set when it is sent."""
 
-    id: int
+    id: int = 0
     reset: bool = False
     do: str = ""
     arrange: str = ""
@@ -119,27 +119,14 @@ class Talk:
                 if can != self.can:
                     problem = f"now greets with {_listed(can)}, and with {_listed(self.can)} when it was first started"
                     raise self._breaks(problem)
-            return self.ask(reset=True)
+            return self.ask(ChildRequest(reset=True))
 
-    def ask(
-        self,
-        *,
-        reset: bool = False,
-        do: str = "",
-        begin: str = "",
-        end: str = "",
-        arrange: str = "",
-        outcome: str = "",
-        shows: bool = False,
-    ) -> ChildAnswer:
+    def ask(self, request: ChildRequest) -> ChildAnswer:
         with self._lock:
             if self._process is None:
                 raise BrokenError(f"{self._broken}; it is started again by the next reset")
             self._number += 1
-            request = ChildRequest(
-                id=self._number, reset=reset, do=do, begin=begin, end=end, arrange=arrange, outcome=outcome, shows=shows
-            )
-            asked = msgspec.json.encode(request)
+            asked = msgspec.json.encode(msgspec.structs.replace(request, id=self._number))
             line = self._exchanged(self._process, asked)
             return self._answer(line, asked)
 
@@ -228,13 +215,13 @@ class Child:
 
     def do(self, event: str) -> str:
         with self._lock:
-            return self._replied(self._talk.ask(do=event), event) or ""
+            return self._replied(self._talk.ask(ChildRequest(do=event)), event) or ""
 
     def shows(self) -> str:
         """What the last answer shows, or the answer to a request for it if that one had none."""
         with self._lock:
             if self._shows is None:
-                answer = self._talk.ask(shows=True)
+                answer = self._talk.ask(ChildRequest(shows=True))
                 self._outputs += answer.outputs
                 return answer.shows or ""
             return self._shows
@@ -268,7 +255,7 @@ class _Arranges(Child):
 
     def arrange(self, event: str, outcome: str) -> bool:
         with self._lock:
-            answer = self._talk.ask(arrange=event, outcome=outcome)
+            answer = self._talk.ask(ChildRequest(arrange=event, outcome=outcome))
             self._outputs += answer.outputs
             return not answer.unsupported
 
@@ -278,11 +265,11 @@ class _Overlaps(Child):
 
     def begin(self, event: str) -> str | None:
         with self._lock:
-            return self._replied(self._talk.ask(begin=event), event)
+            return self._replied(self._talk.ask(ChildRequest(begin=event)), event)
 
     def end(self, event: str) -> str | None:
         with self._lock:
-            return self._replied(self._talk.ask(end=event), event)
+            return self._replied(self._talk.ask(ChildRequest(end=event)), event)
 
 
 _MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}
