@@ -26,7 +26,7 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
 from fsm.property.evidence import Run
 from fsm.property_monitor.automata import Broken, Owing, Progress, PropertyMemory, memory, parts
-from fsm.property_monitor.run_tracking import RunPlace, RunTrail, TestStep, Trails, relive, widened
+from fsm.property_monitor.run_tracking import RunPlace, RunTrail, TestStep, Trails, run_tracker, widened
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
@@ -115,7 +115,7 @@ class Watch:
         self._profile = profile
         self._memory = memory(stated.claim, self._stepping, profile)
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
-        self._runs = relive(self._stepping.steps(), self._memory, rows)
+        self._runs = run_tracker(self._stepping.steps(), self._memory, rows)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
         self._known: dict[tuple[frozenset[RunPlace], Stimulus, Response, bool], _Next] = {}
         self._beginning = frozenset(self._runs.beginning())

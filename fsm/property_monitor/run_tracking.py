@@ -84,7 +84,7 @@ def widened(table: Table) -> Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reliving:
+class RunTracker:
     """Follows runs of the machine of ``steps``, a table that is :func:`widened`.
 
     ``unseen`` are the rows of events that may have happened between the
@@ -347,10 +347,10 @@ def _first(found: Iterable[tuple[RunPlace, RunTrail]]) -> Trails:
     return trails
 
 
-def relive(steps: Successors, memory: PropertyMemory, unseen: tuple[int, ...]) -> Reliving:
+def run_tracker(steps: Successors, memory: PropertyMemory, unseen: tuple[int, ...]) -> RunTracker:
     """The runs of the machine of *steps*, as *memory* remembers them."""
     table = machine_table(steps.table)
-    return Reliving(
+    return RunTracker(
         steps=steps,
         rules=Rules(table),
         memory=memory,
