@@ -200,7 +200,7 @@ def test_export_and_show_have_one_json() -> None:
 WRONG = [
     (["no-such"], "is not the name of a model"),
     (["cri-pod", "--profile", "no"], "'no': profiles: "),
-    (["cri-pod", "--property", "no", "--to", "json"], "--property says nothing with --to json"),
+    (["cri-pod", "--property", "no", "--to", "json"], "--property has no meaning with --to json"),
     (["cri-pod", "-o", "no/such/folder"], "no such file or directory"),
     (["cri-pod", "-o", "/"], "is a directory"),
     (["{door}", "--property", "no"], "'no': properties: never, same"),
