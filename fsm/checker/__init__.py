@@ -62,8 +62,8 @@ def check(
     and ``ValueError`` for a name that no property has.
 
     >>> from fsm.library import load
-    >>> (told_once,) = check(load("plugin-pod"), "told-once").checked
-    >>> told_once.verdict
+    >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
+    >>> relayed_once.verdict
     Proved(witnesses=())
     """
     stated = claims(machine.path or machine.name)

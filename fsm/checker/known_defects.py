@@ -18,7 +18,7 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import JointSpecification, KnownFailure, Property, Specification
 from fsm.property.evidence import Checked, Proved, Refuted, Run, Unexplained
 
-AS_WRITTEN: Final = "as-written"
+UPSTREAM: Final = "upstream"
 """The profile of a machine with the defects of the code it was modelled on."""
 
 MENDED: Final = "mended"
@@ -67,9 +67,9 @@ def known_defects(*names: str) -> Iterator[KnownDefect]:
 
 def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
     profiles = of.machine.profiles
-    if not {AS_WRITTEN, MENDED} & set(profiles):
+    if not {UPSTREAM, MENDED} & set(profiles):
         return
-    known = AS_WRITTEN if AS_WRITTEN in profiles else None
+    known = UPSTREAM if UPSTREAM in profiles else None
     mend = MENDED if known is None else None
     here, there = _steps(of, known), _steps(of, mend)
     for stated in of.properties:

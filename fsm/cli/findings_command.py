@@ -29,7 +29,7 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
     is none. A finding is a property that is known to fail in a system as it
     is, or in a machine as its source was written, and holds with a change
     that mends it: in the profile 'mended' of the system, or in the machine
-    without the profile 'as-written'. The exit code is 1 if one of both is
+    without the profile 'upstream'. The exit code is 1 if one of both is
     not so any more.
 
     \b

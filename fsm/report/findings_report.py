@@ -94,7 +94,7 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
 
 
 def _story(each: KnownDefect) -> Iterator[str]:
-    where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `as-written`"
+    where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `upstream`"
     link = f" See <{each.known.link}>." if each.known.link else ""
     yield from ("", f"## {each.stated.name}", "")
     yield from (f"**{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")

@@ -148,7 +148,7 @@ def _profiles(model: str) -> list[str]:
     """Those of a system, and its own; of a machine the last release, since without one each has a test of its own."""
     if is_system(model):
         return ["", *load_system(model).profiles]
-    releases = [name for name in load(model).profiles if name not in {"as-written", "mended"}]
+    releases = [name for name in load(model).profiles if name not in {"upstream", "mended"}]
     return releases[-1:] or [""]
 
 

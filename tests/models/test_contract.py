@@ -169,8 +169,8 @@ def _succeeded(event: str, machine: str, *, gone: bool) -> Iterator[str]:
 
 
 BROKEN = {
-    "container": {"no-start-after-stop", "removal-is-told", "created-first", "started-once"},
-    "pod": {"stop-is-told", "removal-is-told", "removed-last"},
+    "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "started-once"},
+    "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
 """What the node breaks: as ``no-start-after-stop``, the properties that something ``-is-told``,
 ``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` of it say."""

@@ -17,9 +17,9 @@ DIFFERENCES = [
     ("nri-api", OLD, LATER, FIRST, "new-default: none → disabled, replying ok (disabled)"),
     ("nri-api", OLD, LATER, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
     # Installed plugins are told nothing; they are synchronised.
-    ("nri-api", OLD, LATER, FIRST, "start: created → started, replying ok (untold)"),
+    ("nri-api", OLD, LATER, FIRST, "start: created → started, replying ok (unsynchronised)"),
     ("nri-api", OLD, LATER, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
-    ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (untold)"),
+    ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (unsynchronised)"),
     # A plugin that fails when it is told is left there.
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
     # Nothing blocks the synchronisation; something does.

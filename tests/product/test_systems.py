@@ -486,10 +486,10 @@ def test_too_large_a_system_is_no_machine() -> None:
             "no-start-after-stop",
             ["CreateContainer", "PostCreateContainer", "StopContainer", "StartContainer", "PostStartContainer"],
         ),
-        ("removal-of-a-pod-is-told", ["RunPodSandbox"]),
-        ("removal-of-an-exited-container-is-told", ["CreateContainer", "PostCreateContainer"]),
+        ("removal-of-a-pod-is-relayed", ["RunPodSandbox"]),
+        ("removal-of-an-exited-container-is-relayed", ["CreateContainer", "PostCreateContainer"]),
         (
-            "removal-of-an-unreadable-container-is-told",
+            "removal-of-an-unreadable-container-is-relayed",
             ["CreateContainer", "PostCreateContainer", "StartContainer", "PostStartContainer"],
         ),
     ],

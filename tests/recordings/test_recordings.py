@@ -358,7 +358,7 @@ PLANTED = (
         recording=PLUGIN,
         after=8,
         lines=('{"event": "POST_START_CONTAINER", "container": "635a3", "ts": 1}',),
-        finds=output(9, "PostStartContainer", "told-after-the-fact", "", "SHOULD"),
+        finds=output(9, "PostStartContainer", "relayed-after-the-fact", "", "SHOULD"),
     ),
     Edit(
         name="a plugin is told of a stop twice",

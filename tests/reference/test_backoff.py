@@ -172,14 +172,14 @@ def test_passes_the_test_of_its_machine() -> None:
 
 def test_upstream_conforms_with_its_profile() -> None:
     """Which of its two losses happens cannot be arranged."""
-    tested = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), profile="as-written", examples=0)
+    tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
     assert {"overwritten"} == set(tested.cover.deviations)
 
 
 def test_upstream_does_not_conform_without_its_profile() -> None:
-    found = conform(load("event-backoff"), lambda: BackoffSUT("as-written"), examples=0, most=1)
+    found = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), examples=0, most=1)
 
     assert ["backoff; tick; backoff; failed"] == [
         "; ".join(step.event for step in each.steps) for each in found.failures

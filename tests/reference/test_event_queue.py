@@ -245,7 +245,7 @@ async def test_upstream_events_are_sent_to_a_subscriber_that_has_left() -> None:
     assert [2] == queue.retained
 
 
-@pytest.mark.parametrize("profile", [None, "as-written"])
+@pytest.mark.parametrize("profile", [None, "upstream"])
 def test_passes_the_test_of_its_machine(profile: str | None) -> None:
     tested = conform(load("container-events"), lambda: EventsSUT(profile or ""), profile=profile, examples=5, steps=20)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fsm.reference.nri.messages import Container, Pod
 
 UNARRANGED = {
-    "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=untold"},
+    "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=unsynchronised"},
     "containerd-1.7": set(),
     "containerd-2.1": set(),
     "containerd-main": set(),

@@ -137,7 +137,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
     """Under its name, and under the empty name as the default."""
-    for profile in ("", "as-written"):
+    for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
         )
@@ -159,22 +159,22 @@ def test_upstream_crashes() -> None:
     with pytest.raises(
         PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
     ):
-        found({"mountOptions": ["rro"]}, profile="as-written")
+        found({"mountOptions": ["rro"]}, profile="upstream")
     with pytest.raises(PanicError, match=r"'it' crashes containerd: it has no options$"):
-        introspect_runtime_handlers({"it": Runtime()}, "it", answering({}), kernel_has_rro=True, profile="as-written")
+        introspect_runtime_handlers({"it": Runtime()}, "it", answering({}), kernel_has_rro=True, profile="upstream")
 
     assert RuntimeHandlerFeatures(user_namespaces=True) == found(
-        {"linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, profile="as-written"
+        {"linux": {"namespaces": ["user"], "mountExtensions": IDMAP}}, profile="upstream"
     )
     other = introspect_runtime_handlers(
-        {"it": Runtime(type=RUNSC, options={})}, "", answering({"linux": {}}), kernel_has_rro=True, profile="as-written"
+        {"it": Runtime(type=RUNSC, options={})}, "", answering({"linux": {}}), kernel_has_rro=True, profile="upstream"
     )
     assert [RuntimeHandler(name="it")] == other
 
 
 def test_no_stage_follows_a_crash() -> None:
     it = Introspection(
-        name="it", runtime=Runtime(), service=answering({}), kernel_has_rro=True, profile="as-written", default=True
+        name="it", runtime=Runtime(), service=answering({}), kernel_has_rro=True, profile="upstream", default=True
     )
     with pytest.raises(PanicError):
         it.run()
@@ -200,7 +200,7 @@ def test_a_runtime_without_the_command_has_no_features() -> None:
     assert [RuntimeHandler(name="false"), RuntimeHandler(name="none")] == listed
 
 
-@pytest.mark.parametrize("profile", [None, "as-written"])
+@pytest.mark.parametrize("profile", [None, "upstream"])
 def test_passes_the_test_of_its_machine(profile: str | None) -> None:
     tested = conform(
         load("runtime-handlers"), lambda: RuntimeHandlersSUT(profile or ""), profile=profile, examples=3, steps=10

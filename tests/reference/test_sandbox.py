@@ -43,7 +43,7 @@ class Place:
         self.outputs: list[str] = []
         self.root = root
         self.worlds: list[FaultyProcesses] = []
-        self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("told"))
+        self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("notified"))
 
     @property
     def world(self) -> FaultyProcesses:
@@ -108,7 +108,7 @@ async def test_an_exit_is_seen(place: Place) -> None:
     assert [143, 143] == [each.code for each in exits]
     assert (0, exits[0], "SANDBOX_NOTREADY") == (record.pid, record.exit, record.state)
     assert exits[0] == await place.controller.wait("pod")
-    assert ["told", "hook"] == place.outputs
+    assert ["notified", "hook"] == place.outputs
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -129,8 +129,12 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 @pytest.mark.parametrize(
     ("kind", "states", "outputs"),
     [
-        (Controller, ["SANDBOX_NOTREADY"] * 3, ["told", "hook"]),
-        (UpstreamController, ["SANDBOX_READY", "SANDBOX_READY", "SANDBOX_NOTREADY"], ["hook", "hook", "told", "hook"]),
+        (Controller, ["SANDBOX_NOTREADY"] * 3, ["notified", "hook"]),
+        (
+            UpstreamController,
+            ["SANDBOX_READY", "SANDBOX_READY", "SANDBOX_NOTREADY"],
+            ["hook", "hook", "notified", "hook"],
+        ),
     ],
 )
 async def test_a_task_that_cannot_be_deleted(
@@ -334,13 +338,13 @@ def test_passes_the_test_of_its_machine() -> None:
 def test_upstream_conforms_with_its_profile_only() -> None:
     """The profile tolerates each of these deviations."""
     life = steps("wait; create; create; shutdown; create; start; unwatched; handle; create; start; exit; handle")
-    tested = replay(load("sandbox-controller"), lambda: PodSandboxSUT("as-written"), life, profile="as-written")
+    tested = replay(load("sandbox-controller"), lambda: PodSandboxSUT("upstream"), life, profile="upstream")
 
     assert () == tested.failures
     assert {"overwritten", "waiters-forgotten", "last-exit-wins", "a-broken-watch-kills", "wait-without-a-code"} == set(
         tested.cover.deviations
     )
-    assert replay(load("sandbox-controller"), lambda: PodSandboxSUT("as-written"), life).failures
+    assert replay(load("sandbox-controller"), lambda: PodSandboxSUT("upstream"), life).failures
 
 
 def move(sandbox: Sandbox, state: str) -> None:

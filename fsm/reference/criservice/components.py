@@ -29,7 +29,7 @@ class Component:
     ...     await until(component.changed, lambda: component.state == "failed")
     ...     return f"{component.take_error()}, {component.state}"
     >>> asyncio.run(example())
-    'gone, told'
+    'gone, reported'
     """
 
     buffered = False
@@ -87,7 +87,7 @@ class Component:
 
     def take_error(self) -> Exception:
         """Its error, which can be taken once."""
-        self.position.take("tells")
+        self.position.take("reports")
         self._taken.set()
         if self.error is None:
             raise AssertionError

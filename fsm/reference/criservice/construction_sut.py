@@ -41,7 +41,7 @@ class ConstructionSUT(ServiceSUT):
     """
 
     def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:
-        self._kind = kind or (UpstreamConstruction if profile == "as-written" else Construction)
+        self._kind = kind or (UpstreamConstruction if profile == "upstream" else Construction)
         super().__init__()
         (self._home / "file").touch()
 

@@ -1,7 +1,7 @@
 """The CRI service of containerd and its construction, where that is not what the machines mean.
 
 The system ``cri-service`` without a profile describes this service, and the
-profile ``as-written`` of ``service-construction`` this construction.
+profile ``upstream`` of ``service-construction`` this construction.
 """
 
 import random
@@ -132,7 +132,7 @@ class UpstreamService(CRIService):
 class UpstreamConstruction(Construction):
     """A construction that returns an error at once, and leaves running what was made."""
 
-    profile = "as-written"
+    profile = "upstream"
 
     def miss_controller(self) -> None:
         """Panic: a missing controller is not checked for."""

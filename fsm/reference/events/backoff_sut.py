@@ -27,7 +27,7 @@ class BackoffSUT(ScopedSUT):
     """
 
     def __init__(self, profile: str = "", *, kind: type[Backoff[int]] | None = None) -> None:
-        self._kind = kind or (UpstreamBackoff if profile == "as-written" else Backoff)
+        self._kind = kind or (UpstreamBackoff if profile == "upstream" else Backoff)
         super().__init__()
 
     def reset(self) -> None:

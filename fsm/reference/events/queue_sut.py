@@ -39,7 +39,7 @@ class EventsSUT(ScopedSUT):
     """
 
     def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:
-        self._kind = kind or (UpstreamEventQueue if profile == "as-written" else EventQueue)
+        self._kind = kind or (UpstreamEventQueue if profile == "upstream" else EventQueue)
         super().__init__()
 
     def reset(self) -> None:
@@ -107,7 +107,7 @@ class EventsSUT(ScopedSUT):
             case "too-many" | "the-slow-stop-all":
                 return (outcome == "too-many") != isinstance(self.queue, UpstreamEventQueue)
             case _:
-                lost = outcome == "sent-to-who-has-gone"
+                lost = outcome == "sent-after-the-end"
                 self._lose(lost=lost)
                 return self._room > 0 or not lost
         return True

@@ -33,7 +33,7 @@ class UpstreamEventQueue(EventQueue[E]):
     there is room in the buffer, by *chance* only.
     """
 
-    profile = "as-written"
+    profile = "upstream"
 
     chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (as Go chooses)
 
@@ -59,7 +59,7 @@ class UpstreamEventQueue(EventQueue[E]):
         return subscription
 
     def _send_to_none(self, event: E) -> None:
-        if self._next.take("send", "sent-to-who-has-gone" if self._unnoticed else "done").to == "keeping":
+        if self._next.take("send", "sent-after-the-end" if self._unnoticed else "done").to == "keeping":
             self._retain([event])
 
     async def _deliver(self, subscription: Subscription[E], event: E) -> None:

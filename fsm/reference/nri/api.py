@@ -346,10 +346,10 @@ class NRI:
         """Send the existing objects to *connections*, and let them join; the outcome of *event*."""
         outcome = self._life.outcomes(event)[0].name
         pods, containers = self._domains.pods(), self._domains.containers()
-        if outcome != "untold":
+        if outcome != "unsynchronised":
             self._containers.synchronise(containers)
         for connection in connections:
-            skips = outcome == "untold"
+            skips = outcome == "unsynchronised"
             updates = connection.skip_synchronisation() if skips else connection.synchronise(pods, containers)
             with suppress(UpdatesFailedError):
                 self._domains.update_containers(updates)

@@ -95,7 +95,7 @@ class NriApiSUT(EmittingSUT):
         match event, outcome:
             case ("relay-pod-update" | "block", "unknown"):
                 return False
-            case ("new-default", "disabled") | ("start", "untold"):
+            case ("new-default", "disabled") | ("start", "unsynchronised"):
                 return old
             case ("new-default", "created") | ("start", "started"):
                 return not old

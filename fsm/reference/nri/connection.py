@@ -249,7 +249,7 @@ class Connection:
 
     def skip_synchronisation(self) -> Sequence[Update]:
         """Join without being synchronised, as in old releases; no updates."""
-        self._take("synchronise", "untold")
+        self._take("synchronise", "unsynchronised")
         return ()
 
     def relay(self, request: Request) -> Answer | None:

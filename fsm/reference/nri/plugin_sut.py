@@ -107,7 +107,7 @@ class NriPluginSUT(EmittingSUT):
     """
 
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
-        self._kind: Final = kind or (UpstreamConnection if profile == "as-written" else Connection)
+        self._kind: Final = kind or (UpstreamConnection if profile == "upstream" else Connection)
         super().__init__()
 
     def reset(self) -> None:

@@ -12,11 +12,11 @@ from fsm.reference.nri.sync_lock import SyncLock
 class UpstreamConnection(Connection):
     """A connection that can be registered a second time, and is not closed where it should be.
 
-    The profile ``as-written`` of the machine allows all of it.
+    The profile ``upstream`` of the machine allows all of it.
     """
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        super().__init__(plugin, replace(terms, profile="as-written"))
+        super().__init__(plugin, replace(terms, profile="upstream"))
         self._condition: Final = threading.Condition()
         self._registered_again = False
         self._process = False

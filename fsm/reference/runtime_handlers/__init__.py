@@ -1,5 +1,5 @@
 """The features of runtimes that the CRI service lists, driven by the machine ``runtime-handlers``.
 
 ``introspection`` finds them out, as it should and, under the profile
-``as-written``, as containerd does; ``sut`` tests it.
+``upstream``, as containerd does; ``sut`` tests it.
 """

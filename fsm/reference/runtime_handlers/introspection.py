@@ -193,7 +193,7 @@ def _userns(features: Features) -> str:
 
 @dataclass(kw_only=True)
 class Introspection:
-    """One runtime on its way into the list of ``handlers``, under *profile*, such as ``as-written``.
+    """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
 
     ``failures`` are the reasons for which nothing is known of a runtime, as
     containerd logs them.

@@ -30,12 +30,12 @@ class PodSandboxSUT(EmittingSUT):
     >>> [sut.do(event) for event in ("create", "start", "exit")], sut.shows()
     (['ok', 'ok', ''], 'SANDBOX_READY')
     >>> sut.arrange("handle", "kept"), sut.do("handle"), sut.shows(), sut.outputs()
-    (True, '', 'SANDBOX_NOTREADY', ['told'])
+    (True, '', 'SANDBOX_NOTREADY', ['notified'])
     >>> sut.close()
     """
 
     def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
-        self._kind = kind or (UpstreamController if profile == "as-written" else Controller)
+        self._kind = kind or (UpstreamController if profile == "upstream" else Controller)
         super().__init__()
 
     def reset(self) -> None:
@@ -47,7 +47,7 @@ class PodSandboxSUT(EmittingSUT):
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
         self._waiting: asyncio.Task[Exit] | None = None
-        self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("told"))
+        self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("notified"))
         self._runner.run(self._begin())
 
     async def _begin(self) -> None:

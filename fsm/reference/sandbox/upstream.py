@@ -1,6 +1,6 @@
 """The sandbox controller of containerd 2.2, where that is not what the machine means.
 
-The profile ``as-written`` of the machine allows all of it.
+The profile ``upstream`` of the machine allows all of it.
 """
 
 from contextlib import suppress
