@@ -33,7 +33,7 @@ class WrittenPart(Form):
     per: Name | None = Field(None, description="The part to each copy of which copies of this one belong.")
     initial: Name | None = Field(None, description="The state it begins in, if it is not the machine's.")
     without: list[Name] = Field(default=[], description="Outcomes that events of it do not have here.")
-    heard: str | None = Field(None, description="What it emits reaches somebody only while this holds.")
+    heard: str | None = Field(None, description="Its outputs are observed only while this holds.")
 
 
 Step: TypeAlias = Annotated[

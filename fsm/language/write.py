@@ -239,7 +239,7 @@ def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Wa
         where = ("stays", True)
     plain = way.begins or kind != "call" or way.reply == ("ok",)
     about = way.about or (way.deviation.about if way.deviation else "")
-    told = (
+    entries = (
         ("name", "" if alone and name == usual else name),
         where,
         ("reply", () if plain else way.reply),
@@ -247,7 +247,7 @@ def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Wa
         ("about", about),
         ("aliases", way.aliases),
     )
-    return tuple((word, value) for word, value in told if value)
+    return tuple((word, value) for word, value in entries if value)
 
 
 def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
@@ -291,19 +291,19 @@ def _list(values: Iterable[object]) -> Array:
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
 
 
-def _inline(told: Mapping[str, object]) -> InlineTable:
+def _inline(entries: Mapping[str, object]) -> InlineTable:
     table = tomlkit.inline_table()
-    for word, value in told.items():
+    for word, value in entries.items():
         table[word] = _value(value)
     return table
 
 
-def _table(**told: object) -> Table:
-    return _filled(tomlkit.table(), told)
+def _table(**entries: object) -> Table:
+    return _filled(tomlkit.table(), entries)
 
 
-def _filled(table: Table, told: Mapping[str, object]) -> Table:
-    for word, value in told.items():
+def _filled(table: Table, entries: Mapping[str, object]) -> Table:
+    for word, value in entries.items():
         table[word] = _value(value)
     return table
 
@@ -313,6 +313,6 @@ def _super(tables: Mapping[str, Table]) -> Table:
     return _filled(tomlkit.table(is_super_table=bool(tables)), tables)
 
 
-def _given(**told: object) -> dict[str, object]:
+def _given(**entries: object) -> dict[str, object]:
     """What there is something to say of."""
-    return {word: value for word, value in told.items() if value}
+    return {word: value for word, value in entries.items() if value}

@@ -45,7 +45,7 @@ from fsm.machine.table import Table, tabulate
 from fsm.verdict import Cause, Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
-"""How many situations of one entity are looked at, unless somebody says otherwise."""
+"""The default limit of situations of one entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What happened when several threads used a system at once: operations, each from one instant to another.
 
-An *operation* is an event that somebody let happen, with its reply; or a look
+An *operation* is an event that was made to happen, with its reply; or a look
 at what is shown.  It acts at some instant between the two that were measured.
 :mod:`fsm.linearizability` says whether a history is legal.
 """
@@ -17,10 +17,10 @@ class Operation:
 
     Instants are integers of one clock, in any unit.  ``event`` is the name
     that the machine has for it; without one the operation is a look only.
-    ``reply`` is empty for what is no call, and where nobody knows it.
+    ``reply`` is empty for what is no call, and where it is unknown.
     ``shows`` is what was seen when the event had happened, still before the
-    operation returned; empty where nobody looked.  Who called, ``thread``,
-    bears on nothing but the drawing.
+    operation returned; empty where it was not read.  ``thread``, the
+    caller, affects only the drawing.
     """
 
     called: int
@@ -51,7 +51,7 @@ class History:
     """Operations in any order, on any number of entities.
 
     ``outputs`` are by entity all that came out, in order; of an entity that
-    is not named there nobody saw what came out.
+    is not named there they were not observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))
     >>> [(entity, len(part.operations)) for entity, part in history.parts()]

@@ -33,7 +33,7 @@ class _Kind(NamedTuple):
 class Moves:
     """Instants of ``operations``, which are those of one entity, by number.
 
-    ``outputs`` is what came out, ``None`` where nobody looked; ``unseen`` are
+    ``outputs`` is what came out, ``None`` where it was not observed; ``unseen`` are
     the rows that may happen at any instant.  Operations that are ``early``
     were called before anybody looked: they may have acted or not, and nothing
     is known of their return.  Events of rows in ``again`` may happen at any

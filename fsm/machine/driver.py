@@ -214,7 +214,7 @@ def _ways(machine: Machine) -> Iterator[tuple[tuple[str, str], tuple[Outcome, ..
 def _meant(outcome: str) -> Callable[[EventData], bool]:
     """A condition of `transitions`: whether *outcome* is what was chosen."""
 
-    def meant(told: EventData) -> bool:
-        return bool(told.kwargs["outcome"] == outcome)
+    def meant(data: EventData) -> bool:
+        return bool(data.kwargs["outcome"] == outcome)
 
     return meant

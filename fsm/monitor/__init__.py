@@ -288,7 +288,7 @@ class Monitor:
             self._resting.popitem(last=False)
 
     def _forget(self) -> None:
-        """Forget the beliefs that nobody holds."""
+        """Forget the beliefs that no entity has."""
         alive = (life.belief for life in self._alive.values())
         self._beliefs.forget([*alive, self._everything, self._stranger, *self._resting.values()])
 

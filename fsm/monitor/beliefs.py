@@ -1,7 +1,7 @@
 """Beliefs, each once, and where each observation leads from them.
 
 Most observations of a trace lead from beliefs that many entities had before:
-then judging one is a look-up.  What nobody needs any more is forgotten.
+then judging one is a look-up.  What is not needed any more is forgotten.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Belief:
     """Interned configurations, and where each observation leads from here.
 
     ``since`` is the set, as bits, of the states that the entity may have been
-    in since it was created: what a call may have met whose request nobody
-    recorded.  An entity *rests* of which as much is known as of a stranger,
-    or that is in the initial state with nobody waiting for a reply.
+    in since it was created: the states in which a call whose request was not
+    recorded may have acted.  An entity *rests* of which nothing is known, or that
+    is in the initial state with no reply awaited.
     """
 
     configurations: Configurations

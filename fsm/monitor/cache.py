@@ -84,7 +84,7 @@ class Shared:
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
-    """What the monitors of *machine* share, told apart by its *profile* and by what a trace shows of it."""
+    """What the monitors of *machine* share, by its *profile* and by what a trace shows of it."""
     return _shared(_Itself(machine), profile, seen, outputs)
 
 

@@ -137,7 +137,7 @@ def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
     """The states in which it may have acted, or in which something else would have been seen.
 
     Where another output than the one that was seen would have been next, the
-    entity is elsewhere only by what nobody saw.
+    entity is elsewhere only by hidden events.
     """
     if fault.met:
         return tuple(sorted(_showing(scene, scene.seen[4]) or _acted(scene)))

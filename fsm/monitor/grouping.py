@@ -1,4 +1,4 @@
-"""Violations with one cause, told once: the first few whole, the others counted."""
+"""Violations with one cause, grouped: the first few whole, the others counted."""
 
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -13,10 +13,10 @@ WHOLE: Final = 3
 """Violations of one cause that are kept whole."""
 
 CAUSES: Final = 1_000
-"""Causes that are told apart; the others are counted by level."""
+"""Causes that are kept separately; the others are counted by level."""
 
 NAMED: Final = 1_000
-"""Entities of one cause that are told apart."""
+"""Entities of one cause that are counted exactly."""
 
 _Group: TypeAlias = tuple[object, ...]
 

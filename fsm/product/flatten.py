@@ -81,4 +81,4 @@ def _names(ways: tuple[Way, ...]) -> Iterator[str]:
 
 
 def _did(done: Done) -> str:
-    return f"{done.copy} {done.outcome or done.event or 'begins anew'}"
+    return f"{done.copy} {done.outcome or done.event or 'reset'}"

@@ -55,7 +55,7 @@ class PropertyMemory(Protocol):
         """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
 
     def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
-        """After *step* too, at whose end somebody read what it *shows*, if anything."""
+        """After *step* too, after which it *shows* this, if that was read."""
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""

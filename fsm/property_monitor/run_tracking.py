@@ -138,8 +138,8 @@ class RunTracker:
         """
         trails, explained = self.beginning(), True
         for number, (step, seen, busy) in enumerate(test, 1):
-            trails, told = self.after(trails, step, seen, number, busy=busy)
-            if explained and not told:
+            trails, tracked = self.after(trails, step, seen, number, busy=busy)
+            if explained and not tracked:
                 whole = self.explaining(test[:number])
                 trails, explained = whole or trails, bool(whole)
         return trails, explained

@@ -54,7 +54,7 @@ CASES = [
     ("FSM105", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar", "gone", "shut"]  # here', "event 'slam' has 2 cells for 'shut': ignores and cannot", "keep the one"),
     ("FSM105", DOOR, 'silent = ["*"]', 'silent = ["*",\n"*"]  # here', "event 'knock' has 2 cells for '*': silent and silent", "keep the one"),
     ("FSM105", DOOR, CREAKS, f"{CREAKS}\n{LESS}", "event 'push' in 'ajar' is overridden by 'never-stuck' and 'less'", "keep the one that is meant; only deviations may meet"),
-    ("FSM106", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar"]\nrefuses = { gone = "error" }  # here', "signal 'slam' cannot have 'refuses' cells", "nobody is refused: use cannot, ignores or silent"),
+    ("FSM106", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar"]\nrefuses = { gone = "error" }  # here', "signal 'slam' cannot have 'refuses' cells", "only calls are refused: use cannot, ignores or silent"),
     ("FSM106", DOOR, 'silent = ["*"]', 'cannot = ["*"]  # here', "call 'knock' cannot have 'cannot' cells", "anyone may call: use refuses or silent"),
     ("FSM106", DOOR, WARP, 'cannot = ["*"]\n[event.warp.moves.shut]\nto = "ajar"\nreply = "ok"  # here', "hidden 'warp' cannot have 'reply'", "only calls"),
     ("FSM106", JOB, EXIT, 'moves = { running = { begins = "ended" } } # here', "signal 'exit' cannot have 'begins'", "only calls"),

@@ -100,7 +100,7 @@ CASES = [
     ("FSM303", f'never = "{"(" * 60}open"  # here', "nests too deep", "say it in several properties"),
     ("FSM303", 'reachable = "push"\nfrom-each = ["opne"]  # here', "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", 'idempotent = "psuh"  # here', "unknown event 'psuh'", "did you mean 'push'?"),
-    ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is no call", "only calls are repeated by somebody"),
+    ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is no call", "only calls are repeated"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["slum"]  # here', "unknown event 'slum'", "did you mean 'slam'?"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["push.ends"]  # here', "event 'push' has no ends", "only calls that take time have"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nstrongly-fair = ["push/opned"]  # here', "unknown outcome 'opned'", "did you mean 'opened'?"),

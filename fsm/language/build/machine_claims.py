@@ -209,7 +209,7 @@ class _OfMachine(Claiming):
             at = ("property", self.name, "idempotent")
             self.problems.unknown("FSM303", "unknown event", name, self.machine.events, *at)
         elif event.kind != "call":
-            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated by somebody", "idempotent")
+            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated", "idempotent")
         return Idempotent(event=name, once=self.optional(self.written.once, "once"))
 
     def _reachable(self) -> Reachable:

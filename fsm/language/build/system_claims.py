@@ -78,7 +78,7 @@ class _OfSystem(Claiming):
         event = self._event(str(self.written.idempotent), "idempotent")
         if self.system.events[event].kind != "call":
             what = f"{self.system.events[event].kind} '{event}' is no call"
-            self.say("FSM303", what, "only calls are repeated by somebody", "idempotent")
+            self.say("FSM303", what, "only calls are repeated", "idempotent")
         return Idempotent(event=event, once=self.optional(self.written.once, "once"))
 
     def _reachable(self) -> Reachable:

@@ -261,11 +261,11 @@ class Dynamics:
         )
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        """Whether a call of *row* is in progress whose reply somebody waits for."""
+        """Whether a call of *row* is in progress whose reply is awaited."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
-        """Whether *seen* ends a call for which nobody waits: its request was not seen."""
+        """Whether *seen* ends a call whose reply is not awaited: its request was not seen."""
         row = self.row(seen[0])
         return seen[1] in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 

@@ -89,7 +89,7 @@ class _Open(NamedTuple):
 def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
     """What must be the same in two configurations for one to cover the other, and what may be more open.
 
-    The calls for whose reply nobody waits are a set, as bits: they may act or
+    The calls whose reply is not awaited are a set, as bits: they may act or
     not, so the more there are the more is legal.
     """
     waited: list[tuple[int, int]] = []

@@ -12,8 +12,8 @@ time begins, goes on and ends at instants of its own.  There are six rules:
    acts there is free.
 4. An event that interrupts cuts off the calls that have begun.  They do not act
    any more, and get no reply but an indefinite one.  A call that has ended may
-   still be answered, and one that was asked for may still arrive; but whoever
-   observes the interruption takes all calls in progress to be over.
+   still be answered, and one that was asked for may still arrive; but an
+   observer of the interruption takes all calls in progress to be over.
 5. A reply fits a call that has ended if its outcome has it; any reply fits a
    free one.  An indefinite reply also fits a call that has not acted, and never will.
 6. A call that was *lost*, since its caller gave up, may act at any later
