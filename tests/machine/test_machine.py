@@ -32,9 +32,9 @@ def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
 
 def test_a_silent_cell_is_not_one_in_which_nothing_can_happen() -> None:
     """``None`` is silence; no outcomes mean that the event cannot happen."""
-    machine = load("cri-container")
+    machine = load("sandbox-controller")
 
-    assert (None, ()) == (machine.step("created", "stop"), machine.step("created", "exit"))
+    assert (None, ()) == (machine.step("ready", "start"), machine.step("ready", "handle"))
 
 
 @pytest.mark.parametrize(
