@@ -111,9 +111,8 @@ OTHERS = st.one_of(
     st.dictionaries(LEAVES, LEAVES, max_size=2),
     st.lists(st.fixed_dictionaries({}, optional={"to": LEAVES, "reply": LEAVES, "emits": st.just([])}), max_size=2),
 )
-KEYS = st.sampled_from(
-    ["moves", "ignores", "about", "kind", "shut", "sh ut", "*", "", "<table>", "[key]", "é", "profile"]
-)
+WORDS = ["moves", "ignores", "about", "kind", "rpc", "like", "MUST", "observed", "says", "link", "clause", "clauses"]
+KEYS = st.sampled_from([*WORDS, "shut", "sh ut", "*", "", "<table>", "[key]", "é", "profile"])
 
 
 @st.composite
@@ -151,6 +150,58 @@ def _tables(node: object) -> Iterator[Any]:
 def test_a_document_is_valid_exactly_when_the_parser_takes_its_form(document: dict[str, Any]) -> None:
     """An editor complains where the parser does, and nowhere else."""
     assert _well_formed(document) == VALIDATOR.is_valid(document)
+
+
+CALL = {"kind": "call", "silent": ["on"]}
+EVENTS: list[tuple[dict[str, Any], bool]] = [
+    ({"kind": "call"}, True),
+    ({}, False),
+    ({"rpc": "Do"}, True),
+    ({"rpc": ""}, True),
+    ({"like": "other"}, True),
+    (CALL | {"MUST": "page 1"}, True),
+    (CALL | {"MUST": "page 1", "MAY": "page 2"}, False),
+    (CALL | {"clause": "c"}, True),
+    (CALL | {"clause": "c", "says": "It is so.", "MUST": "page 1", "link": ""}, True),
+    (CALL | {"clause": "c", "says": "It is so.", "MUST": "page 1", "observed": "page 2"}, False),
+    (CALL | {"clause": "c", "says": "It is so."}, False),
+    (CALL | {"clause": "c", "MUST": "page 1"}, False),
+    (CALL | {"clause": "c", "link": ""}, False),
+    (CALL | {"says": "It is so.", "MUST": "page 1"}, False),
+    (CALL | {"link": ""}, False),
+    *(
+        ({"kind": "call", "clauses": {"c": {"silent": ["on"], **words}}}, fits)
+        for words, fits in (
+            ({}, True),
+            ({"says": "It is so.", "SHOULD": "page 1"}, True),
+            ({"says": "It is so.", "SHOULD": "page 1", "link": ""}, True),
+            ({"says": "It is so.", "SHOULD": "page 1", "MAY": "page 2"}, False),
+            ({"says": "It is so."}, False),
+            ({"SHOULD": "page 1"}, False),
+            ({"link": ""}, False),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "fits"), EVENTS, ids=str)
+def test_an_event_has_a_kind_and_a_clause_its_sentence_and_one_level(words: dict[str, Any], *, fits: bool) -> None:
+    """What one word needs of the others, the schema asks for as the parser does."""
+    machine = {"name": "lamp", "title": "A lamp", "about": "Is on.", "source": "the box", "initial": "on"}
+    document = {"machine": machine, "states": {"on": {"about": "On."}}, "event": {"look": {"about": "Look.", **words}}}
+
+    assert fits == _well_formed(document)
+    assert fits == VALIDATOR.is_valid(document)
+
+
+@pytest.mark.parametrize("level", [{}, {"MUST": "page 1"}, {"MUST": "page 1", "MAY": "page 2"}], ids=str)
+def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
+    """Neither none nor two."""
+    document: dict[str, Any] = copy.deepcopy(DOCUMENTS[0])
+    document["clause"]["push-opens"] = {"says": "A door that is pushed opens.", **level}
+
+    assert (len(level) == 1) == _well_formed(document)
+    assert (len(level) == 1) == VALIDATOR.is_valid(document)
 
 
 def test_both_kinds_of_documents_are_tried() -> None:

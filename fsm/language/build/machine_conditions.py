@@ -10,7 +10,6 @@
 ``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
 ``moves``, ``stays``    the state changes, or does not
 ``silent on start``     of *start* in this state the machine says nothing
-``silent on start``     of *start* in this state the machine says nothing
 ``not`` ``and`` ``or``  binding in this order; parentheses as usual
 ``then``                between conditions: at some later instant
 ======================  =====================================================
