@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machines import DOOR
+from thorough import TIMES
 
 from fsm.checker import check, examine
 from fsm.errors import InputError
@@ -76,7 +77,7 @@ def test_a_limit_is_met_and_said(model: str) -> None:
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
     """Whether the machine or the question says which profile."""
     machine = load(name)
-    for profile in machine.profiles:
+    for profile in [*machine.profiles][-1 if TIMES == 1 else 0 :]:
         expected = examine(claims(name), profile)
 
         assert expected.checked == check(machine, profile=profile).checked == check(machine.under(profile)).checked

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from machines import counter, job
+from thorough import TIMES
 
 from fsm.conformance.concurrency import Programme, Race, concurrently
 from fsm.conformance.simulated import Simulated
@@ -105,7 +106,7 @@ def test_a_sut_with_a_lock_passes() -> None:
 def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Staged]) -> None:
     machine = load(name)
 
-    assert concurrently(machine, lambda: kind(machine), examples=30) is None
+    assert concurrently(machine, lambda: kind(machine), examples=12 * TIMES) is None
 
 
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:

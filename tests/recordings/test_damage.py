@@ -33,7 +33,7 @@ __all__ = ["every_violation"]
 
 FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=60 * TIMES,
+    max_examples=20 * TIMES,
 )
 """One folder serves all examples of a test: each writes its own file anew."""
 

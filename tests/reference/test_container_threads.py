@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.library import load
@@ -29,7 +30,7 @@ class Unlocked(Container):
 
 @pytest.mark.parametrize("chance", range(2))
 def test_the_reference_passes(chance: int) -> None:
-    assert concurrently(load("container-status"), ContainerSUT, examples=40, chance=chance) is None
+    assert concurrently(load("container-status"), ContainerSUT, examples=15 * TIMES, chance=chance) is None
 
 
 @pytest.mark.parametrize("chance", range(3))

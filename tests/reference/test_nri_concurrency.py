@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.linearizability import NotLinearizable
@@ -40,7 +41,7 @@ class FirstPluginOnly(NriContainerSUT):
 def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     machine = kind().machine
 
-    assert concurrently(machine, kind, examples=40) is None
+    assert concurrently(machine, kind, examples=15 * TIMES) is None
 
 
 @pytest.mark.parametrize("chance", range(3))
@@ -66,4 +67,7 @@ def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
     assert found is not None
     refused = "has no outcome" in found.broken or "cannot happen while" in found.broken
     assert isinstance(found.verdict, NotLinearizable) or refused
-    assert concurrently(machine, FirstPluginOnly, events=["create-container", "stop-container"], examples=20) is None
+    assert (
+        concurrently(machine, FirstPluginOnly, events=["create-container", "stop-container"], examples=10 * TIMES)
+        is None
+    )
