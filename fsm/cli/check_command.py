@@ -5,7 +5,7 @@ import click
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, progress, property_option, style, unknown, width
+from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
 from fsm.library import claims, specified, systems
 from fsm.property.evidence import Examined
 from fsm.report import check_report
@@ -13,14 +13,9 @@ from fsm.report import check_report
 
 @click.command("check")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
-@click.option(
-    "--profile",
-    "-p",
-    "profiles",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
+@profile_option(
+    "Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
+    several=True,
 )
 @property_option("Only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")

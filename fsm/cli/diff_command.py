@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import style, under, width
+from fsm.cli.options import profile_option, style, under, width
 from fsm.cli.output import put
 from fsm.diagrams.compare import Comparison, choose, compare
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
@@ -34,15 +34,7 @@ FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot"
 @click.command("diff", epilog="Exit codes: 0 there is no difference, 1 there is one, 2 the input is wrong.")
 @click.argument("first", metavar="A", shell_complete=completion.models)
 @click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
-@click.option(
-    "--profile",
-    "-p",
-    "profiles",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="A model as this profile has it; given twice, the first is for A and the second for B.",
-)
+@profile_option("A model as this profile has it; given twice, the first is for A and the second for B.", several=True)
 @click.option(
     "--behaviour",
     "behaviour",

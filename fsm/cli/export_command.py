@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import profile_option, under, unknown
+from fsm.cli.options import output_option, profile_option, under, unknown
 from fsm.cli.output import put
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
@@ -40,12 +40,7 @@ from fsm.report import machine_report
     shell_complete=completion.properties,
     help="With promela: export this property of the machine too.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write; it is complete or not there. By default standard output.",
-)
+@output_option
 def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.
 

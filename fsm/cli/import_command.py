@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from fsm.cli.options import output_option
 from fsm.cli.output import put
 from fsm.interop.formats import FORMS, ToolFormat, imported, read
 from fsm.interop.source_text import LARGEST
@@ -18,12 +19,7 @@ STANDARD_INPUT = "-"
     "--from", "-f", "form", type=click.Choice(FORMS), help="The tool it is of; by default recognised from the text."
 )
 @click.option("--outcomes", is_flag=True, help="EVENT.OUTCOME is an outcome of EVENT, as 'fsm export' writes it.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write; it is complete or not there. By default standard output.",
-)
+@output_option
 def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
     """Make a model of a machine that another tool has.
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -27,9 +28,20 @@ format_option = click.option(
 )
 
 
-def profile_option(about: str) -> Callable[[FC], FC]:
-    """The option ``--profile``, with the help *about* it."""
-    return click.option("--profile", "-p", metavar="NAME", shell_complete=completion.profiles, help=about)
+output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; it is complete or not there. By default standard output.",
+)
+
+
+def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
+    """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*."""
+    name = "profiles" if several else "profile"
+    return click.option(
+        "--profile", "-p", name, multiple=several, metavar="NAME", shell_complete=completion.profiles, help=about
+    )
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
