@@ -32,7 +32,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 
 @click.command(
     "judge",
-    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it cannot be told.",
+    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it is unknown.",
 )
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
@@ -41,7 +41,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "calls",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="The CRI calls, or the containerd log, of the run in which a plugin was told the NRI events in TRACE.",
+    help="The CRI calls, or the containerd log, of the run in which a plugin received the NRI events in TRACE.",
 )
 @click.option(
     "--model",
