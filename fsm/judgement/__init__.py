@@ -26,7 +26,7 @@ _HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What is to be said of one recording, machine by machine.
+    """The verdicts on one recording, machine by machine.
 
     ``notes`` count lines that were foreign, damaged or beside the point;
     ``version`` is that of the containerd that wrote it, where it says so.
@@ -123,7 +123,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _in_header(problem: Problem, file: str) -> Problem:
-    """*problem*, told of the trace that names a model which is not there."""
+    """*problem*, at the header of the trace that names a model which does not exist."""
     if problem.line:
         return problem
     return replace(problem, path=file, line=1, what=f"machine '{problem.path}' {problem.what}")

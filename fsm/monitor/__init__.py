@@ -81,7 +81,7 @@ class Monitor:
         self.file = file
         self._beliefs = Beliefs(self._shared.beginning)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
-        self._stranger = self._belief(self._shared.beginning) if fresh else self._everything
+        self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
         self._alive: dict[str, _Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
@@ -182,36 +182,36 @@ class Monitor:
         else:
             for entity in tuple(self._alive):
                 self._take(msgspec.structs.replace(seen, entity=entity), file, number)
-            self._happened_to_strangers(seen)
+            self._happened_unseen(seen)
 
     def _gap(self, entity: str) -> None:
-        """Nothing is known any more of *entity*, or of anybody, those included that were not seen yet."""
+        """Nothing is known any more of *entity*, or of any entity, also of those not seen yet."""
         for each in (entity,) if entity else tuple(self._alive):
             self._close(each)
         if not entity:
-            self._stranger = self._everything
+            self._unseen = self._everything
             self._everything.rests = True
             self._resting = OrderedDict.fromkeys((*self._resting, *self._alive), self._everything)
             self._alive.clear()
             self._shorten()
             self._forget()
-        elif entity in self._alive or entity in self._resting or self._stranger is not self._everything:
+        elif entity in self._alive or entity in self._resting or self._unseen is not self._everything:
             self._entities += entity not in self._alive and entity not in self._resting
             self._alive.pop(entity, None)
             self._resting.pop(entity, None)
             self._keep(entity, _Life(belief=self._everything))
 
-    def _happened_to_strangers(self, seen: Observation) -> None:
-        """What was *seen* of everybody may have moved those at rest, and those not seen yet if they were there."""
+    def _happened_unseen(self, seen: Observation) -> None:
+        """What was *seen* of all entities may have moved those at rest, and those not seen yet if they exist."""
         moved = self._dynamics.after(self._shared.beginning, key(seen))
         if moved <= self._shared.beginning:
             return
         self._resting.clear()
-        known = self._stranger.configurations
+        known = self._unseen.configurations
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
-            since = self._stranger.since | bits(possible)
-            self._stranger = self._beliefs.belief(possible, since, rests=True)
+            since = self._unseen.since | bits(possible)
+            self._unseen = self._beliefs.belief(possible, since, rests=True)
             self._forget()
 
     def _take(self, seen: Observation, file: str, number: int) -> None:
@@ -220,7 +220,7 @@ class Monitor:
         if life is None:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
-            life = _Life(belief=resting or self._stranger)
+            life = _Life(belief=resting or self._unseen)
         if life.assumed < len(self._assumptions.possible):
             self._assume(life)
         if entity in self._open and seen.phase != "request":
@@ -290,7 +290,7 @@ class Monitor:
     def _forget(self) -> None:
         """Forget the beliefs that no entity has."""
         alive = (life.belief for life in self._alive.values())
-        self._beliefs.forget([*alive, self._everything, self._stranger, *self._resting.values()])
+        self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         """Report the open violation of *entity*, now that it is known what followed."""
@@ -300,31 +300,31 @@ class Monitor:
 
     def _step(self, before: Belief, seen: Observation, life: _Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""
-        said = key(seen)
+        what = key(seen)
         try:
-            step = self._found(before, said)
+            step = self._found(before, what)
         except TooManyError:
             step = BeliefStep(to=self._everything, note="too many possibilities")
         if step is None:
             again = life.last is not None and bool(seen.event) and life.last.event == seen.event
-            return self._violated(before, said, life.led, again=again)
-        self._beliefs.remember(before, said, step)
+            return self._violated(before, what, life.led, again=again)
+        self._beliefs.remember(before, what, step)
         return step
 
-    def _begun(self, before: Belief, said: Key) -> tuple[Configurations, str]:
-        """What is possible when *said* is seen, and a note if it lacks something.
+    def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
+        """What is possible when *seen* is seen, and a note if it lacks something.
 
         Where the request of a reply is missing we do not know what else is:
         the entity may be in any state in which this can be replied.
         """
-        if not self._dynamics.unasked(before.configurations, said):
+        if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
-        return self._shared.asked(self._dynamics.row(said[0])), "reply without request"
+        return self._shared.asked(self._dynamics.row(seen[0])), "reply without request"
 
-    def _found(self, before: Belief, said: Key) -> BeliefStep | None:
-        """The step, or ``None`` if nothing explains what was said."""
-        start, note = self._begun(before, said)
-        kept = self._shared.observed(start, said, before.since)
+    def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
+        """The step, or ``None`` if nothing explains what was seen."""
+        start, note = self._begun(before, seen)
+        kept = self._shared.observed(start, seen, before.since)
         if not kept.configurations:
             return None
         tolerated, configurations = certain(kept.configurations)
@@ -336,13 +336,13 @@ class Monitor:
         else:
             since |= before.since | kept.passed
         to = self._beliefs.belief(configurations, since)
-        note = note or ("unspecified" if kept.unspecified and said[1] != "maybe" else "")
+        note = note or ("unspecified" if kept.unspecified and seen[1] != "maybe" else "")
         plain = not note and not tolerated and not to.rests
-        return BeliefStep(to=to, plain=plain, leads=self._leads(said), cells=kept.cells, tolerated=tolerated, note=note)
+        return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
 
-    def _leads(self, said: Key) -> bool:
-        """Whether *said* is of what may move an entity, or shows where it is; a request is neither yet."""
-        event, phase, _, shows, met, _, _ = said
+    def _leads(self, seen: Key) -> bool:
+        """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
+        event, phase, _, shows, met, _, _ = seen
         return phase != "request" and bool(not event or shows or met or self._dynamics.moves(self._dynamics.row(event)))
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
@@ -350,16 +350,16 @@ class Monitor:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, said: Key, led: Observation | None, *, again: bool) -> BeliefStep:
+    def _violated(self, before: Belief, seen: Key, led: Observation | None, *, again: bool) -> BeliefStep:
         scene = Scene(
             dynamics=self._dynamics,
-            before=self._begun(before, said)[0],
+            before=self._begun(before, seen)[0],
             since=before.since,
-            seen=said,
+            seen=seen,
             led=key(led) if led else None,
             again=again,
             others=self._shared.others,
         )
         explained = self._shared.explain(scene)
         to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
-        return BeliefStep(to=to, leads=self._leads(said), explained=explained)
+        return BeliefStep(to=to, leads=self._leads(seen), explained=explained)

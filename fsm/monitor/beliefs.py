@@ -74,9 +74,9 @@ class Beliefs:
         known.rests = known.rests or rests
         return known
 
-    def remember(self, before: Belief, said: Key, step: BeliefStep) -> None:
-        """*said* leads from *before* by *step*."""
-        before.next[said] = step
+    def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
+        """*seen* leads from *before* by *step*."""
+        before.next[seen] = step
         self._size += 1
 
     def full(self) -> bool:

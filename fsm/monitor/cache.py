@@ -1,6 +1,6 @@
 """What all monitors of one machine share: how its beliefs move, and what was found out of that.
 
-Whoever judges many recordings by one machine meets the same beliefs again.
+Recordings judged by one machine lead to the same beliefs again and again.
 Where an observation leads, and why it is a violation, depends on nothing
 else, so it is remembered, within bounds, for as long as the machine is in
 use.
@@ -30,9 +30,8 @@ KEPT: Final = 100_000
 class Shared:
     """A machine under a profile, how beliefs about it move, and what is known of that.
 
-    ``others`` are the tables of its other profiles, ``beginning`` and
-    ``everything`` what is possible of one in the initial state and of one of
-    whom nothing is known.
+    ``others`` are the tables of its other profiles.  ``beginning`` is what is
+    possible of an entity in the initial state, ``everything`` if nothing is known.
     """
 
     machine: Machine
@@ -57,7 +56,7 @@ class Shared:
         return found
 
     def asked(self, row: int) -> Configurations:
-        """What is possible of one of whom nothing is known but that a call of *row* is in progress."""
+        """What is possible if nothing is known but that a call of *row* is in progress."""
         found = self._asked.get(row)
         if found is None:
             found = self._asked[row] = self.dynamics.asked(self.everything, row)

@@ -19,7 +19,7 @@ from fsm.verdict import Cause, Edit, Permitted, Repair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """All that can be said of a violation without knowing who and when.
+    """What is known of a violation apart from its entity and time.
 
     ``after`` are the configurations that a legal trace one edit away leaves:
     from there the monitor goes on.
@@ -123,8 +123,9 @@ def _fault(scene: Scene) -> _Fault:
     if elsewhere:
         parts.append((_Fault(cause=Cause.STATE, illegal=met, met=True), (event, phase, reply, shows, "", "", emits)))
     if emits is not None:
-        said = " ".join(emits)
-        parts.append((_Fault(cause=Cause.OUTPUT, illegal=said, met=call), (event, phase, reply, shows, met, "", None)))
+        parts.append(
+            (_Fault(cause=Cause.OUTPUT, illegal=" ".join(emits), met=call), (event, phase, reply, shows, met, "", None))
+        )
     for fault, rest in parts:
         if scene.left(rest):
             return fault
@@ -287,12 +288,12 @@ def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[E
 
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     """Replies instead of the one that was seen; what it says of a state in which the call cannot have been goes with it."""
-    event, phase, said, shows, met, output, emits = scene.seen
+    event, phase, replied, shows, met, output, emits = scene.seen
     if not scene.dynamics.calls(scene.row) or phase not in {"", "reply", "answered"}:
         return
-    met = met if said == "ok" or _showing(scene, met) else ""
+    met = met if replied == "ok" or _showing(scene, met) else ""
     ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
-    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(said, (reply,))):
+    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(replied, (reply,))):
         left = scene.left((event, phase, reply, shows, met, output, emits))
         if left:
             yield Edit(repair=Repair.REPLY, instead=reply), left

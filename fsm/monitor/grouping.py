@@ -37,10 +37,10 @@ class Open:
         if following is not None:
             after = key(following)
             edits.sort(key=lambda each: not dynamics.allows(each[1], after))
-            said = key(self.observation)
+            seen = key(self.observation)
             if following.event != self.observation.event and dynamics.allows(self.before, after):
                 swapped = dynamics.after(self.before, after)
-                if swapped and dynamics.allows(swapped, said):
+                if swapped and dynamics.allows(swapped, seen):
                     name = following.event or following.shows or following.output
                     edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
         return Violation(

@@ -5,6 +5,6 @@ A *configuration* is a state together with the calls in progress
 and which replies fit, stands in :mod:`~fsm.machine.calls.rules`; what an
 observation leaves of a set of configurations, in
 :mod:`~fsm.machine.calls.belief`; how a whole call may end, in
-:mod:`~fsm.machine.calls.endings`.  Whoever knows more than a monitor does
-restricts these by a named argument.
+:mod:`~fsm.machine.calls.endings`.  An engine that knows more than a
+monitor restricts these by a named argument.
 """
