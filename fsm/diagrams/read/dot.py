@@ -4,26 +4,22 @@ The name of a state is the first line of the node's label, else the node's name.
 arrow from a point, or from a node with an empty label, has no source.
 """
 
+from __future__ import annotations
+
 import itertools
 import re
-import warnings
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache
 from html import unescape
-from typing import Any, Final
-
-from pyparsing import Empty, Opt, ParseBaseException, ParserElement
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
+if TYPE_CHECKING:
     import pydot
-    from pydot.dot_parser import GraphParser
 
 HEADING: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)
@@ -43,8 +39,13 @@ class DotGraph:
 
     def read(self) -> Drawing | None:
         """The drawing; ``problems`` are what is wrong with it."""
+        # Only a text with a graph waits for them; loading them takes as long as all the rest of a command.
+        from pyparsing import ParseBaseException  # noqa: PLC0415
+
+        from fsm.diagrams.read.dot_grammar import parse  # noqa: PLC0415
+
         try:
-            graph = _parse(self.text)
+            graph = parse(self.text)
         except ParseBaseException as error:
             what = f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}"
             self._add_problem(self.line + error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
@@ -97,29 +98,6 @@ class DotGraph:
         return Location(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
 
 
-def _parse(text: str) -> pydot.Graph:
-    """The one graph of *text*; raises pyparsing's exception for what is none."""
-    graph: pydot.Graph
-    try:
-        (graph,) = _uncommented().parse_string(text, parse_all=True)
-    except ParseBaseException:
-        (graph,) = GraphParser.parser.parse_string(text, parse_all=True)
-    return graph
-
-
-@cache
-def _uncommented() -> ParserElement:
-    """The grammar of pydot without comments; looking for them before every token takes nine tenths of the time.
-
-    No token begins as a comment does, so what this grammar matches is the same in pydot's.
-    """
-    absent = Opt(Empty()).defaultValue  # pyparsing compares it by identity
-    grammar = deepcopy(GraphParser.parser, {id(absent): absent})
-    for each in grammar.visit_all():  # type: ignore[no-untyped-call]  # pyparsing gives it no types
-        each.ignoreExprs = []
-    return grammar
-
-
 def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
     for node in graph.get_node_list():
         if node.get_name() not in {"node", "edge", "graph"}:
@@ -130,12 +108,10 @@ def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
 
 def _edges(graph: pydot.Graph) -> Iterator[pydot.Edge]:
     """The edges in the order of the text; pydot numbers the statements of each graph and subgraph."""
-    statements: list[pydot.Edge | pydot.Subgraph] = [*graph.get_edge_list(), *graph.get_subgraph_list()]
-    for each in sorted(statements, key=lambda each: each.get_sequence() or 0):
-        if isinstance(each, pydot.Edge):
-            yield each
-        else:
-            yield from _edges(each)
+    found = [(each.get_sequence() or 0, iter([each])) for each in graph.get_edge_list()]
+    found += [(each.get_sequence() or 0, _edges(each)) for each in graph.get_subgraph_list()]
+    for _, edges in sorted(found, key=itemgetter(0)):
+        yield from edges
 
 
 def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the nodes of a subgraph as pydot keeps them)
