@@ -246,6 +246,13 @@ def keys(written: Cells) -> Iterator[str]:
     yield from written.ends
 
 
+def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
+    """Every outcome of *cells*, in order."""
+    for cell in cells:
+        if isinstance(cell, Moves):
+            yield from cell.outcomes
+
+
 def _settled(ways: tuple[Outcome, ...], state: str) -> tuple[Outcome, ...]:
     """*ways* in *state*: those that stay lead to it."""
     return tuple(replace(way, to=state) if way.to == STAYS else way for way in ways)

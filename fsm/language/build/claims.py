@@ -1,9 +1,9 @@
 """What makes the one claim of a property, of a machine or of a system."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from fsm.errors import InputError, Problem
 from fsm.language.build.definitions import Definitions
@@ -14,6 +14,8 @@ from fsm.machine import Machine
 from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import Always, Claim, Fair, LeadsTo, Never
+
+T = TypeVar("T")
 
 KINDS: Final[Mapping[str, frozenset[str]]] = {
     "idempotent": frozenset({"once"}),
@@ -43,10 +45,8 @@ class Claiming(ABC):
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         made = [kind for kind in KINDS if kind in values]
         if len(made) != 1:
-            what = (
-                f"property '{self.name}' makes {'no claim' if not made else f'{len(made)} claims: ' + ', '.join(made)}"
-            )
-            self.problems.say("FSM301", what, f"make one of {', '.join(KINDS)}", "property", self.name, *made[-1:])
+            count = f"{len(made)} claims: {', '.join(made)}" if made else "no claim"
+            self.say("FSM301", f"property '{self.name}' makes {count}", f"make one of {', '.join(KINDS)}", *made[-1:])
             return None
         kind = made[0]
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
@@ -90,29 +90,20 @@ class Claiming(ABC):
 
     def condition(self, text: str, *at: str | int) -> WrittenCondition:
         """The one condition in *text*; what is wrong with it is noted, and raised."""
-        try:
-            return one(self.sequence(text), text)
-        except ConditionError as error:
-            self._refuse(error, *at)
-            raise
+        return self._read(text, lambda text: one(self.sequence(text), text), *at)
 
     def sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
         """Every sequence of conditions that is *written* at the word *kind*."""
-        found = []
-        for text, at in listed(written, kind):
-            try:
-                found.append(self.sequence(text))
-            except ConditionError as error:
-                self._refuse(error, *at)
-                raise
-        return tuple(found)
+        return tuple(self._read(text, self.sequence, *at) for text, at in listed(written, kind))
 
-    def _refuse(self, error: ConditionError, *at: str | int) -> None:
-        """Note that what stands at *at* cannot be read, or else what is defined and cannot."""
-        if error.at:
-            self.problems.say("FSM303", error.what, error.hint, *error.at)
-        else:
-            self.say("FSM303", error.what, error.hint, *at)
+    def _read(self, text: str, meaning: Callable[[str], T], *at: str | int) -> T:
+        """The *meaning* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
+        try:
+            return meaning(text)
+        except ConditionError as error:
+            place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
+            self.problems.say("FSM303", error.what, error.hint, *place)
+            raise
 
     def leads_to(self) -> LeadsTo:
         """That one thing leads to another."""
@@ -140,6 +131,15 @@ class Claiming(ABC):
             self.say("FSM304", what, "name a machine", at)
             raise ConditionError(what, "")
         return found
+
+    def followed(self, name: str, emitted: Iterable[str]) -> Machine:
+        """The machine of which what *name* has *emitted* are to be events."""
+        other = self.other(str(self.written.follows), "follows")
+        known = {each for event in other.events.values() for each in (event.name, event.rpc)}
+        if known.isdisjoint(emitted):
+            what = f"none of the outputs of '{name}' is an event of '{other.name}'"
+            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
+        return other
 
 
 def one(found: Sequence, text: str) -> WrittenCondition:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from fsm.language.build.cells import ways
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenOmission
-from fsm.machine import Event, Machine, Moves, Omission, Outcome, State
+from fsm.machine import Event, Machine, Omission, State
 
 
 def check_aliases(problems: Problems[Written], machine: Machine) -> None:
@@ -38,7 +39,7 @@ def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
     """Of every outcome its event, its name, its line, and each of its aliases."""
     for event in machine.events.values():
         for cell in (*event.cells.values(), *event.ends.values()):
-            for way in cell.outcomes if isinstance(cell, Moves) else ():
+            for way in ways((cell,)):
                 yield from ((event.name, way.name, cell.line, alias) for alias in way.aliases)
 
 
@@ -67,8 +68,7 @@ def _omission(
     written: WrittenOmission,
 ) -> Omission:
     at = ("drawing", "omits", event.name)
-    ways = list(_ways(event))
-    known = {way.name for way in ways}
+    known = {way.name for way in ways((*event.cells.values(), *event.ends.values()))}
     for index, state in enumerate(written.states):
         if state != "*" and state not in sets and state not in machine.states:
             what = f"drawings omit '{event.name}' from unknown state"
@@ -77,16 +77,9 @@ def _omission(
         if outcome not in known:
             what = f"drawings omit of '{event.name}' unknown outcome"
             problems.unknown("FSM123", what, outcome, known, *at, "outcomes", index)
-    if not ways or not (written.states or written.outcomes):
+    if not known or not (written.states or written.outcomes):
         what = f"drawings omit nothing of '{event.name}'"
-        hint = "name states or outcomes" if ways else "it moves nothing, so nothing of it would be drawn"
+        hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
         problems.say("FSM123", what, hint, *at)
     named = {each for state in written.states for each in sets.get(state, (state,))}
     return Omission(states=frozenset(machine.states if "*" in named else named), outcomes=frozenset(written.outcomes))
-
-
-def _ways(event: Event) -> Iterator[Outcome]:
-    """Every outcome by which *event* acts."""
-    for cell in (*event.cells.values(), *event.ends.values()):
-        if isinstance(cell, Moves):
-            yield from cell.outcomes

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.language.build.cells import Place
+from fsm.language.build.cells import Place, ways
 from fsm.language.build.citations import citation
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
@@ -198,8 +198,8 @@ class JointEventBuilder:
         if ends and not event.ends:
             self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
             return False
-        from_cells = (event.ends if ends else event.cells).values()
-        known = {way.name for cell in from_cells for way in getattr(cell, "outcomes", ())} | {"ignored", "refused"}
+        row = event.ends if ends else event.cells
+        known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
         for outcome in sorted(outcomes - known):
             self.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
         return True

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, overload
 
 from fsm.errors import InputError
-from fsm.language.build.cells import REST
+from fsm.language.build.cells import REST, ways
 from fsm.language.build.citations import cited
 from fsm.language.build.claims import Claiming, listed
 from fsm.language.build.definitions import Definitions, definitions
@@ -191,7 +191,7 @@ class _OfMachine(Claiming):
             "never": self.never,
             "reachable": self._reachable,
             "leads-to": self.leads_to,
-            "follows": self._follows,
+            "follows": lambda: Follows(other=self.followed(self.machine.name, outputs(self.machine))),
             "refines": lambda: Refines(
                 other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
             ),
@@ -240,18 +240,10 @@ class _OfMachine(Claiming):
         rows = event.ends if ends else event.cells
         if not rows:
             self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
-        known = dict.fromkeys(way.name for cell in rows.values() for way in getattr(cell, "outcomes", ()))
+        known = dict.fromkeys(way.name for way in ways(rows.values()))
         if outcome and outcome not in known:
             self.problems.unknown("FSM303", "unknown outcome", outcome, known, "property", self.name, at)
         return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
-
-    def _follows(self) -> Follows:
-        other = self.other(str(self.written.follows), "follows")
-        known = {event.name for event in other.events.values()} | {event.rpc for event in other.events.values()}
-        if not known.intersection(outputs(self.machine)):
-            what = f"none of the outputs of '{self.machine.name}' is an event of '{other.name}'"
-            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
-        return Follows(other=other)
 
 
 def _from(state: str, sequence: Sequence) -> Sequence:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fsm.errors import nearest
+from fsm.language.build.cells import ways
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.machine import Machine
@@ -182,6 +183,4 @@ def outputs(machine: Machine) -> tuple[str, ...]:
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
     ]
     cells = (cell for both in rows for row in both for cell in row.values())
-    return tuple(
-        dict.fromkeys(output for cell in cells for way in getattr(cell, "outcomes", ()) for output in way.emits)
-    )
+    return tuple(dict.fromkeys(output for way in ways(cells) for output in way.emits))

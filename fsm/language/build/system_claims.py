@@ -89,13 +89,9 @@ class _OfSystem(Claiming):
         return Reachable(sequences=self.sequences(self.written.reachable, "reachable"))
 
     def _follows(self) -> Follows:
-        other = self.other(str(self.written.follows), "follows")
-        known = {name for event in other.events.values() for name in (event.name, event.rpc)}
+        emitted = [each for part in self.system.parts.values() for each in outputs(part.machine)]
         of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
-        if not known.intersection(each for part in self.system.parts.values() for each in outputs(part.machine)):
-            what = f"none of the outputs of '{self.system.name}' is an event of '{other.name}'"
-            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
-        return Follows(other=other, of=of)
+        return Follows(other=self.followed(self.system.name, emitted), of=of)
 
     def _event(self, name: str, at: str) -> str:
         """The one joint event that *name* means."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.errors import InputError
-from fsm.language.build.cells import Place
+from fsm.language.build.cells import Place, ways
 from fsm.language.build.citations import check_says, clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
@@ -19,7 +19,6 @@ from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenPart, WrittenSystem, WrittenVariant
 from fsm.machine import Clause, Machine
-from fsm.machine.conditions import Condition
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 60
@@ -114,25 +113,19 @@ class _Building:
             path=self.problems.model.path,
         )
         define = self.define(made)
-        heard = {name: self._heard(system, name, parts[name], define) for name in made}
+        within = scope(system, None, define)
+        heard = {name: means(self.problems, parts[name].heard, within, "part", name, "heard") for name in made}
         system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
         joints: dict[str, JointEvent] = {}
         for name, each in joint_events(self.problems.model, self.profile).items():
             if name in made or name in WORDS:
-                self._say(
-                    "FSM702",
-                    f"a joint event cannot be called '{name}'",
-                    "it is a part, or a word of conditions",
-                    "event",
-                    name,
-                )
+                what = f"a joint event cannot be called '{name}'"
+                self.problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
                 continue
-            joints.update(
-                (joint.name, joint)
-                for joint in JointEventBuilder(
-                    problems=self.problems, profile=self.profile, system=system, name=name, written=each, define=define
-                ).joints()
+            builder = JointEventBuilder(
+                problems=self.problems, profile=self.profile, system=system, name=name, written=each, define=define
             )
+            joints |= {joint.name: joint for joint in builder.joints()}
         return replace(system, events=joints)
 
     def _clauses(self) -> dict[str, Clause]:
@@ -161,22 +154,16 @@ class _Building:
         for name, each in written.items():
             above = made.get(each.per) if each.per else None
             if name in WORDS or "." in name:
-                self._say(
-                    "FSM702",
-                    f"a part cannot be called '{name}'",
-                    "choose a name without dots that is no word of conditions",
-                    "part",
-                    name,
-                )
+                hint = "choose a name without dots that is no word of conditions"
+                self.problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
             if each.per and above is None:
                 self.problems.unknown("FSM701", "unknown part", each.per, made, "part", name, "per")
             machine = self._machine(name, each)
             if machine is None:
                 continue
             if each.initial is not None and each.initial not in machine.states:
-                self.problems.unknown(
-                    "FSM101", "unknown initial state", each.initial, machine.states, "part", name, "initial"
-                )
+                at_initial = ("part", name, "initial")
+                self.problems.unknown("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
             own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
             indexes = [base.index + tail for base in above.copies for tail in own] if above else own
             copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))
@@ -190,20 +177,14 @@ class _Building:
                 about=each.about,
                 without=frozenset(each.without),
             )
-            known = {
-                way.name
-                for event in machine.events.values()
-                for row in (event.cells, event.ends)
-                for cell in row.values()
-                for way in getattr(cell, "outcomes", ())
-            }
+            rows = (row for event in machine.events.values() for row in (event.cells, event.ends))
+            known = {way.name for row in rows for way in ways(row.values())}
             for number, outcome in enumerate(each.without):
                 if outcome not in known:
-                    self.problems.unknown(
-                        "FSM701", "unknown outcome", outcome, sorted(known), "part", name, "without", number
-                    )
+                    at = ("part", name, "without", number)
+                    self.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *at)
         if digit > MOST_COPIES:
-            self._say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
+            self.problems.say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
             self.problems.refuse()
         return made
 
@@ -212,12 +193,7 @@ class _Building:
             machine = self.find(written.machine)
         except InputError as error:
             first = error.problems[0]
-            self._say("FSM701", f"machine '{written.machine}' {first.what}", first.hint, "part", name, "machine")
+            what = f"machine '{written.machine}' {first.what}"
+            self.problems.say("FSM701", what, first.hint, "part", name, "machine")
             return None
         return machine.under(self.profile) if self.profile in machine.profiles and self.profile else machine
-
-    def _heard(self, system: System, name: str, written: WrittenPart, define: Definitions) -> Condition | None:
-        return means(self.problems, written.heard, scope(system, None, define), "part", name, "heard")
-
-    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.problems.say(code, what, hint, *at)
