@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fsm.machine import Clause, Deviation, Machine
-from fsm.trace import Observation
+from fsm.trace import Line, Observation
 
 
 class Cause(Enum):
@@ -18,6 +18,7 @@ class Cause(Enum):
     STATE = "state"
     EVENT = "event"
     OUTPUT = "output"
+    PROPERTY = "property"
 
 
 class Repair(Enum):
@@ -73,6 +74,9 @@ class Violation:
     the weakest of the clauses that may have been broken, hence the strongest that
     certainly is.  ``resembles`` are known deviations of other profiles that allow it.
     In a history of concurrent operations ``stretch`` is where no order explains it.
+
+    If it breaks a property, ``clause`` is the property, ``illegal`` what the entity
+    went through, and ``lines`` where, the last line of which is the observation's.
     """
 
     machine: str
@@ -87,6 +91,7 @@ class Violation:
     illegal: str = ""
     resembles: tuple[Deviation, ...] = ()
     stretch: Stretch | None = None
+    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +189,21 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedProperty:
+    """What a trace shows of a property, in a word; ``why`` it neither holds nor is violated, if so."""
+
+    clause: Clause
+    status: Literal["holds", "known", "violated", "unknown", "not exercised", "not watched"]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The verdict on one trace by one machine, with what was tolerated and covered.
 
     ``notes`` count what the trace lacked: replies without a request, events that the
     machine does not know. ``assumed`` is what must have happened for the rest to be legal.
+    ``properties`` are those that the trace was also held to.
     """
 
     machine: Machine
@@ -199,3 +214,4 @@ class Judgement:
     observations: int
     notes: Mapping[str, int]
     assumed: tuple[Assumed, ...] = ()
+    properties: tuple[WatchedProperty, ...] = ()

@@ -12,7 +12,11 @@ from fsm.judgement import judge
 from fsm.language.codes import RULES
 from fsm.machine.calls import belief
 from fsm.recordings import RecordingKind
-from fsm.report import ExitCode, Report
+from fsm.report import ExitCode, Report, json_report
+from fsm.report.github import github
+from fsm.report.junit import junit
+from fsm.report.sarif import sarif
+from fsm.report.text import text as as_text
 from fsm.verdict import Holds, Illegal, Unknown
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -27,6 +31,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
     ("FSM207", "cut.edn", {"models": ["cri-container"]}, "what '{' begins does not end"),
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
+    ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
 HISTORIES = {
@@ -35,6 +40,61 @@ HISTORIES = {
     "strat.edn": "{:type :invoke, :f :strat, :process 0}",
 }
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "broken", "known"),
+    [
+        ("2.1.9-random.calls.jsonl.gz", "containerd-2.1", [], []),
+        ("2.1.9-forgotten.log.gz", "containerd-2.1", [], []),
+        ("1.7.24-nri.nri.jsonl.gz", "containerd-1.7", [], []),
+        ("1.6.20-orphan.log.gz", "containerd-1.6", [], ["stop-of-the-stopped-succeeds"]),
+        ("1.6.20-orphan.log.gz", None, ["stop-of-the-stopped-succeeds"], []),
+        ("containerd-1.6.20.log", None, ["stop-of-the-gone-succeeds"], []),
+    ],
+)
+def test_real_recordings_have_the_properties_of_their_machines(
+    name: str, profile: str | None, broken: list[str], known: list[str]
+) -> None:
+    """With the profile of their version; without it, what the version does otherwise breaks one."""
+    found = judge(str(RECORDINGS / name), profile=profile, properties=())
+    shown = [each for judgement in found.judgements for each in judgement.properties]
+    names = {status: [each.clause.name for each in shown if each.status == status] for status in ("violated", "known")}
+
+    assert set(broken) <= set(names["violated"])
+    assert bool(broken) == bool(names["violated"])
+    assert set(known) <= set(names["known"])
+    assert not [each for each in shown if each.status == "unknown"]
+    assert [each for each in shown if each.status == "holds"]
+
+
+STARTED_TWICE = """{"trace": 1, "machine": "container-status", "fresh": true}
+{"entity": "c1", "event": "CreateContainer", "reply": "ok"}
+{"entity": "c1", "event": "StartContainer", "reply": "ok"}
+{"entity": "c1", "event": "StartContainer", "reply": "ok"}
+"""
+
+
+def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
+    """Of a trace that keeps to it none speaks of a violation."""
+    file = tmp_path / "trace.jsonl"
+    file.write_text(STARTED_TWICE, encoding="utf-8")
+    (tmp_path / "once.jsonl").write_text(STARTED_TWICE.rpartition("{")[0], encoding="utf-8")
+    name = "started-at-most-once"
+    report = Report(judged=(judge(file, properties=[name]),))
+    once = Report(judged=(judge(tmp_path / "once.jsonl", properties=[name]),))
+
+    assert ExitCode.FAILS.value == report.code()
+    assert ExitCode.UNKNOWN.value == once.code()  # nothing puts it to the test
+    for write in (as_text, json_report.json, junit, sarif, github):
+        assert f"breaks the property {name}" in write(report)
+        assert f"breaks the property {name}" not in write(once)
+    assert "lines      :3, :4" in as_text(report)
+    findings = json.loads(json_report.json(report))["recordings"][0]["machines"][0]["findings"]
+    assert [3, 4] == [line["line"] for finding in findings for line in finding["first"][0]["lines"]]
+    assert f"container-status/properties/{name}" in sarif(report)
+    assert "::error file=" in github(report)
+    assert 'classname="fsm.container-status.properties"' in junit(report)
 
 
 @pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[1] for case in WRONG])

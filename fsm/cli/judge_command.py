@@ -93,6 +93,16 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     show_default=True,
     help="The shortest pause that is long enough for a restart.",
 )
+@click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
+@click.option(
+    "--property",
+    "-P",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.properties,
+    help="Hold it to this property as well; may be repeated.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -103,10 +113,12 @@ def command(
     profile: str | None,
     fail_on: Level,
     form: str,
+    only: tuple[str, ...],
     *,
     fresh: bool,
     restarts: Assume,
     shortest_restart: float,
+    properties: bool,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -121,6 +133,7 @@ def command(
     journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
     fsm judge --format sarif containerd.log > report.sarif
     fsm judge nri-events.jsonl --with cri-calls.jsonl
+    fsm judge --properties containerd.log
     """
     judged: list[Judged] = []
     problems: dict[Problem, None] = {}
@@ -137,6 +150,7 @@ def command(
                         fresh=fresh,
                         restarts=restarts,
                         shortest_restart=shortest_restart,
+                        properties=tuple(dict.fromkeys(only)) if properties or only else None,
                         advanced=advanced,
                     )
                 )

@@ -10,11 +10,15 @@ from operator import attrgetter
 from os import PathLike, fspath
 from typing import Final
 
+from msgspec import structs
+
 from fsm.errors import InputError, Problem, nearest
 from fsm.judgement.histories import judge_history
+from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.monitor import Monitor
+from fsm.monitor.cache import shared
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
@@ -48,6 +52,7 @@ def judge(
     fresh: bool = False,
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
+    properties: Sequence[str] | None = None,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
@@ -59,10 +64,13 @@ def judge(
     that has one of that name.  With ``fresh`` no entity existed before the
     recording began.  ``restarts`` says where a restart of the runtime is
     assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and
-    ``shortest_restart`` how many seconds one takes at least.  Reads as a stream.
+    ``shortest_restart`` how many seconds one takes at least.
+    With ``properties`` the verdicts are also on those of the
+    machines' properties that have these names, or on all if there are none.
+    Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
-    not well formed, or a profile that no machine has.
+    not well formed, or a profile or a property that no machine has.
     """
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
@@ -70,9 +78,6 @@ def judge(
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
-    if recording.history is not None:
-        judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
-        return Judged(name=name, kind=recording.kind, judgements=judgements, notes=dict(recording.notes), version="")
     monitors = [
         Monitor(
             machine,
@@ -84,13 +89,29 @@ def judge(
         )
         for machine in machines
     ]
-    routes = _Routes(monitors=tuple(monitors))
-    for batch in recording.batches:
-        routes.feed(batch)
+    watches: list[PropertyWatch] = []
+    for machine, those in zip(machines, [] if properties is None else stated(machines, properties, name), strict=False):
+        own = profile if profile in machine.profiles else None
+        moves = shared(machine, own, _shown(machine, recording, restarts), outputs=recording.outputs).dynamics
+        watches.append(PropertyWatch(those, moves, profile=own, fresh=fresh or recording.fresh, file=name))
+    for monitor, watch in zip(monitors, watches, strict=False):
+        monitor.violated = watch.violated
+    judgements: tuple[Judgement, ...] = ()
+    if recording.history is not None:
+        judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
+    if watches or recording.history is None:
+        routes = _Routes(receivers=[*monitors, *watches])
+        for batch in recording.batches:
+            # What an operation of a history shows was so at some instant of it, not necessarily at its end.
+            shown = [structs.replace(each, shows="") for each in batch.observations] if recording.history else ()
+            routes.feed(batch._replace(observations=shown or batch.observations))
+        judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
+    if watches:
+        judgements = tuple(watch.added_to(each) for watch, each in zip(watches, judgements, strict=True))
     return Judged(
         name=name,
         kind=recording.kind,
-        judgements=tuple(monitor.judgement() for monitor in monitors),
+        judgements=judgements,
         notes=dict(recording.notes),
         version=recording.version(),
     )
@@ -172,19 +193,19 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Routes:
-    """Which monitor judges what."""
+    """Which observations each monitor and each watch takes."""
 
-    monitors: tuple[Monitor, ...]
+    receivers: Sequence[Monitor | PropertyWatch]
 
     def feed(self, batch: Batch) -> None:
         """Pass *batch* on, split by kind of entity where there is more than one kind."""
         if not batch.observations:
             return
         kinds = set(map(attrgetter("of"), batch.observations))
-        for monitor in self.monitors:
-            entity = monitor.machine.entity
+        for receiver in self.receivers:
+            entity = receiver.machine.entity
             if kinds <= {entity, ""}:
-                monitor.feed(batch.observations, batch.lines)
+                receiver.feed(batch.observations, batch.lines)
                 continue
             mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
-            monitor.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])
+            receiver.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

@@ -320,5 +320,5 @@ def _illegal(answer: NotLinearizable, history: History) -> str:
             return answer.operation.shows if answer.operation else ""
         case Cause.REPLY:
             return answer.operation.reply if answer.operation else ""
-        case Cause.EVENT:
+        case Cause.EVENT | Cause.PROPERTY:  # the latter is never the cause here
             return answer.operation.event if answer.operation else ""

@@ -7,7 +7,7 @@ bounded by the entities alive, not by the length of the trace.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,6 +52,7 @@ class Monitor:
     when first seen; without it a trace may begin in mid-life, and a call that
     was in progress then is known from its reply on, not before.  ``outputs``
     says that the trace shows outputs alone, and neither calls nor replies.
+    Its attribute ``violated`` is called with the entity and the line of each violation.
 
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
@@ -79,6 +80,7 @@ class Monitor:
         self._dynamics = self._shared.dynamics
         self.machine = self._shared.machine
         self.file = file
+        self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._beliefs = Beliefs(self._shared.beginning)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
@@ -233,6 +235,7 @@ class Monitor:
         for names in step.tolerated:
             self._certainly(names, life, seen, Line(file, number))
         if step.explained is not None:
+            self.violated(entity, Line(file, number))
             self._close(entity)
             self._open[entity] = Open(
                 observation=seen, file=file, line=number, before=before.configurations, explained=step.explained

@@ -159,13 +159,7 @@ class RunTracker:
         found = self.known.get(key) if way.index >= 0 else None
         if found is None:
             moved = self.steps.step(place.state, row, way, reply)
-            match place.progress:
-                case Broken():
-                    progress: Progress | Broken | None = place.progress
-                case None:
-                    progress = self._restarted(way.to)
-                case _:
-                    progress = self.memory.after(place.progress, moved, shows)
+            progress = advanced(self.memory, self.reached, place.progress, moved, shows)
             found = moved, RunPlace(way.to, progress)
             if way.index >= 0:
                 self.known[key] = found
@@ -345,6 +339,23 @@ def _first(found: Iterable[tuple[RunPlace, RunTrail]]) -> Trails:
     for place, trail in found:
         trails.setdefault(place, trail)
     return trails
+
+
+def advanced(
+    memory: PropertyMemory,
+    reached: frozenset[int],
+    progress: Progress | Broken | None,
+    step: InstantStep,
+    shows: str = "",
+) -> Progress | Broken | None:
+    """How far a run is after *step*; in states that are not *reached* a property says nothing."""
+    match progress:
+        case Broken():
+            return progress
+        case None:
+            return memory.restarted if step.way.to in reached else None
+        case _:
+            return memory.after(progress, step, shows)
 
 
 def run_tracker(steps: Successors, memory: PropertyMemory, unseen: tuple[int, ...]) -> RunTracker:

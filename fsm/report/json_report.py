@@ -93,6 +93,10 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "tolerated": [_tolerated(each) for each in judgement.tolerated],
         "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": cells,
+        "properties": [
+            {**clause_data(each.clause), "status": each.status, "why": each.why or None}
+            for each in judgement.properties
+        ],
     }
 
 
@@ -129,6 +133,7 @@ def violation_data(violation: Violation) -> Json:
         "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
         "resembles": [deviation_data(each) for each in violation.resembles],
         "stretch": None if violation.stretch is None else _stretch(violation.stretch),
+        "lines": [{"file": each.file, "line": each.number} for each in violation.lines],
     }
 
 
@@ -177,7 +182,7 @@ def _tolerated(each: Deviated) -> Json:
     }
 
 
-def clause_data(clause: Clause) -> Json:
+def clause_data(clause: Clause) -> dict[str, Json]:
     """*clause* as data."""
     return nulls(asdict(clause))
 

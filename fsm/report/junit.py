@@ -29,6 +29,7 @@ def junit(report: Report) -> str:
         findings = report.findings(judgement)
         clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
         clauses |= {finding.first[0].clause: None for finding in findings}
+        clauses |= {each.clause: None for each in judgement.properties}
         for clause in clauses:
             mine = [each for each in findings if each.first[0].clause == clause]
             suite.add_testcase(_case(report, clause, mine, judgement))
@@ -46,11 +47,15 @@ def junit(report: Report) -> str:
 
 
 def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Judgement) -> TestCase:
-    case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{judgement.machine.name}")
+    watched = next((each for each in judgement.properties if each.clause == clause), None)
+    kind = f"{judgement.machine.name}.properties" if watched else judgement.machine.name
+    case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{kind}")
     violations = [each for each in findings if report.fails(each)]
     if violations:
         case.result = [_failure(violations, judgement)]
-    elif reason := why(judgement):
+    elif watched and watched.why:
+        case.result = [Skipped(clean(f"{watched.status}: {watched.why}"))]
+    elif not watched and (reason := why(judgement)) not in {"", *(each.why for each in judgement.properties)}:
         case.result = [Skipped(f"{ExitCode.UNKNOWN.name.lower()}: {reason}")]
     notes = [f"surprise: {_finding(each, judgement)}" for each in findings if not report.fails(each)]
     notes += [

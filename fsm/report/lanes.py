@@ -60,11 +60,14 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 def reasons(violation: Violation) -> list[str]:
     """Why *violation* is one, and what would have been legal, in lines without markup."""
-    mends = words.edits(violation)
+    found = {
+        "before": words.before(violation),
+        "allowed": words.allowed(violation),
+        "legal if": words.edits(violation),
+        "lines": words.places(violation),
+    }
     return [
-        f"before: {words.before(violation)}",
-        f"allowed: {words.allowed(violation)}",
-        *([f"legal if: {mends}"] if mends else []),
+        *(f"{label}: {text}" for label, text in found.items() if text),
         f"clause: {violation.clause.says} ({violation.clause.source})",
         *(f"known: {each}" for each in words.known(violation)),
         *stretched(violation),

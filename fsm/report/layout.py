@@ -50,6 +50,7 @@ class Layout:
         """Why *violation* is one, what would have been legal, and what it looks like; with *edits* what mends a trace."""
         yield from self.row("before", words.before(violation))
         yield from self.row("allowed", words.allowed(violation))
+        yield from self.row("lines", words.places(violation))
         clause = violation.clause
         yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         yield from self.row("source", clause.source)

@@ -45,12 +45,20 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
     first = finding.first[0]
     text = (
         f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
-        f"Possible before: {words.before(first)}. Allowed: {words.allowed(first)}. "
-        + (f"Legal if: {mends}. " if (mends := words.edits(first)) else "")
+        + "".join(
+            f"{label}: {value}. "
+            for label, value in (
+                ("Possible before", words.before(first)),
+                ("Allowed", words.allowed(first)),
+                ("Legal if", words.edits(first)),
+            )
+            if value
+        )
         + (f"{stretch[:1].upper()}{stretch[1:]}." if (stretch := words.stretch(first)) else "")
     ).strip()
     known = " ".join(f"Looks like {each}" for each in words.known(first))
     places = dict.fromkeys((each.file, each.line) for each in finding.first)
+    places |= dict.fromkeys((each.file, each.number) for each in first.lines)
     places |= dict.fromkeys((first.file, each.line) for each in (first.stretch.operations if first.stretch else ()))
     (file, line), *others = places
     return {
@@ -77,7 +85,8 @@ def _tolerated(each: Deviated, judgement: Judgement, rules: dict[str, Json]) -> 
 
 
 def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
-    name = f"{judgement.machine.name}/{clause.name}"
+    kind = "properties/" if clause in [each.clause for each in judgement.properties] else ""
+    name = f"{judgement.machine.name}/{kind}{clause.name}"
     rule: dict[str, Json] = {
         "id": name,
         "shortDescription": {"text": clause.says},

@@ -139,7 +139,24 @@ class _Writer:
             count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
             when = "; ".join(map(words.between, judgement.assumed))
             yield from self.layout.wrapped(f"explained by assuming {count}: {when}", indent="    ")
+        yield from self._properties(judgement)
         yield from self._cells(judgement)
+
+    def _properties(self, judgement: Judgement) -> Iterator[str]:
+        """How many properties there are of each status, and why some are not watched."""
+        if not judgement.properties:
+            return
+        phrases = {"known": "{fails} as is known", "violated": "{fails}", "unknown": "{n} unknown"}
+        phrases |= {"not exercised": "{n} not exercised", "not watched": "{n} not watched"}
+        tally = words.tally([each.status for each in judgement.properties], phrases)
+        yield from self.layout.wrapped(f"properties: {', '.join(tally)}", indent="    ")
+        names: dict[str, list[str]] = {}
+        for each in judgement.properties:
+            if each.status == "not watched":
+                names.setdefault(each.why, []).append(each.clause.name)
+        for reason, those in names.items():
+            listed = ", ".join(those) if self.coverage else len(those)
+            yield from self.layout.wrapped(f"{reason}: {listed}", indent="      ")
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
         """How many cells of the table were met, and which; or every one, with how often."""

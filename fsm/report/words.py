@@ -118,17 +118,23 @@ def what(violation: Violation) -> str:
         case Cause.OUTPUT:
             after = f" after {seen.event}" if seen.event else ""
             return f"{violation.illegal or seen.output or 'nothing'} was emitted{after}"
+        case Cause.PROPERTY:
+            return f"{violation.illegal} breaks the property {violation.clause.name}"
         case _:
             assert_never(violation.cause)
 
 
 def before(violation: Violation) -> str:
-    """The states possible before."""
+    """The states possible before; empty for a property, which is not about one state."""
+    if violation.cause is Cause.PROPERTY:
+        return ""
     return either(violation.before or ("none",))
 
 
 def allowed(violation: Violation) -> str:
-    """What would have been legal, with the states where states differ."""
+    """What would have been legal, with the states where states differ; empty for a property."""
+    if violation.cause is Cause.PROPERTY:
+        return ""
     states: dict[tuple[str, ...], list[str]] = {}
     for each in violation.permitted:
         states.setdefault(each.what, []).append(each.state)
@@ -186,7 +192,15 @@ def edits(violation: Violation) -> str:
     """The smallest edit that makes the trace legal, as what follows "legal if"; empty if no edit was found."""
     if violation.edits:
         return _edit(violation.edits[0], violation)
-    return "more than one edit is made" if violation.stretch is None else ""
+    trace = violation.stretch is None and violation.cause is not Cause.PROPERTY
+    return "more than one edit is made" if trace else ""
+
+
+def places(violation: Violation) -> str:
+    """The lines that break a property together; empty if it is one line."""
+    files = {each.file for each in violation.lines} - {violation.file}
+    places = [f"{each.file if files else ''}:{each.number}" for each in violation.lines]
+    return ", ".join(places) if places[1:] else ""
 
 
 def known(violation: Violation) -> list[str]:

@@ -429,3 +429,12 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
     violated = watched(Watch(door, of, unseen=()), test)
     assert violated is not None
     assert violated.steps == (1, 2)
+
+
+def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
+    """A hidden event that emits may happen any number of times; what cannot be known is not kept."""
+    loud = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = { to = "shut", emits = ["Creak"] } }')
+    machine = machine_of(loud)
+    watch = Watch(machine, stated(machine, 'never = "gone then open"'))
+
+    assert watch.step(Stimulus("push"), Response(reply="NOT_FOUND", shows="CLOSED")) is None

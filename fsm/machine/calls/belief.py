@@ -83,7 +83,8 @@ class Dynamics:
     ``coming`` are all the outputs until the next look at them, where these are
     known beforehand.  Without ``silence`` nothing happens where the
     specification is silent.  What rests on an event of the row ``assumed`` is
-    marked so (:data:`ASSUMED`).
+    marked so (:data:`ASSUMED`).  With more
+    configurations beyond the states than ``limit``, or :data:`LIMIT`, the search gives up.
     """
 
     rules: Rules
@@ -92,6 +93,7 @@ class Dynamics:
     coming: tuple[str, ...] | None = None
     silence: bool = True
     assumed: int = -1
+    limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -117,7 +119,7 @@ class Dynamics:
         todo = [each for each in configurations if found.add(each)]
         while todo:
             todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
-            if found.size > LIMIT + len(self.table.states):
+            if found.size > (self.limit or LIMIT) + len(self.table.states):
                 raise TooManyError
         return found.all()
 
