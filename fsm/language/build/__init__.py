@@ -13,7 +13,7 @@ from fsm.language.build.cells import keys
 from fsm.language.build.definitions import definitions
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
-from fsm.language.build.events import clauses, events
+from fsm.language.build.events import Events, clauses
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
 from fsm.language.machine_file import Cells, Written
@@ -63,7 +63,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         initial=header.initial,
         entity=header.entity or header.name,
         states=_states(problems),
-        events=events(problems, known, sets),
+        events=Events(problems=problems, known=known, sets=sets).by_name(),
         clauses=known,
         indefinite=tuple(header.indefinite),
         path=problems.model.path,

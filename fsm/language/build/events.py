@@ -1,7 +1,7 @@
 """The events of a machine: the clauses that their cells rest on, and events that are like another."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from fsm.errors import nearest
@@ -29,133 +29,113 @@ def clauses(problems: Problems[Written]) -> dict[str, Clause]:
     return clauses_of(problems, written.clause, with_others)
 
 
-def events(
-    problems: Problems[Written], known: Mapping[str, Clause], sets: Mapping[str, tuple[str, ...]]
-) -> dict[str, Event]:
-    """Every event by name, in the order of the file; those that are like another have its cells but for their own."""
-    making = problems.model.written.event
-    made = {name: _event(problems, name, each, known, sets) for name, each in making.items() if each.like is None}
-    for name, each in making.items():
-        if each.like is not None:
-            model = made[each.like] if each.like in made and making[each.like].like is None else None
-            made[name] = _like(problems, name, each, model, known, sets)
-    return {name: made[name] for name in making}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Builds the events of a machine, with the clauses *known* in it and its *sets* of states."""
 
+    problems: Problems[Written]
+    known: Mapping[str, Clause]
+    sets: Mapping[str, tuple[str, ...]]
 
-def _event(
-    problems: Problems[Written],
-    name: str,
-    written: WrittenEvent,
-    known: Mapping[str, Clause],
-    sets: Mapping[str, tuple[str, ...]],
-) -> Event:
-    at = ("event", name)
-    kind = written.kind or ("call" if written.rpc is not None else None)
-    if kind is None:
-        hint = "add: kind = …, or like = …, where another event behaves alike"
-        problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)
-    if written.interrupts and kind == "call":
-        what = f"call '{name}' cannot interrupt calls"
-        problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
-    if written.clause is not None and written.clause not in known:
-        problems.unknown("FSM108", "unknown clause", written.clause, known, *at, "clause")
-    implied = _implied(problems, name, written, written)
-    groups = _groups(problems, name, written, kind or "hidden", known, sets, implied)
-    cells = groups.cells()
-    for state in problems.model.written.states:
-        if state not in cells:
-            hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
-            problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
-            cells[state] = Silent(clause=implied)
-    return Event(
-        name=name,
-        kind=groups.kind,
-        about=written.about,
-        cells={state: cells[state] for state in problems.model.written.states},
-        ends=groups.ends(),
-        rpc=written.rpc or "",
-        aliases=tuple(written.aliases),
-        interrupts=written.interrupts,
-    )
+    def by_name(self) -> dict[str, Event]:
+        """Every event, in the order of the file; those that are like another have its cells but for their own."""
+        making = self.problems.model.written.event
+        made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
+        for name, each in making.items():
+            if each.like is not None:
+                model = made[each.like] if each.like in made and making[each.like].like is None else None
+                made[name] = self._like(name, each, model)
+        return {name: made[name] for name in making}
 
-
-def _like(
-    problems: Problems[Written],
-    name: str,
-    written: WrittenEvent,
-    model: Event | None,
-    known: Mapping[str, Clause],
-    sets: Mapping[str, tuple[str, ...]],
-) -> Event:
-    """The event *name*, which has the cells of *model* but for those that are *written*."""
-    at = ("event", name)
-    others = problems.model.written.event
-    if model is None:
-        other = others.get(str(written.like))
-        what = f"event '{name}' is like '{written.like}', which " + (
-            "is no event" if other is None else f"is like '{other.like}' itself"
+    def _event(self, name: str, written: WrittenEvent) -> Event:
+        at = ("event", name)
+        kind = written.kind or ("call" if written.rpc is not None else None)
+        if kind is None:
+            hint = "add: kind = …, or like = …, where another event behaves alike"
+            self.problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)
+        if written.interrupts and kind == "call":
+            what = f"call '{name}' cannot interrupt calls"
+            self.problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
+        if written.clause is not None and written.clause not in self.known:
+            self.problems.unknown("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
+        implied = self._implied(name, written, written)
+        groups = self._groups(name, written, kind or "hidden", implied)
+        cells = groups.cells()
+        for state in self.problems.model.written.states:
+            if state not in cells:
+                hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
+                self.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
+                cells[state] = Silent(clause=implied)
+        return Event(
+            name=name,
+            kind=groups.kind,
+            about=written.about,
+            cells={state: cells[state] for state in self.problems.model.written.states},
+            ends=groups.ends(),
+            rpc=written.rpc or "",
+            aliases=tuple(written.aliases),
+            interrupts=written.interrupts,
         )
-        able = [each for each, event in others.items() if event.like is None]
-        hint = nearest(str(written.like), able, of="events") if other is None else f'say: like = "{other.like}"'
-        problems.say("FSM127", what, hint, *at, "like")
-        return _event(problems, name, written.model_copy(update={"kind": "hidden", "silent": [REST]}), known, sets)
-    for word in _OF_THE_OTHER:
-        if word in written.model_fields_set:
-            what = f"event '{name}' is like '{model.name}', and has '{word}'"
-            problems.say("FSM127", what, f"leave it out: it is that of '{model.name}'", *at, word)
-    if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
-        what = f"event '{name}' is like '{model.name}', and has cells for '*'"
-        problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
-    of_model = _implied(problems, model.name, others[model.name], others[model.name])
-    implied = _implied(problems, name, written, others[model.name])
-    both = written.model_copy(update={"clause": others[model.name].clause})
-    groups = _groups(problems, name, both, model.kind, known, sets, implied)
 
-    def own(cell: C) -> C:
-        return replace(cell, clause=implied) if cell.clause == of_model else cell
+    def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
+        """The event *name*, which has the cells of *model* but for those that are *written*."""
+        at = ("event", name)
+        others = self.problems.model.written.event
+        if model is None:
+            other = others.get(str(written.like))
+            what = f"event '{name}' is like '{written.like}', which " + (
+                "is no event" if other is None else f"is like '{other.like}' itself"
+            )
+            able = [each for each, event in others.items() if event.like is None]
+            hint = nearest(str(written.like), able, of="events") if other is None else f'say: like = "{other.like}"'
+            self.problems.say("FSM127", what, hint, *at, "like")
+            return self._event(name, written.model_copy(update={"kind": "hidden", "silent": [REST]}))
+        for word in _OF_THE_OTHER:
+            if word in written.model_fields_set:
+                what = f"event '{name}' is like '{model.name}', and has '{word}'"
+                self.problems.say("FSM127", what, f"leave it out: it is that of '{model.name}'", *at, word)
+        if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
+            what = f"event '{name}' is like '{model.name}', and has cells for '*'"
+            self.problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
+        like = others[model.name]
+        of_model = self._implied(model.name, like, like)
+        implied = self._implied(name, written, like)
+        groups = self._groups(name, written.model_copy(update={"clause": like.clause}), model.kind, implied)
 
-    return Event(
-        name=name,
-        kind=model.kind,
-        about=written.about,
-        cells={**{state: own(cell) for state, cell in model.cells.items()}, **groups.cells()},
-        ends={**{state: own(end) for state, end in model.ends.items()}, **groups.ends()},
-        rpc=written.rpc or "",
-        aliases=tuple(written.aliases),
-        interrupts=model.interrupts,
-    )
+        def own(cell: C) -> C:
+            return replace(cell, clause=implied) if cell.clause == of_model else cell
 
+        return replace(
+            model,
+            name=name,
+            about=written.about,
+            cells={**{state: own(cell) for state, cell in model.cells.items()}, **groups.cells()},
+            ends={**{state: own(end) for state, end in model.ends.items()}, **groups.ends()},
+            rpc=written.rpc or "",
+            aliases=tuple(written.aliases),
+        )
 
-def _implied(problems: Problems[Written], name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
-    """The clause that the event itself is, where its cells name none."""
-    header = problems.model.written.machine
-    given = citation(problems, of, "event", name) if of.clause is None else None
-    level, source = given or (header.level, header.source)
-    return Clause(name=name, says=about.about, level=level, source=source)
+    def _implied(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
+        """The clause that the event itself is, where its cells name none."""
+        header = self.problems.model.written.machine
+        given = citation(self.problems, of, "event", name) if of.clause is None else None
+        level, source = given or (header.level, header.source)
+        return Clause(name=name, says=about.about, level=level, source=source)
 
-
-def _groups(
-    problems: Problems[Written],
-    name: str,
-    written: WrittenEvent,
-    kind: Kind,
-    known: Mapping[str, Clause],
-    sets: Mapping[str, tuple[str, ...]],
-    implied: Clause,
-) -> Groups:
-    """The cells of an event: those that rest on its clause, and those that rest on others."""
-    at = ("event", name)
-    usual = known.get(written.clause or "", implied)
-    parts = [Part(written=written, clause_of=_always(usual), at=at)]
-    for clause, rest in written.clauses.items():
-        if clause not in known:
-            problems.unknown("FSM108", "unknown clause", clause, known, *at, "clauses", clause)
-        if not any(keys(rest)):
-            what = f"no cell of event '{name}' rests on clause '{clause}'"
-            problems.say("FSM119", what, "give it cells, or drop it", *at, "clauses", clause)
-        at_rest = (*at, "clauses", clause)
-        parts.append(Part(written=rest, clause_of=_always(known.get(clause, implied)), at=at_rest))
-    return Groups(problems=problems, name=name, kind=kind, parts=parts, sets=sets)
+    def _groups(self, name: str, written: WrittenEvent, kind: Kind, implied: Clause) -> Groups:
+        """The cells of an event: those that rest on its clause, and those that rest on others."""
+        at = ("event", name)
+        usual = self.known.get(written.clause or "", implied)
+        parts = [Part(written=written, clause_of=_always(usual), at=at)]
+        for clause, rest in written.clauses.items():
+            at_rest = (*at, "clauses", clause)
+            if clause not in self.known:
+                self.problems.unknown("FSM108", "unknown clause", clause, self.known, *at_rest)
+            if not any(keys(rest)):
+                what = f"no cell of event '{name}' rests on clause '{clause}'"
+                self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)
+            parts.append(Part(written=rest, clause_of=_always(self.known.get(clause, implied)), at=at_rest))
+        return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
 
 
 def _always(clause: Clause) -> Callable[[str], Clause]:
