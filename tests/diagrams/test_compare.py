@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import DOOR, JOB, door, edited, job, machine_of
 from random_machines import machines
-from thorough import TIMES
+from thorough import TIMES, amount
 
 from fsm.diagrams.abstraction import drawn_names
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
@@ -339,7 +339,7 @@ def test_pictures_are_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
-@settings(max_examples=50 * TIMES, deadline=None)
+@settings(max_examples=amount(50, night=2_000), deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
     """Whatever they leave out, bundle, or name alike."""

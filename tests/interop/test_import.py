@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from machines import DOOR, counter, door, job, machine_of
 from random_machines import machines
 from statemachine.io import load as chart_of
-from thorough import TIMES
+from thorough import TIMES, amount
 from transitions import MachineError
 from transitions.extensions.markup import MarkupMachine
 
@@ -96,7 +96,7 @@ def test_models_are_short() -> None:
 
 # -- exported machines, run by other libraries -----------------------------------------
 
-DEFAULTS = settings(max_examples=30 * TIMES, deadline=None)
+DEFAULTS = settings(max_examples=amount(30, night=1_200), deadline=None)
 
 
 @DEFAULTS
@@ -313,7 +313,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=60 * TIMES, deadline=None)
+@settings(max_examples=amount(60, night=3_000), deadline=None)
 @given(configurations())
 def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
     """In every state, for every trigger: the same targets, over all values of the conditions."""

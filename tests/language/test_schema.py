@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import DOOR, JOB, problems_of
 from pydantic import BaseModel
-from thorough import TIMES
+from thorough import amount
 from toml_text import toml_text
 
 import fsm.language.machine_file
@@ -145,7 +145,7 @@ def _tables(node: object) -> Iterator[Any]:
             yield from _tables(below)
 
 
-@settings(max_examples=40 * TIMES)
+@settings(max_examples=amount(40, night=2_000))
 @given(document=mutated())
 def test_a_document_is_valid_exactly_when_the_parser_takes_its_form(document: dict[str, Any]) -> None:
     """An editor complains where the parser does, and nowhere else."""

@@ -14,7 +14,7 @@ from machines import door, job
 from naive_linearizability import linearizable
 from random_histories import random_history
 from random_machines import random_machine
-from thorough import TIMES
+from thorough import TIMES, amount
 
 from fsm.library import load
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
@@ -250,7 +250,7 @@ def test_no_operation_returns_before_it_is_called() -> None:
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
     """And what is given as a way in which it may have gone is one."""
     answers: Counter[bool] = Counter()
-    for number in range(50 * TIMES):
+    for number in range(amount(50, night=3_000)):
         chance = random.Random(f"{part} {number}")
         machine = random_machine(chance)
         for _ in range(6):

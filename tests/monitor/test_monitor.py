@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judged import content
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from random_machines import LONGEST, machines, random_machine, random_seen, random_trace
-from thorough import TIMES
+from thorough import TIMES, amount
 
 import fsm.monitor
 from fsm.judgement import judge
@@ -145,12 +145,12 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
     """On thousands of machines and traces, legal and not, the first violation is the same observation."""
     first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
-    for number in range(first, first + 100 * TIMES):
+    for number in range(first, first + amount(100, night=6_000)):
         chance = random.Random(number)
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 195 * TIMES  # of twice as many: giving up is rare
+    assert compared > 1.95 * amount(100, night=6_000)  # of twice as many: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))

@@ -14,7 +14,7 @@ from naive_equivalence import Watched
 from naive_equivalence import bisimilar as alike
 from random_claims import random_property, stated
 from random_machines import random_machine
-from thorough import TIMES
+from thorough import TIMES, amount
 
 from fsm.checker import decide
 from fsm.machine.table import tabulate
@@ -124,7 +124,7 @@ def test_lists_every_mistake(name: str) -> None:
     lists_all(machine_of(MACHINES[name]))
 
 
-@settings(max_examples=40 * TIMES)
+@settings(max_examples=amount(40, night=2_000))
 @given(st.randoms(use_true_random=False))
 def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
     """And each has a name of its own, differs in its cell alone, and is well formed."""

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from machines import door, job
 from random_systems import random_system, system_of
-from thorough import TIMES
+from thorough import amount
 from toy_systems import OFFICE, stated_of
 
 from fsm.checker import decide
@@ -259,7 +259,7 @@ def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
     assert isinstance(second, Refuted)
 
 
-@settings(max_examples=40 * TIMES)
+@settings(max_examples=amount(40, night=2_000))
 @given(systems(), st.randoms(use_true_random=False))
 def test_copies_are_alike(system: System, chance: random.Random) -> None:
     """Where no joint event involves several copies of a part, what holds of one copy holds of the others."""

@@ -15,7 +15,7 @@ from naive_property_monitor import BeyondError
 from random_claims import random_property, stated
 from random_machines import random_machine
 from shipped import known_mutants, specification
-from thorough import TIMES
+from thorough import amount
 
 from fsm.checker import decide
 from fsm.conformance.plan import IDLE, Plan, Point, steps
@@ -184,7 +184,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
     """Many runs as a test goes through a machine: what the checker proves of it is not violated by any."""
     of = specification(name)
     table = tabulate(of.machine.under(profile))
-    tests = random_tests(random.Random(name), Plan(table=table), count=20 * TIMES, length=30)
+    tests = random_tests(random.Random(name), Plan(table=table), count=amount(20, night=1_000), length=30)
     stated = [each for each in of.properties if not untestable(each) and not each.expected(profile)]
     for each in stated:
         for unseen, several in ((None, tests[:5]), ((), tests)):

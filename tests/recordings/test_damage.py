@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
-from thorough import TIMES
+from thorough import TIMES, amount
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -33,7 +33,7 @@ __all__ = ["every_violation"]
 
 FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=20 * TIMES,
+    max_examples=amount(20, night=1_200),
 )
 """One folder serves all examples of a test: each writes its own file anew."""
 

@@ -8,3 +8,8 @@ from hypothesis import settings
 
 TIMES: Final = settings().max_examples // 100
 """Times as many random inputs as in a run for every change."""
+
+
+def amount(quick: int, *, night: int) -> int:
+    """*quick* for every change, and *night* where more is tried."""
+    return quick if TIMES == 1 else night
