@@ -293,6 +293,6 @@ def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings:
         case Holds() if findings:
             return Illegal(findings=findings, incomplete=incomplete)
         case Holds():
-            unexercised = "" if states & {"holds", "known"} else UNEXERCISED
+            unexercised = "" if not states or states & {"holds", "known"} else UNEXERCISED
             why = incomplete or unexercised
             return Unknown(why=why) if why else Holds()

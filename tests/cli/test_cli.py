@@ -104,6 +104,9 @@ def test_every_command_was_run_in_a_process() -> None:
     [
         (["judge", FAILING], 1),
         (["judge", HOLDING], 0),
+        (["judge", FAILING, "-P", "stop-of-the-gone-succeeds"], 1),
+        (["judge", FAILING, "-P", "stop-of-the-gone-succeeds", "--profile", "containerd-1.6"], 0),
+        (["judge", FAILING, "-P", "start-ends", "--profile", "containerd-1.6"], 3),
         (["judge", NEWEST], 0),
         (["judge", FAILING, "--profile", "containerd-1.6"], 0),
         (["judge", FAILING, "--profile", "containerd-1.6", "--fail-on", "observed"], 0),
