@@ -72,8 +72,8 @@ class Claiming(ABC):
 
     def always(self) -> Always:
         """That something is always so."""
-        said = tuple(self.condition(text, *at) for text, at in listed(self.written.always, "always"))
-        return Always(conditions=said, when=self.optional(self.written.when, "when"))
+        conditions = tuple(self.condition(text, *at) for text, at in listed(self.written.always, "always"))
+        return Always(conditions=conditions, when=self.optional(self.written.when, "when"))
 
     def never(self) -> Never:
         """That something never is."""

@@ -60,8 +60,8 @@ def read_properties(path: str | Path) -> File[Stated]:
 
 def states_properties(data: bytes, *, path: str) -> bool:
     """Whether the TOML in *data* is of properties, and not a model."""
-    said = document(data.removeprefix(codecs.BOM_UTF8), path)
-    return "property" in said or isinstance(said.get("machine"), str)
+    found = document(data.removeprefix(codecs.BOM_UTF8), path)
+    return "property" in found or isinstance(found.get("machine"), str)
 
 
 def content(path: str | Path) -> bytes:
