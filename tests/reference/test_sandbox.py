@@ -43,7 +43,7 @@ class Place:
         self.outputs: list[str] = []
         self.root = root
         self.worlds: list[FaultyProcesses] = []
-        self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("notified"))
+        self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("wake"))
 
     @property
     def world(self) -> FaultyProcesses:
@@ -108,7 +108,7 @@ async def test_an_exit_is_seen(place: Place) -> None:
     assert [143, 143] == [each.code for each in exits]
     assert (0, exits[0], "SANDBOX_NOTREADY") == (record.pid, record.exit, record.state)
     assert exits[0] == await place.controller.wait("pod")
-    assert ["notified", "hook"] == place.outputs
+    assert ["wake", "hook"] == place.outputs
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -129,11 +129,11 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 @pytest.mark.parametrize(
     ("kind", "states", "outputs"),
     [
-        (Controller, ["SANDBOX_NOTREADY"] * 3, ["notified", "hook"]),
+        (Controller, ["SANDBOX_NOTREADY"] * 3, ["wake", "hook"]),
         (
             UpstreamController,
             ["SANDBOX_READY", "SANDBOX_READY", "SANDBOX_NOTREADY"],
-            ["hook", "hook", "notified", "hook"],
+            ["hook", "hook", "wake", "hook"],
         ),
     ],
 )

@@ -30,7 +30,7 @@ class PodSandboxSUT(EmittingSUT):
     >>> [sut.do(event) for event in ("create", "start", "exit")], sut.shows()
     (['ok', 'ok', ''], 'SANDBOX_READY')
     >>> sut.arrange("handle", "kept"), sut.do("handle"), sut.shows(), sut.outputs()
-    (True, '', 'SANDBOX_NOTREADY', ['notified'])
+    (True, '', 'SANDBOX_NOTREADY', ['wake'])
     >>> sut.close()
     """
 
@@ -47,7 +47,7 @@ class PodSandboxSUT(EmittingSUT):
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
         self._waiting: asyncio.Task[Exit] | None = None
-        self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("notified"))
+        self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("wake"))
         self._runner.run(self._begin())
 
     async def _begin(self) -> None:
