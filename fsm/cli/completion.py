@@ -10,7 +10,6 @@ from click import Group
 from click.shell_completion import CompletionItem
 
 from fsm.errors import InputError
-from fsm.language.codes import RULES
 from fsm.library import claims, is_system, load, load_system, names, systems
 from fsm.product.system import System
 
@@ -65,11 +64,18 @@ def _states(ctx: click.Context) -> Iterator[str]:
 
 
 def _properties(ctx: click.Context) -> Iterator[str]:
-    for each in _named(ctx):
+    """Those of the models in the line, or of all that are shipped."""
+    for each in tuple(_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(each.path).properties)
         except InputError:
             continue
+
+
+def _codes(_: click.Context) -> Iterable[str]:
+    from fsm.language.codes import RULES  # noqa: PLC0415  (reading their words takes longer than the rest)
+
+    return RULES
 
 
 def _commands(ctx: click.Context) -> Iterable[str]:
@@ -83,5 +89,5 @@ events: Final = _offer(_events)
 states: Final = _offer(_states)
 properties: Final = _offer(_properties)
 suts: Final = _offer(lambda _: SUTS)
-codes: Final = _offer(lambda _: RULES)
+codes: Final = _offer(_codes)
 commands: Final = _offer(_commands)

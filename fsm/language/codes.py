@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from fsm.errors import Rule
 
-_WRITTEN = tomllib.loads((files("fsm.language") / "codes.toml").read_text(encoding="utf-8"))
+_WRITTEN = tomllib.loads(Path(__file__).with_name("codes.toml").read_text(encoding="utf-8"))
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({code: Rule(**words) for code, words in _WRITTEN["rules"].items()})
 """In the order of the codes."""

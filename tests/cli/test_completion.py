@@ -28,6 +28,7 @@ OFFERED = [
     ("fsm help s", ["show", "simulate", "schema"]),
     ("fsm judge --profile cont", ["containerd-1.6", "containerd-1.7", "containerd-2.1", "containerd-main"]),
     ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
+    ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
     ("fsm judge --format s", ["sarif"]),
     ("fsm judge --fail", ["--fail-on"]),
     ("fsm simulate cri-", ["cri-container", "cri-pod"]),
