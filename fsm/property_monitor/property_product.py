@@ -44,7 +44,7 @@ class PropertyProduct:
     >>> claim = next(each.claim for each in of.properties if each.name == "stop-is-idempotent")
     >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
     >>> len(product.machine.states), len(product.table.states)
-    (11, 16)
+    (11, 14)
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:

@@ -82,7 +82,7 @@ matches-diagram = "drawing.txt"
     assert 1 == text.return_value
     output = " ".join(text.output.split())
     assert "drawing.txt:3 lacks start: CREATED → RUNNING" in output
-    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine has not" in output
+    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine does not" in output
     (why, *_) = [one["why"] for each in json.loads(data.output)["machines"] for one in each["properties"]]
     assert "Stort" == why["adds"][0]["event"]
     assert "start" == why["lacks"][0]["event"]
