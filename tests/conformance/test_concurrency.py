@@ -163,7 +163,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
     class Late(Staged):
         def do(self, event: str) -> str:
             ready = self.shows() == "WAITING"
-            time.sleep(0)
+            time.sleep(0.001)  # long enough for the other to look, again and again while the test is shrunk
             with self.lock:
                 if event == "start" and ready:
                     self._state = self._table.states.index("running")
