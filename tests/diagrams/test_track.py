@@ -1,0 +1,34 @@
+"""A path through a machine that a recording takes is marked as failed exactly where the judge finds a violation."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+from judged import RECORDINGS, every_violation
+
+from fsm.diagrams.track import track
+from fsm.judgement import judge
+from fsm.library import load
+from fsm.verdict import Illegal
+
+__all__ = ["every_violation"]
+
+LAST = 15
+
+
+@pytest.mark.parametrize("name", ["1.6.20-corrupt-checkpoints.log.gz", "2.1.9-restart-kill9.log.gz"])
+def test_fails_where_the_judge_does(name: str) -> None:
+    """Over restarts, after which some containers cannot be read."""
+    path = str(RECORDINGS / name)
+    machine = load("container-status")
+    text = gzip.decompress((RECORDINGS / name).read_bytes()).decode()
+    containers = dict.fromkeys(re.findall(r'returns container id \\?"([0-9a-f]{64})', text))
+    (judgement,) = judge(path, models=[machine]).judgements
+    findings = judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ()
+    violating = {each.observation.entity for finding in findings for each in finding.first}
+
+    last = list(containers)[-LAST:]
+    assert [each in violating for each in last] == [bool(track(machine, path, each).failed) for each in last]
+    assert bool(violating) == name.startswith("1.6.20")
