@@ -87,9 +87,9 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 )
 @click.option(
     "--shortest-restart",
-    type=click.FloatRange(0),
-    metavar="SECONDS",
-    default=0.05,
+    type=click.IntRange(0, 86_400_000),
+    metavar="MILLISECONDS",
+    default=50,
     show_default=True,
     help="The shortest pause that is long enough for a restart.",
 )
@@ -117,7 +117,7 @@ def command(
     *,
     fresh: bool,
     restarts: Assume,
-    shortest_restart: float,
+    shortest_restart: int,
     properties: bool,
     coverage: bool,
 ) -> int:
@@ -149,7 +149,7 @@ def command(
                         profile=profile,
                         fresh=fresh,
                         restarts=restarts,
-                        shortest_restart=shortest_restart,
+                        shortest_restart=shortest_restart / 1000,
                         properties=tuple(dict.fromkeys(only)) if properties or only else None,
                         advanced=advanced,
                     )

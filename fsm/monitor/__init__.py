@@ -33,7 +33,7 @@ class _Life:
     """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
 
     Of what may have happened to all entities, the belief takes the first ``assumed`` into
-    account; it may rest on those from number ``rested`` on.
+    account; it may rest on those from number ``rested`` on, and on its ``own``.
     """
 
     belief: Belief
@@ -41,6 +41,7 @@ class _Life:
     led: Observation | None = None
     assumed: int = 0
     rested: int = 0
+    own: tuple[Assumed, ...] = ()
 
 
 class Monitor:
@@ -223,8 +224,7 @@ class Monitor:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
             life = _Life(belief=resting or self._unseen)
-        if life.assumed < len(self._assumptions.possible):
-            self._assume(life)
+        self._assume(life, seen, file, number)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
@@ -252,8 +252,8 @@ class Monitor:
     def _certainly(self, names: tuple[str, ...], life: _Life, seen: Observation, place: Line) -> None:
         """What was *seen* is legal only by one of the deviations *names*, or by what is assumed."""
         if any(map(is_one, names)):
-            self._assumptions.need(life.rested, life.assumed)
-            life.rested = life.assumed
+            self._assumptions.need([*self._assumptions.possible[life.rested : life.assumed], *life.own])
+            life.rested, life.own = life.assumed, ()
             return
         deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
         self._folder.tolerate(
@@ -267,12 +267,16 @@ class Monitor:
             )
         )
 
-    def _assume(self, life: _Life) -> None:
-        """Let what may have happened to all entities have happened to this one too."""
+    def _assume(self, life: _Life, seen: Observation, file: str, number: int) -> None:
+        """Let what may have happened to all entities have happened to this one too, before *seen*."""
+        if seen.phase == "assumed":
+            life.own = (Assumed(observation=seen, file=file, line=number),)
+        if life.assumed == len(self._assumptions.possible):
+            return
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
-        for seen in self._assumptions.since(life.assumed):
-            step = life.belief.next.get(key(seen)) or self._step(life.belief, seen, life)
+        for each in self._assumptions.since(life.assumed):
+            step = life.belief.next.get(key(each)) or self._step(life.belief, each, life)
             life.belief = step.to
         life.assumed = len(self._assumptions.possible)
 

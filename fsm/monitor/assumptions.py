@@ -1,6 +1,6 @@
 """Events that may have happened to all entities unobserved, and those without which the trace is not legal."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from fsm.machine.calls.belief import ASSUMED
@@ -14,21 +14,27 @@ class Assumptions:
     """What is ``possible``, in the order of the trace; entities take it into account when they are next observed."""
 
     possible: list[Assumed] = field(default_factory=list)
-    _needed: dict[tuple[int | None, int | None], Assumed] = field(default_factory=dict)
+    _needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
 
     def since(self, first: int) -> Collection[Observation]:
         """The last event of each kind, of those from number *first* on."""
         return {each.observation.event: each.observation for each in self.possible[first:]}.values()
 
-    def need(self, first: int, last: int) -> None:
-        """One of those from number *first* to *last*, excluded, happened: one that is needed anyway, or the latest."""
-        among = {(each.observation.start, each.observation.end): each for each in self.possible[first:last]}
-        if self._needed.keys().isdisjoint(among):
-            self._needed.update([among.popitem()])
+    def need(self, among: Sequence[Assumed]) -> None:
+        """One of those *among* these happened: one that is needed anyway, or the latest."""
+        known = {_which(each): each for each in among}
+        if known and self._needed.keys().isdisjoint(known):
+            self._needed.update([known.popitem()])
 
     def needed(self) -> tuple[Assumed, ...]:
         """Those without which the trace is not legal, in the order in which that was found."""
         return tuple(self._needed.values())
+
+
+def _which(each: Assumed) -> tuple[object, ...]:
+    """What two observations have in common that are of the same assumption: its times, or else its line."""
+    seen = each.observation
+    return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 
 
 def rests_on_one(configurations: Configurations) -> bool:

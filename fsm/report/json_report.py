@@ -162,8 +162,8 @@ def _assumed(each: Assumed) -> Json:
     seen = each.observation
     return {
         "event": seen.event,
-        "after": words.moment(seen.start),
-        "before": words.moment(seen.end),
+        "after": words.moment(seen.start) or None,
+        "before": words.moment(seen.end if seen.end is not None else seen.at) or None,
         "file": each.file,
         "line": each.line,
     }

@@ -20,7 +20,8 @@ def junit(report: Report) -> str:
 
     Every clause of the machine is a case.  Violations fail it, surprises and
     tolerated deviations stand in its output; where the machine's verdict is
-    unknown, it is skipped.  A recording that could not be judged at all is an
+    unknown, it is skipped.  What it assumes
+    is a property of the suite.  A recording that could not be judged at all is an
     error.
     """
     document = JUnitXml("fsm judge")
@@ -30,6 +31,8 @@ def junit(report: Report) -> str:
         clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
         clauses |= {finding.first[0].clause: None for finding in findings}
         clauses |= {each.clause: None for each in judgement.properties}
+        for each in judgement.assumed:
+            suite.add_property("assumes", clean(words.assumed(each)))
         for clause in clauses:
             mine = [each for each in findings if each.first[0].clause == clause]
             suite.add_testcase(_case(report, clause, mine, judgement))

@@ -22,8 +22,10 @@ def sarif(report: Report) -> str:
     for judged, judgement in report.each():
         if reason := why(judgement):
             notifications.append(_notification("warning", judged.name, f"{judgement.machine.name} unknown, {reason}"))
-        assumed = (f"{judgement.machine.name} assumes {words.assumed(each)}" for each in judgement.assumed)
-        notifications += [_notification("note", judged.name, text) for text in assumed]
+        notifications += [
+            _notification("note", each.file, f"{judgement.machine.name} assumes {words.assumed(each)}", each.line)
+            for each in judgement.assumed
+        ]
         results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
     notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
@@ -99,11 +101,12 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     return name
 
 
-def _notification(level: str, file: str, text: str) -> Json:
+def _notification(level: str, file: str, text: str, line: int = 0) -> Json:
+    place: Json = {"artifactLocation": {"uri": _uri(file)}}
     return {
         "level": level,
         "message": {"text": text},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
+        "locations": [_location(file, line) if line else {"physicalLocation": place}],
     }
 
 

@@ -80,8 +80,11 @@ def assumed(each: Assumed) -> str:
 
 
 def between(each: Assumed) -> str:
-    """When what is assumed would have happened."""
-    return f"between {moment(each.observation.start)} and {moment(each.observation.end)}"
+    """When what is assumed would have happened: between two times, or before that of its observation, or before its line."""
+    seen = each.observation
+    if seen.start is not None:
+        return f"between {moment(seen.start)} and {moment(seen.end)}"
+    return f"before {moment(seen.at) or f'line {each.line}'}"
 
 
 def moment(at: int | str | None) -> str:

@@ -6,9 +6,12 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from judged import CALLS, content, judged, profile, violations
 
+from fsm.cli.judge_command import command
 from fsm.recordings.restarts import Restarts, Stretches
+from fsm.report import words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,3 +137,37 @@ def test_stretches_are_found_among_overlapping_calls() -> None:
 
     assert ["d"] == [name for name, restart in found if restart is not None]
     assert [name for _, name, _ in points] == [name for name, _ in found]
+
+
+def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
+    """With its line, where it has no time; one that is not needed is not."""
+    header = (
+        '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
+    )
+    line = '{"entity": "c1", "event": "restart", "phase": "assumed"}\n'
+    unread = '{"entity": "c1", "shows": "CONTAINER_UNKNOWN"}\n'
+    found = judged((header + line + unread).encode(), tmp_path, restarts="none")
+
+    assert [] == violations(found)
+    assert ["a restart before line 3"] == [words.assumed(each) for each in found.judgements[0].assumed]
+    assert () == judged((header + line).encode(), tmp_path, restarts="none").judgements[0].assumed
+    assert violations(judged((header + unread).encode(), tmp_path, restarts="none"))
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
+def test_every_format_has_what_is_assumed(form: str, tmp_path: Path) -> None:
+    """It is a part of the verdict."""
+    (tmp_path / "calls").write_bytes(recorded(*CREATED, Call(205, 206, "ContainerStatus", shows="UNKNOWN")))
+    ran = CliRunner().invoke(command, [str(tmp_path / "calls"), "--format", form], standalone_mode=False)
+
+    assert 0 == ran.return_value
+    assert "2026-11-21T03:14:16.005" in " ".join(ran.output.split())
+
+
+@pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "1e300", "0.5"])
+def test_a_pause_is_milliseconds(wrong: str) -> None:
+    """Anything else is refused."""
+    ran = CliRunner().invoke(command, ["calls", "--shortest-restart", wrong])
+
+    assert 2 == ran.exit_code
+    assert "--shortest-restart" in ran.output
