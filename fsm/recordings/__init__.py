@@ -56,13 +56,13 @@ class Recording:
     name: str
     kind: RecordingKind
     machines: tuple[str, ...]
-    shown: frozenset[str] | None
-    hidden: tuple[str, ...]
-    fresh: bool
-    outputs: bool
     batches: Iterator[Batch]
     notes: Counter[str]
-    version: Callable[[], str]
+    shown: frozenset[str] | None = None
+    hidden: tuple[str, ...] = ()
+    fresh: bool = False
+    outputs: bool = False
+    version: Callable[[], str] = str
     history: RecordedHistory | None = None
 
 
@@ -119,56 +119,44 @@ def open_recording(
         return _history(name, chain([start], data), notes)
     pieces = source.pieces(chain([start], data))
     head = next(pieces, Piece(first=1, lines=[]))
-    kinds = (kind_of(line) for line in head.lines)
+    rest = chain([head], pieces)
+    kinds = map(kind_of, head.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
-
-    def rest() -> Iterator[Piece]:
-        yield head
-        yield from pieces
-
-    title = next((found for line in head.lines[:1] if (found := json_lines.header(line))), None)
-    log = containerd_log.Log(notes=notes)
+    machines: tuple[str, ...]
     match kind:
         case RecordingKind.CALLS:
-            batches, machines, shown = (
-                _calls(cri_calls.CriCallReader(notes=notes, restarts=restarts), rest()),
-                ("cri-container", "cri-pod"),
-                cri_calls.SHOWN,
-            )
+            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts)
+            machines, shown = ("cri-container", "cri-pod"), cri_calls.SHOWN
+            batches = _batches(calls.observations, rest, calls.rest)
         case RecordingKind.EVENTS:
-            batches, machines, shown = (
-                _events(nri_events.NriEventReader(notes=notes), rest()),
-                ("plugin-container", "plugin-pod"),
-                nri_events.SHOWN,
-            )
+            events = nri_events.NriEventReader(notes=notes)
+            machines, shown = ("plugin-container", "plugin-pod"), nri_events.SHOWN
+            batches = _batches(lambda line, number: _each(number, events.observations(line)), rest)
         case RecordingKind.TRACE:
-            machine = (title.machine,) if title and title.machine else ()
-            trace = json_lines.Trace(notes=notes)
+            title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
             return Recording(
                 name=name,
                 kind=kind,
-                machines=machine,
-                shown=None,
-                hidden=title.unseen if title else (),
-                fresh=bool(title and title.fresh),
-                outputs=False,
-                batches=_trace(trace, rest(), skip=title is not None),
+                machines=(title.machine,) if title.machine else (),
+                hidden=title.unseen,
+                fresh=title.fresh,
+                batches=_trace(json_lines.Trace(notes=notes), rest),
                 notes=notes,
-                version=str,
             )
         case _:
-            batches, machines, shown = _log(log, rest()), ("container-status", "pod-sandbox"), containerd_log.SHOWN
+            log = containerd_log.Log(notes=notes)
+            return Recording(
+                name=name,
+                kind=kind,
+                machines=("container-status", "pod-sandbox"),
+                shown=containerd_log.SHOWN,
+                batches=_batches(lambda line, number: _each(number, log.observations(line)), rest),
+                notes=notes,
+                version=lambda: log.version,
+            )
+    outputs = kind is RecordingKind.EVENTS
     return Recording(
-        name=name,
-        kind=kind,
-        machines=machines,
-        shown=shown,
-        hidden=(),
-        fresh=False,
-        outputs=kind is RecordingKind.EVENTS,
-        batches=batches,
-        notes=notes,
-        version=lambda: log.version,
+        name=name, kind=kind, machines=machines, shown=shown, outputs=outputs, batches=batches, notes=notes
     )
 
 
@@ -183,61 +171,40 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
     notes["lines"] = whole.count(b"\n") + (not whole.endswith(b"\n"))
     if history.left_out:
         notes["operations that did nothing"] = history.left_out
-    ends = tuple(history.observations())
     return Recording(
         name=name,
         kind=RecordingKind.HISTORY,
         machines=(history.title.machine,) if history.title.machine else (),
-        shown=None,
         hidden=history.title.unseen,
         fresh=history.title.fresh,
-        outputs=False,
-        batches=iter([Batch([seen for _, seen in ends], [line for line, _ in ends])]),
+        batches=iter([batch(history.observations())]),
         notes=notes,
-        version=str,
         history=history,
     )
 
 
-def _log(log: containerd_log.Log, pieces: Iterator[Piece]) -> Iterator[Batch]:
+def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
+    """The observations *found*, each with its line."""
+    listed = list(found)
+    return Batch([seen for _, seen in listed], [line for line, _ in listed])
+
+
+def _each(number: int, found: Iterable[Observation]) -> Iterable[tuple[int, Observation]]:
+    return [(number, seen) for seen in found]
+
+
+def _batches(
+    read: Callable[[bytes, int], Iterable[tuple[int, Observation]]],
+    pieces: Iterable[Piece],
+    rest: Callable[[], Iterable[tuple[int, Observation]]] = tuple,
+) -> Iterator[Batch]:
+    """What *read* finds in each line with its number, and the *rest* once there are no more lines."""
     for piece in pieces:
-        found: list[Observation] = []
-        lines: list[int] = []
-        for number, line in enumerate(piece.lines, piece.first):
-            for seen in log.observations(line):
-                found.append(seen)
-                lines.append(number)
-        yield Batch(found, lines)
+        yield batch(each for number, line in enumerate(piece.lines, piece.first) for each in read(line, number))
+    yield batch(rest())
 
 
-def _calls(recording: cri_calls.CriCallReader, pieces: Iterator[Piece]) -> Iterator[Batch]:
+def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
     for piece in pieces:
-        found = [
-            each
-            for number, line in enumerate(piece.lines, piece.first)
-            if line.strip()
-            for each in recording.observations(line, number)
-        ]
-        yield Batch([seen for _, seen in found], [line for line, _ in found])
-    last = tuple(recording.rest())
-    yield Batch([seen for _, seen in last], [line for line, _ in last])
-
-
-def _events(events: nri_events.NriEventReader, pieces: Iterator[Piece]) -> Iterator[Batch]:
-    for piece in pieces:
-        found = [
-            (number, seen)
-            for number, line in enumerate(piece.lines, piece.first)
-            if line.strip()
-            for seen in events.observations(line)
-        ]
-        yield Batch([seen for _, seen in found], [line for line, _ in found])
-
-
-def _trace(trace: json_lines.Trace, pieces: Iterator[Piece], *, skip: bool) -> Iterator[Batch]:
-    for piece in pieces:
-        lines, first = piece.lines, piece.first
-        if skip and first == 1:
-            lines, first = lines[1:], 2
-        yield Batch(*trace.observations(lines, first))
+        yield Batch(*trace.observations(piece.lines, piece.first))
     yield Batch(*trace.rest())

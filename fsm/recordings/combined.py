@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from fsm.errors import InputError, Problem
-from fsm.recordings import Batch, Recording, RecordingKind, open_recording
+from fsm.recordings import Batch, Recording, RecordingKind, batch, open_recording
 from fsm.recordings.json_lines import nanoseconds
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
@@ -81,10 +81,6 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
         name=name,
         kind=RecordingKind.COMBINED,
         machines=("nri-plugin-contract",),
-        shown=None,
-        hidden=(),
-        fresh=False,
-        outputs=False,
         batches=_batches(CombinedReader(events=events), points, recorded),
         notes=notes,
         version=recorded.version,
@@ -95,7 +91,7 @@ def _received(name: str, events: NriEventReader, advanced: Callable[[int], None]
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
-            event = events.read(line) if line.strip() else None
+            event = events.read(line)
             if event is not None:
                 latest = max(latest, event.ts or 0)
                 yield _Point(latest, Line(name, number), event)
@@ -103,8 +99,8 @@ def _received(name: str, events: NriEventReader, advanced: Callable[[int], None]
 
 def _called(recording: Recording) -> Iterator[_Point]:
     latest, last = 0, Line(recording.name, 0)
-    for batch in recording.batches:
-        for seen, line in zip(batch.observations, batch.lines, strict=True):
+    for part in recording.batches:
+        for seen, line in zip(part.observations, part.lines, strict=True):
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = line if isinstance(line, Line) else Line(recording.name, line)
             yield _Point(latest, last, seen)
@@ -116,11 +112,11 @@ def _batches(reader: CombinedReader, points: Iterator[_Point], recorded: Recordi
     for point in points:
         found += reader.seen(point)
         if len(found) >= _BATCH:
-            yield Batch([seen for _, seen in found], [line for line, _ in found])
+            yield batch(found)
             found = []
     found += reader.rest()
     reader.events.notes.update(recorded.notes)
-    yield Batch([seen for _, seen in found], [line for line, _ in found])
+    yield batch(found)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -78,6 +78,8 @@ class CriCallReader:
 
     def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
         """The observations that are in order once *line* is read, each with the number of its line."""
+        if not line.strip():
+            return
         try:
             call = _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):

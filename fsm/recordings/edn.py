@@ -6,8 +6,10 @@ it may nest is bounded.  The notation is described at
 https://github.com/edn-format/edn; what the data means is for others to say.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 DEEPEST: Final = 32
@@ -55,20 +57,16 @@ _WORDS: Final[dict[str, Data]] = {
     "##-Inf": float("-inf"),
     "##NaN": float("nan"),
 }
-_ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "b": "\b", "f": "\f", "\\": "\\", '"': '"', "/": "/"}
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _UNICODE: Final = re.compile("u[0-9A-Fa-f]{4}")
 _CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f", "backspace": "\b"}
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+N?")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
 
 
-class _Open(NamedTuple):
-    """A bracket that waits for its end; or a tag, or ``#_``, that waits for the form it stands before."""
-
-    bracket: str
+class _Token(NamedTuple):
+    kind: str
+    word: str
     line: int
-    inside: list[Data]
 
 
 def forms(text: str) -> Iterator[EdnForm]:
@@ -83,15 +81,19 @@ def forms(text: str) -> Iterator[EdnForm]:
     >>> [form.value for form in forms("[{:a 1} {:a 2}]")]
     [{'a': 1}, {'a': 2}]
     """
-    reader = _Reader()
-    for kind, word, line in _tokens(text):
-        found = reader.take(kind, word, line)
-        if found is not None:
-            yield found
-    reader.finish()
+    tokens = _tokens(text)
+    for token in tokens:
+        if token.word == "#_":
+            next(_inside(tokens, token, 1))
+        elif token.word in {"[", "("}:
+            yield from _inside(tokens, token, 0)
+            for _, word, line in tokens:
+                raise NotationError(line, f"found {word[:10]!r} after the end of the vector")
+        else:
+            yield from _inside(chain([token], tokens), None, 0)
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+def _tokens(text: str) -> Iterator[_Token]:
     """The kind, the text and the line of each token but blanks."""
     line, counted, position = 1, 0, 0
     while position < len(text):
@@ -106,115 +108,74 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if found.lastgroup and found.lastgroup != "blank":
             line += text.count("\n", counted, position)
             counted = position
-            yield found.lastgroup, found[0], line
+            yield _Token(found.lastgroup, found[0], line)
         position = found.end()
 
 
-class _Reader:
-    """Forms made of tokens, without recursion."""
+def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
+    """The forms up to the end of what *opening* begins: a bracket, or a tag or ``#_`` that stands before one form.
 
-    def __init__(self) -> None:
-        self._stack: list[_Open] = []
-        self._outer: _Open | None = None
-        self._begun = False
-        self._over = False
-
-    def take(self, kind: str, word: str, line: int) -> EdnForm | None:
-        """Take one token; the form at the top that ends with it, if one does."""
-        if self._over:
-            raise NotationError(line, f"found {word[:10]!r} after the end of the vector")
-        if kind == "open":
-            if word in "[(" and not self._begun and not self._stack:
-                self._outer = _Open(word, line, [])
-                self._begun = True
-            else:
-                self._push(word, line)
-            return None
-        if kind == "prefix":
-            self._push(word, line)
-            return None
-        if kind != "close":
-            return self._put(_atom(kind, word, line), line)
-        if not self._stack and self._outer is not None and word == _CLOSES[self._outer.bracket]:
-            self._over = True
-            return None
-        if not self._stack or word != _CLOSES.get(self._stack[-1].bracket):
-            raise NotationError(line, f"found {word!r}, which ends nothing that begins before")
-        done = self._stack.pop()
-        return self._put(_map(done) if done.bracket == "{" else done.inside, done.line)
-
-    def finish(self) -> None:
-        """The text ends here."""
-        last = self._stack[-1] if self._stack else None if self._over else self._outer
-        if last is not None:
-            raise NotationError(last.line, f"what {last.bracket!r} begins does not end")
-
-    def _push(self, word: str, line: int) -> None:
-        if len(self._stack) >= DEEPEST:
+    Those at the top of the text have none.
+    """
+    for token in tokens:
+        kind, word, line = token
+        if kind == "close":
+            if opening is None or word != _CLOSES.get(opening.word):
+                raise NotationError(line, f"found {word!r}, which ends nothing that begins before")
+            return
+        if kind not in {"open", "prefix"}:
+            yield EdnForm(line, _atom(kind, word, line))
+            continue
+        if depth >= DEEPEST:
             raise NotationError(line, f"nests deeper than {DEEPEST} levels")
-        self._stack.append(_Open(word, line, []))
-
-    def _put(self, value: Data, line: int) -> EdnForm | None:
-        while self._stack and self._stack[-1].bracket not in _CLOSES:
-            prefix = self._stack.pop()
-            if prefix.bracket == "#_":
-                return None
-            line = prefix.line
-        if not self._stack:
-            self._begun = True
-            return EdnForm(line, value)
-        self._stack[-1].inside.append(value)
-        return None
+        inside = _inside(tokens, token, depth + 1)
+        if kind == "prefix":
+            value = next(inside).value
+            if word != "#_":
+                yield EdnForm(line, value)
+        else:
+            values = [form.value for form in inside]
+            yield EdnForm(line, _map(values, line) if word == "{" else values)
+    if opening is not None:
+        raise NotationError(opening.line, f"what {opening.word!r} begins does not end")
 
 
-def _map(done: _Open) -> Data:
+def _map(inside: list[Data], line: int) -> Data:
     """The map of keys and values in turn."""
-    keys = [_key(key) for key in done.inside[::2]]
-    if len(done.inside) % 2:
-        raise NotationError(done.line, f"the key {keys[-1]!r} has no value")
-    found: dict[str, Data] = dict(zip(keys, done.inside[1::2], strict=True))
+    keys = [key if isinstance(key, str) else repr(key) for key in inside[::2]]
+    if len(inside) % 2:
+        raise NotationError(line, f"the key {keys[-1]!r} has no value")
+    found: dict[str, Data] = dict(zip(keys, inside[1::2], strict=True))
     if len(found) < len(keys):
         twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise NotationError(done.line, f"a map has the key {twice!r} twice")
+        raise NotationError(line, f"a map has the key {twice!r} twice")
     return found
-
-
-def _key(key: Data) -> str:
-    return key if isinstance(key, str) else repr(key)
 
 
 def _atom(kind: str, word: str, line: int) -> Data:
     match kind:
         case "string":
-            return _ESCAPE.sub(lambda found: _escaped(found, line), word[1:-1]) if "\\" in word else word[1:-1]
+            try:
+                text: str = json.loads(word, strict=False)  # JSON has the same escapes
+            except json.JSONDecodeError as error:
+                return _unknown(word[error.pos : error.pos + 2], line)
+            return text
         case "character":
             name = word[1:]
             if _UNICODE.fullmatch(name):
                 return chr(int(name[1:], 16))
             return name if len(name) == 1 else _CHARACTERS.get(name) or _unknown(word, line)
         case "number":
-            return _number(word, line)
+            if not _WHOLE.fullmatch(word):
+                return float(word.removesuffix("M")) if _DECIMAL.fullmatch(word) else _unknown(word, line)
+            try:
+                return int(word.removesuffix("N"))
+            except ValueError as error:  # of more digits than Python converts
+                raise NotationError(line, f"a number of {len(word):,} digits") from error
         case _:
             if word in _WORDS:
                 return _WORDS[word]
             return _unknown(word, line) if word.startswith("##") else word.removeprefix(":")
-
-
-def _escaped(found: re.Match[str], line: int) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    return _ESCAPES.get(found[2]) or _unknown(found[0], line)
-
-
-def _number(word: str, line: int) -> Data:
-    try:
-        if _WHOLE.fullmatch(word):
-            return int(word.removesuffix("N"))
-        if _DECIMAL.fullmatch(word):
-            return float(word.removesuffix("M"))
-    except ValueError as error:  # of more digits than Python converts
-        raise NotationError(line, f"a number of {len(word):,} digits") from error
-    return _unknown(word, line)
 
 
 def _unknown(word: str, line: int) -> str:

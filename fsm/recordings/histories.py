@@ -9,6 +9,7 @@ look illegal.
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -61,14 +62,12 @@ class Recorded(NamedTuple):
 class RecordedHistory:
     """The operations of a file, in the order of their calls, with the outputs of each entity in order.
 
-    Where ``timed`` is false, instants are places in the file.  ``left_out``
-    counts operations that certainly did nothing.
+    ``left_out`` counts operations that certainly did nothing.
     """
 
     title: Title
     operations: tuple[Recorded, ...]
     outputs: Mapping[str, tuple[str, ...]]
-    timed: bool
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
@@ -150,30 +149,32 @@ def _read(text: str) -> Iterator[EdnForm]:
 def _json(text: str) -> Iterator[EdnForm]:
     """Each value at the top of *text*, or in the one list that it is."""
     decoder = json.JSONDecoder()
-    position, line, counted = _skip(text, 0), 1, 0
+    ends = [found.start() for found in re.finditer("\n", text)]
+
+    def wrong(what: str) -> NotationError:
+        return NotationError(bisect(ends, position) + 1, what)
+
+    position = _skip(text, 0)
     listed = text.startswith("[", position)
-    if listed:
-        position = _skip(text, position + 1)
+    position = _skip(text, position + listed)
     while position < len(text) and not (listed and text[position] == "]"):
-        line += text.count("\n", counted, position)
-        counted = position
         try:
-            value, position = decoder.raw_decode(text, position)
+            value, end = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
             raise NotationError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except (RecursionError, ValueError) as error:
-            raise NotationError(line, "nests too deep, or has a number of too many digits") from error
-        yield EdnForm(line, value)
-        position = _skip(text, position)
-        if listed and position < len(text) and text[position] != "]":
-            if text[position] != ",":
-                raise NotationError(line + text.count("\n", counted, position), "no comma after an item of the list")
+            raise wrong("nests too deep, or has a number of too many digits") from error
+        yield EdnForm(bisect(ends, position) + 1, value)
+        position = _skip(text, end)
+        if listed and text[position : position + 1] == ",":
             position = _skip(text, position + 1)
+        elif listed and text[position : position + 1] not in {"]", ""}:
+            raise wrong("no comma after an item of the list")
     if listed and position >= len(text):
-        raise NotationError(text.count("\n") + 1, "the list does not end")
-    rest = _skip(text, position + 1)
-    if listed and rest < len(text):
-        raise NotationError(text.count("\n", 0, rest) + 1, "something comes after the end of the list")
+        raise wrong("the list does not end")
+    position = _skip(text, position + 1)
+    if listed and position < len(text):
+        raise wrong("something comes after the end of the list")
 
 
 def _skip(text: str, position: int) -> int:
@@ -205,92 +206,77 @@ class _Pairing:
 
     def take(self, number: int, form: EdnForm) -> None:
         """Take the form of this *number*."""
-        value = form.value
+        try:
+            self._take(number, form.line, form.value)
+        except MeaningError as error:
+            self.problems.append(_problem(self.name, form.line, "FSM208", error.what, error.hint))
+
+    def _take(self, number: int, line: int, value: Data) -> None:
         if not number and isinstance(value, dict) and "history" in value:
             try:
                 self._title = msgspec.convert(value, Title)
             except msgspec.ValidationError as error:
-                self._wrong(
-                    form.line,
-                    f"the header: {str(error)[:1].lower()}{str(error)[1:]}",
-                    "docs/linearizability.md has its keys",
-                )
+                what = f"the header: {str(error)[:1].lower()}{str(error)[1:]}"
+                raise MeaningError(what, "docs/linearizability.md has its keys") from error
             return
         read = reader(value)
         if read is None or not isinstance(value, dict):
-            hint = "docs/linearizability.md shows the forms of histories"
-            self._wrong(form.line, f"{_short(value)} is no operation", hint)
+            text = repr(value)
+            what = f"{text[:30]}{'…' if text[30:] else ''} is no operation"
+            raise MeaningError(what, "docs/linearizability.md shows the forms of histories")
+        part = read(value)
+        if part.end == "output":
+            self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)
             return
-        try:
-            part = read(value)
-        except MeaningError as error:
-            self._wrong(form.line, error.what, error.hint)
-            return
-        self._add(number, form.line, part)
+        timed = part.end == "whole" and part.seen.start is not None
+        mixed = bool(self._timed) and timed not in self._timed
+        self._timed.add(timed)
+        if part.end == "whole":
+            self._whole(number, line, part.seen)
+        elif part.end == "call" or (part.end == "next" and part.pairs not in self._begun):
+            self._call(number, line, part)
+        else:
+            self._return(number, line, part)
+        if mixed:  # instants are times or places in the file, not both
+            what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
+            raise MeaningError(what, "give every operation of a history its start and end, or none")
 
-    def _add(self, number: int, line: int, part: UnderstoodForm) -> None:
-        match part.end:
-            case "output":
-                self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)
-            case "whole":
-                self._whole(number, line, part)
-            case "call":
-                self._call(number, line, part)
-            case "next" if part.pairs not in self._begun:
-                self._call(number, line, part)
-            case _:
-                self._return(number, line, part)
-
-    def _whole(self, number: int, line: int, part: UnderstoodForm) -> None:
-        seen = part.seen
-        self._mixed(line, timed=seen.start is not None)
+    def _whole(self, number: int, line: int, seen: Observation) -> None:
         if seen.start is None:
             seen = msgspec.structs.replace(seen, start=number, end=number)
         elif seen.end is not None and seen.end < seen.start:
-            self._wrong(
-                line, f"returns at {seen.end}, before it is called at {seen.start}", "one clock has both instants"
-            )
+            what = f"returns at {seen.end}, before it is called at {seen.start}"
+            raise MeaningError(what, "one clock has both instants")
         if not seen.event and not seen.shows:
-            self._wrong(line, "has no event, and shows nothing", "an operation is an event, or a look at what is shown")
+            raise MeaningError(
+                "has no event, and shows nothing", "an operation is an event, or a look at what is shown"
+            )
         self._found.append(Recorded(seen, line, line))
 
-    def _mixed(self, line: int, *, timed: bool) -> None:
-        """Instants are times or places in the file, not both."""
-        if timed not in self._timed and self._timed:
-            has = "has" if timed else "has not"
-            self._wrong(
-                line,
-                f"{has} a start, unlike what comes before",
-                "give every operation of a history its start and end, or none",
-            )
-        self._timed.add(timed)
-
     def _call(self, number: int, line: int, part: UnderstoodForm) -> None:
-        self._mixed(line, timed=False)
         before = self._begun.pop(part.pairs, None)
+        self._begun[part.pairs] = _Begun(number, line, part)
         if before is not None:
-            self._wrong(
-                line,
+            raise MeaningError(
                 f"calls {part.seen.event}, while its {before.part.seen.event} of line {before.line} is in progress",
                 "a process has one operation in progress; what never returns ends with :info, or phase lost",
             )
         if not part.seen.event and not part.seen.shows:
-            self._wrong(line, "is a call of nothing", "a call has an event")
-        self._begun[part.pairs] = _Begun(number, line, part)
+            raise MeaningError("is a call of nothing", "a call has an event")
 
     def _return(self, number: int, line: int, part: UnderstoodForm) -> None:
-        self._mixed(line, timed=False)
         begun = self._begun.pop(part.pairs, None)
         seen = part.seen
         if begun is None:
             what = f"{seen.event} ends" if seen.event else "an operation ends"
-            self._wrong(line, f"{what} that was not called", "each end follows its call, of the same process or id")
-            return
+            raise MeaningError(f"{what} that was not called", "each end follows its call, of the same process or id")
         asked = begun.part.seen
         for was, now, what in ((asked.event, seen.event, "event"), (asked.entity, seen.entity, "entity")):
             if now and was != now:
-                hint = "what ends is what its process, or its id, called last"
-                self._wrong(line, f"ends with {what} {now!r}, and was called on line {begun.line} with {was!r}", hint)
+                raise MeaningError(
+                    f"ends with {what} {now!r}, and was called on line {begun.line} with {was!r}",
+                    "what ends is what its process, or its id, called last",
+                )
         if part.end == "undone":
             self._left_out += 1
         elif part.end == "lost":
@@ -311,9 +297,6 @@ class _Pairing:
         seen = msgspec.structs.replace(begun.part.seen, start=begun.number, end=None)
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
-    def _wrong(self, line: int, what: str, hint: str) -> None:
-        self.problems.append(_problem(self.name, line, "FSM208", what, hint))
-
     def history(self) -> RecordedHistory:
         """All that was taken; raises :class:`InputError` if some of it was wrong."""
         if self.problems:
@@ -325,11 +308,5 @@ class _Pairing:
             title=self._title,
             operations=tuple(sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))),
             outputs={entity: tuple(each) for entity, each in self._outputs.items()},
-            timed=True in self._timed,
             left_out=self._left_out,
         )
-
-
-def _short(value: Data) -> str:
-    text = repr(value)
-    return text if len(text) <= len("123456789012345678901234567890") else f"{text[:30]}…"

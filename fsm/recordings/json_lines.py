@@ -5,7 +5,7 @@
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -54,6 +54,8 @@ class Trace:
     def observations(self, lines: Sequence[bytes], first: int) -> tuple[Sequence[Observation], Sequence[int]]:
         """The observations in *lines*, the first of which has the number *first*, and the line of each."""
         found: Sequence[Observation]
+        if first == 1 and lines and header(lines[0]) is not None:
+            lines, first = lines[1:], 2
         numbers: Sequence[int] = range(first, first + len(lines))
         data = b"\n".join(lines)
         try:
@@ -95,13 +97,16 @@ class Trace:
                 at = nanoseconds(seen.at)
                 self._latest = self._latest if at is None else max(self._latest, at)
                 self._late.add(self._latest if at is None else at, (number, seen))
-        settled = tuple(self._late.settled())
-        return [seen for _, seen in settled], [number for number, _ in settled]
+        return _apart(self._late.settled())
 
     def rest(self) -> tuple[Sequence[Observation], Sequence[int]]:
         """The remaining observations, once there are no more lines."""
-        settled = tuple(self._late.rest())
-        return [seen for _, seen in settled], [number for number, _ in settled]
+        return _apart(self._late.rest())
+
+
+def _apart(found: Iterable[tuple[int, Observation]]) -> tuple[Sequence[Observation], Sequence[int]]:
+    listed = list(found)
+    return [seen for _, seen in listed], [number for number, _ in listed]
 
 
 def nanoseconds(at: int | str | None) -> int | None:

@@ -100,7 +100,9 @@ class NriEventReader:
         self._begun = True  # before the first connection nothing was recorded that it could have missed
 
     def read(self, line: bytes) -> NriEvent | None:
-        """The event in *line*; ``None`` if the line is foreign or damaged, which is counted."""
+        """The event in *line*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
+        if not line.strip():
+            return None
         try:
             return _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
