@@ -5,7 +5,7 @@ import click
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
+from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, unknown
 from fsm.library import claims, specified, systems
 from fsm.property.evidence import Examined
 from fsm.report import check_report
@@ -28,13 +28,7 @@ from fsm.report import check_report
 )
 @format_option
 def command(
-    names: tuple[str, ...],
-    profiles: tuple[str, ...],
-    only: tuple[str, ...],
-    form: str,
-    *,
-    runs: bool,
-    limit: int,
+    names: tuple[str, ...], profiles: tuple[str, ...], only: tuple[str, ...], form: str, *, runs: bool, limit: int
 ) -> int:
     """Prove or refute what is claimed of the models.
 
@@ -72,8 +66,6 @@ def command(
         for each, profile in work:
             examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced))
     examined = [each for each in examined if each.checked]
-    if form == "json":
-        click.echo(check_report.json(examined), nl=False)
-    else:
-        click.echo(check_report.text(examined, width=width(), style=style, runs=runs), nl=False)
+    report = check_report.json(examined) if form == "json" else check_report.text(examined, layout(), runs=runs)
+    click.echo(report, nl=False)
     return check_report.answer(examined).value

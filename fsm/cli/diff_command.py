@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import profile_option, style, under, width
+from fsm.cli.options import layout, output_option, profile_option, under
 from fsm.cli.output import put
 from fsm.diagrams.compare import Comparison, choose, compare
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
@@ -24,7 +24,6 @@ from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report, equivalence_report
 from fsm.report.coloured import dot
-from fsm.report.layout import plain
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
@@ -47,7 +46,7 @@ FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot"
     help="What a drawing lacks is a difference, even if the model does not state what drawings leave out.",
 )
 @click.option("--format", "-f", "form", type=click.Choice(list(FORMATS)), help="How to write it.  [default: text]")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@output_option
 def command(
     first: str,
     second: str | None,
@@ -81,10 +80,7 @@ def command(
         case "json":
             put(diff_report.json(found, remarks), output)
         case "text":
-            put(
-                diff_report.text(found, width=width(), style=style if output is None else plain, remarks=remarks),
-                output,
-            )
+            put(diff_report.text(found, layout(coloured=output is None), remarks), output)
         case "dot":
             put(dot(found), output)
         case _:
@@ -100,10 +96,8 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
         raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
     found = compare_behaviour(tabulate(machines[0]), tabulate(machines[1]))
     called = (sides[0].name, sides[1].name)
-    if form == "json":
-        put(equivalence_report.json(found, called), output)
-    else:
-        put(equivalence_report.text(found, called, style if output is None else plain), output)
+    text = equivalence_report.text(found, called, layout(coloured=output is None))
+    put(equivalence_report.json(found, called) if form == "json" else text, output)
     return equivalence_report.answer(found).value
 
 

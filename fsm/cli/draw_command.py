@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import profile_option, under, unknown
+from fsm.cli.options import name_option, profile_option, under, unknown
 from fsm.cli.output import put
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
@@ -71,15 +71,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
 )
 @profile_option("As this profile has it.")
-@click.option(
-    "--event",
-    "-e",
-    "events",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.events,
-    help="Only this event; may be repeated.",
-)
+@name_option("event", "e", "Only this event; may be repeated.", completion.events, several="events")
 @click.option(
     "--show",
     "-s",

@@ -5,7 +5,7 @@ import difflib
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import style, width
+from fsm.cli.options import layout
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report import explanation
 
@@ -23,13 +23,13 @@ def command(codes: tuple[str, ...]) -> int:
     fsm explain
     """
     if not codes:
-        click.echo(explanation.listing(RULES, FAMILIES, width=width(), style=style), nl=False)
+        click.echo(explanation.listing(RULES, FAMILIES, layout()), nl=False)
     for number, given in enumerate(codes):
         code = given.upper()
         if code not in RULES:
             near = difflib.get_close_matches(code, RULES, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]}? 'fsm explain' lists all codes" if near else "'fsm explain' lists all codes"
             raise click.BadParameter(f"there is no code '{given}'; {hint}", param_hint="CODE")
-        written = explanation.text(code, RULES[code], width=width(), style=style)
+        written = explanation.text(code, RULES[code], layout())
         click.echo(("\n" if number else "") + written, nl=False)
     return 0

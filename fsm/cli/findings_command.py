@@ -6,7 +6,7 @@ import click
 
 from fsm.checker.known_defects import known_defects
 from fsm.cli import completion
-from fsm.cli.options import format_option, style, width
+from fsm.cli.options import format_option, layout
 from fsm.cli.output import write
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
@@ -50,8 +50,6 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
         except OSError as error:
             message = f"cannot write into {output}: {(error.strerror or str(error)).lower()}"
             raise click.BadParameter(message, param_hint="--output") from error
-    elif form == "json":
-        click.echo(report.json(found), nl=False)
     else:
-        click.echo(report.text(found, width=width(), style=style), nl=False)
+        click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
     return report.answer(found).value

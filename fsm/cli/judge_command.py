@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import style, watched, width
+from fsm.cli.options import layout, profile_option, property_option, watched
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.machine import LEVELS
@@ -52,13 +52,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     shell_complete=completion.models_and_systems,
     help="Judge by this model; may be repeated. By default the kind of recording decides.",
 )
-@click.option(
-    "--profile",
-    "-p",
-    metavar="NAME",
-    shell_complete=completion.profiles,
-    help="Tolerate the declared deviations of a real version, such as containerd-1.6, and report them.",
-)
+@profile_option("Tolerate the declared deviations of a real version, such as containerd-1.6, and report them.")
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
@@ -94,15 +88,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     help="The shortest pause that is long enough for a restart.",
 )
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
-@click.option(
-    "--property",
-    "-P",
-    "only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.properties,
-    help="Hold it to this property as well; may be repeated.",
-)
+@property_option("Hold it to this property as well; may be repeated.")
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -160,7 +146,7 @@ def command(
         raise InputError(problems)
     report = Report(judged=tuple(judged), fail_on=fail_on, problems=tuple(problems))
     if form == "text":
-        click.echo(text(report, width=width(), style=style, coverage=coverage), nl=False, color=ctx.color)
+        click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
         click.echo(_writer(form)(report).encode("utf-8", "replace"), nl=False)

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from fsm.cli.options import format_option, width
+from fsm.cli.options import format_option, layout
 from fsm.library import Role, is_system, load, load_system, roles
 from fsm.machine import Machine
 from fsm.product.system import System
@@ -29,7 +29,7 @@ def command(form: str) -> int:
     if form == "json":
         click.echo(dumped([_data(name, role) for name, role in found.items()]), nl=False)
         return 0
-    formatter = click.HelpFormatter(width=width())
+    formatter = click.HelpFormatter(width=layout().width)
     for role, about in ABOUT.items():
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():

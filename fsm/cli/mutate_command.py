@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, profile_option, progress, property_option, style, unknown, width
+from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, unknown
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import (
     JointMutant,
@@ -70,10 +70,7 @@ def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], 
     size = sum(1 for each in found for _ in _mutants(each, profile))
     with progress("mutating", size) as advanced:
         mutated = tuple(_mutated(each, profile, only, advanced) for each in found)
-    if form == "json":
-        click.echo(report.json(mutated), nl=False)
-    else:
-        click.echo(report.text(mutated, width=width(), style=style, listed=listed), nl=False)
+    click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
 

@@ -16,6 +16,7 @@ from fsm.cli import completion
 from fsm.errors import nearest
 from fsm.machine import Machine
 from fsm.product.system import System
+from fsm.report.layout import Layout, plain
 
 if TYPE_CHECKING:
     from fsm.property.claims import JointSpecification, Specification
@@ -36,27 +37,38 @@ output_option = click.option(
 )
 
 
+def name_option(
+    option: str, letter: str, about: str, complete: completion.Completer, *, several: str = ""
+) -> Callable[[FC], FC]:
+    """The *option* that takes a name, with the help *about* it; as the parameter *several* it may be repeated."""
+    return click.option(
+        f"--{option}",
+        f"-{letter}",
+        several or option,
+        multiple=bool(several),
+        metavar="NAME",
+        shell_complete=complete,
+        help=about,
+    )
+
+
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
     """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*."""
-    name = "profiles" if several else "profile"
-    return click.option(
-        "--profile", "-p", name, multiple=several, metavar="NAME", shell_complete=completion.profiles, help=about
-    )
+    return name_option("profile", "p", about, completion.profiles, several="profiles" if several else "")
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
     """The option ``--property``, which may be repeated, with the help *about* it."""
-    return click.option(
-        "--property", "-P", "only", multiple=True, metavar="NAME", shell_complete=completion.properties, help=about
-    )
+    return name_option("property", "P", about, completion.properties, several="only")
 
 
-def width() -> int:
-    """Columns to write in: the terminal's, at most :data:`WIDEST`."""
-    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+def layout(*, coloured: bool = True) -> Layout:
+    """Lines as wide as the terminal, at most :data:`WIDEST`."""
+    columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+    return Layout(width=columns, style=_style if coloured else plain)
 
 
-def style(value: str, how: str) -> str:
+def _style(value: str, how: str) -> str:
     """*value* in the colour *how*, or ``bold``; what is red is bold too."""
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 

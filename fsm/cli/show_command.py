@@ -3,7 +3,7 @@
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import format_option, profile_option, style, under, unknown, width
+from fsm.cli.options import format_option, layout, name_option, profile_option, under, unknown
 from fsm.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
@@ -12,14 +12,8 @@ from fsm.report import machine_report, system_report
 
 @click.command("show")
 @click.argument("name", metavar="MODEL", shell_complete=completion.models_and_systems)
-@click.option(
-    "--event",
-    "-e",
-    metavar="NAME",
-    shell_complete=completion.events,
-    help="Only this event, by its name or its name on the wire.",
-)
-@click.option("--state", "-s", metavar="NAME", shell_complete=completion.states, help="Only this state.")
+@name_option("event", "e", "Only this event, by its name or its name on the wire.", completion.events)
+@name_option("state", "s", "Only this state.", completion.states)
 @profile_option("Show the machine as this profile has it.")
 @format_option
 def command(name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
@@ -46,8 +40,7 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
         click.echo(machine_report.json(machine, events=events, states=states), nl=False)
         return 0
     graph = None if event or state else explore(tabulate(machine))
-    written = machine_report.text(machine, graph, events=events, states=states, width=width(), style=style)
-    click.echo(written, nl=False)
+    click.echo(machine_report.text(machine, graph, layout(), events=events, states=states), nl=False)
     return 0
 
 
@@ -56,5 +49,5 @@ def _system(name: str, event: str | None, profile: str | None) -> int:
     known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
     if event is not None and event not in known:
         raise unknown(event, known, of="events", hint="--event")
-    click.echo(system_report.text(shown, event=event, width=width(), style=style), nl=False)
+    click.echo(system_report.text(shown, layout(), event=event), nl=False)
     return 0

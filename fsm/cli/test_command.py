@@ -11,14 +11,13 @@ from fsm.cli import completion
 from fsm.cli.options import (
     asked,
     format_option,
+    layout,
     profile_option,
     progress,
     property_option,
-    style,
     under,
     unknown,
     watched,
-    width,
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
@@ -119,8 +118,7 @@ def command(
         if form == "json":
             click.echo(property_report.json(results, **names, profile=profile, least=least), nl=False)
         else:
-            report = property_report.text(results, **names, profile=profile, least=least, width=width(), style=style)
-            click.echo(report, nl=False)
+            click.echo(property_report.text(results, layout(), **names, profile=profile, least=least), nl=False)
         return property_report.answer(results, profile, least).value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
@@ -142,10 +140,7 @@ def command(
     if form == "json":
         click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
     else:
-        click.echo(
-            conformance_report.text(tested, again=command, least=least, width=width(), style=style),
-            nl=False,
-        )
+        click.echo(conformance_report.text(tested, layout(), again=command, least=least), nl=False)
     return conformance_report.answer(tested, least).value
 
 

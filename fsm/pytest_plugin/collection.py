@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,14 +23,10 @@ from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
 from fsm.pytest_plugin.settings import ALL, against
 from fsm.report import ExitCode, check_report, conformance_report, failures
-from fsm.report.layout import plain
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.property.claims import Property, Specification
-
-WIDTH = 100
-"""Columns of the report of a failure."""
 
 
 def _sut(config: pytest.Config, model: str) -> str:
@@ -42,8 +39,17 @@ class _FailedError(Exception):
     """A test of ours failed, and this is why: words that pytest is to print as they are."""
 
 
-class _Item(pytest.Item):
-    """One question about a file."""
+class SpecificationItem(pytest.Item):
+    """One question about a file; its ``answer`` is the report of a failure, or empty."""
+
+    def __init__(self, *, answer: Callable[[], str], **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+        super().__init__(**others)
+        self.answer = answer
+
+    def runtest(self) -> None:
+        """Ask it, and fail with the report."""
+        if report := self.answer():
+            raise _FailedError(report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  (as pytest has it)
         """What went wrong: our own words, without a traceback."""
@@ -55,6 +61,12 @@ class _Item(pytest.Item):
         return self.path, None, self.name
 
 
+def _read(reader: Callable[[str], object], path: Path) -> str:
+    """Nothing is wrong with the file at *path* if *reader* does not raise :class:`InputError`."""
+    reader(str(path))
+    return ""
+
+
 class ModelFile(pytest.File):
     """A model: that it is well formed, and that the SUT that is named for it conforms."""
 
@@ -63,36 +75,16 @@ class ModelFile(pytest.File):
         return load(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        yield WellFormedItem.from_parent(self, name="well-formed")
+        yield SpecificationItem.from_parent(self, name="well-formed", answer=partial(_read, load, self.path))
         sut = _sut(self.config, self.path.stem)
         if sut:
-            yield ConformsItem.from_parent(self, name=f"conforms[{sut}]", sut=sut)
+            yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
-
-class WellFormedItem(_Item):
-    """The model can be read, and means something."""
-
-    parent: ModelFile
-
-    def runtest(self) -> None:
-        _ = self.parent.machine
-
-
-class ConformsItem(_Item):
-    """A SUT takes the test of the model."""
-
-    parent: ModelFile
-
-    def __init__(self, *, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        super().__init__(**others)
-        self.sut = sut
-
-    def runtest(self) -> None:
-        """Test it, and fail with everything that is not legal."""
-        machine = self.parent.machine
-        tested = conform(machine, find(self.sut, machine), name=self.sut)
-        if conformance_report.answer(tested, "observed") is not ExitCode.HOLDS:
-            raise _FailedError(conformance_report.text(tested, width=WIDTH))
+    def _conforms(self, sut: str) -> str:
+        """All that is not legal in *sut*."""
+        tested = conform(self.machine, find(sut, self.machine), name=sut)
+        holds = conformance_report.answer(tested, "observed") is ExitCode.HOLDS
+        return "" if holds else conformance_report.text(tested)
 
 
 class PropertyFile(pytest.File):
@@ -104,96 +96,50 @@ class PropertyFile(pytest.File):
     def specification(self) -> Specification:
         return specification(str(self.path))
 
-    def stepping(self, profile: str | None) -> StepCache:
-        """The steps of the machine under *profile*; those of the last profile asked for are result."""
-        if self._last is None or self._last[0] != profile:
-            machine = self.specification.machine
-            self._last = profile, StepCache(tabulate(machine.under(profile)))
-        return self._last[1]
-
     def collect(self) -> Iterator[pytest.Item]:
         """The questions about this file; one that fails where it is not well formed."""
         try:
             stated = self.specification
         except InputError:
-            yield StatedItem.from_parent(self, name="well-formed")
+            yield SpecificationItem.from_parent(
+                self, name="well-formed", answer=partial(_read, specification, self.path)
+            )
             return
         for profile in (None, *stated.machine.profiles):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
-                yield SizedItem.from_parent(self, name=f"size{suffix}", profile=profile)
+                yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=partial(self._checked, profile))
             for each in stated.properties:
-                yield ProvedItem.from_parent(self, name=f"{each.name}{suffix}", profile=profile, stated=each)
+                answer = partial(self._checked, profile, each)
+                yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer)
         sut = _sut(self.config, stated.machine.name)
         for each in stated.properties if sut else ():
             # What the machine is known not to have is nothing to ask of others.
             if not untestable(each) and each.expected(None) is None:
-                yield TestedItem.from_parent(self, name=f"{each.name}[{sut}]", stated=each, sut=sut)
+                answer = partial(self._tested, each, sut)
+                yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer)
 
+    def _stepping(self, profile: str | None) -> StepCache:
+        """The steps of the machine under *profile*; those of the last profile asked for are kept."""
+        if self._last is None or self._last[0] != profile:
+            self._last = profile, StepCache(tabulate(self.specification.machine.under(profile)))
+        return self._last[1]
 
-class StatedItem(_Item):
-    """A property file can be read, and means something."""
-
-    parent: PropertyFile
-
-    def runtest(self) -> None:
-        _ = self.parent.specification
-
-
-class _OfProfile(_Item):
-    parent: PropertyFile
-
-    def __init__(self, *, profile: str | None, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        super().__init__(**others)
-        self.profile = profile
-
-    def examined(self, *properties: Property) -> Examined:
-        """The size of the machine, and what is concluded on *properties*."""
-        stepping = self.parent.stepping(self.profile)
-        stated = self.parent.specification
-        return Examined(
+    def _checked(self, profile: str | None, *properties: Property) -> str:
+        """How *properties* are not as stated under *profile*; without any, how the size of the machine is not."""
+        stepping, stated = self._stepping(profile), self.specification
+        examined = Examined(
             machine=stated.machine,
-            profile=self.profile,
+            profile=profile,
             counts=reachable_size(stepping.table),
-            expected=None if properties else stated.expect.get(self.profile or NO_PROFILE),
-            checked=tuple(decide(each, stepping, profile=self.profile) for each in properties),
+            expected=None if properties else stated.expect.get(profile or NO_PROFILE),
+            checked=tuple(decide(each, stepping, profile=profile) for each in properties),
         )
+        holds = check_report.answer([examined]) is ExitCode.HOLDS if properties else not examined.resized
+        return "" if holds else check_report.text([examined])
 
-
-class SizedItem(_OfProfile):
-    """The machine has as many states and transitions, and is as deep, as is expected."""
-
-    def runtest(self) -> None:
-        examined = self.examined()
-        if examined.resized:
-            raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
-
-
-class ProvedItem(_OfProfile):
-    """A property is proved, or fails as it is known to."""
-
-    def __init__(self, *, stated: Property, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        super().__init__(**others)
-        self.stated = stated
-
-    def runtest(self) -> None:
-        examined = self.examined(self.stated)
-        if check_report.answer([examined]) is not ExitCode.HOLDS:
-            raise _FailedError(check_report.text([examined], width=WIDTH, style=plain))
-
-
-class TestedItem(_Item):
-    """A SUT has the property, as far as tests show."""
-
-    parent: PropertyFile
-
-    def __init__(self, *, stated: Property, sut: str, **others: Any) -> None:  # noqa: ANN401  (pytest's own)
-        super().__init__(**others)
-        self.stated = stated
-        self.sut = sut
-
-    def runtest(self) -> None:
-        machine = self.parent.specification.machine
-        result = run_property_test(machine, self.stated, find(self.sut, machine))
-        if result.failure is not None:
-            raise _FailedError(failures.text(result.failure, width=WIDTH))
+    def _tested(self, stated: Property, sut: str) -> str:
+        """How tests show that *sut* does not have the property."""
+        machine = self.specification.machine
+        failure = run_property_test(machine, stated, find(sut, machine)).failure
+        return "" if failure is None else failures.text(failure)

@@ -1,6 +1,6 @@
 """What the checker concluded, for people and for programs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from enum import Enum
 from typing import Final, assert_never
@@ -21,7 +21,7 @@ from fsm.property.evidence import (
 )
 from fsm.report import ExitCode, worst
 from fsm.report.json_report import Json, dumped, nulls
-from fsm.report.layout import COLOURS, Layout, plain, verdict
+from fsm.report.layout import COLOURS, PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
@@ -78,15 +78,13 @@ def answer(examined: Sequence[Examined]) -> ExitCode:
     return worst([*resized, *(_ANSWERS[status(one)] for each in examined for one in each.checked)])
 
 
-def text(
-    examined: Sequence[Examined], *, width: int, style: Callable[[str, str], str] = plain, runs: bool = False
-) -> str:
+def text(examined: Sequence[Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
     """The report for people, ending in a newline; with *runs* also those that are as expected."""
-    return "\n".join(_Writer(Layout(width=width, style=style), runs=runs).lines(examined)) + "\n"
+    return "\n".join(_Writer(layout, runs=runs).lines(examined)) + "\n"
 
 
 class _Writer:
-    def __init__(self, layout: Layout, *, runs: bool) -> None:
+    def __init__(self, layout: Layout = PLAIN, *, runs: bool) -> None:
         self.layout, self.style, self.runs = layout, layout.style, runs
 
     def lines(self, examined: Sequence[Examined]) -> Iterator[str]:
@@ -177,7 +175,7 @@ class _Writer:
         parts = tally([status(one).value for each in examined for one in each.checked], _PHRASES)
         if resized := sum(each.resized for each in examined):
             parts.append(f"{plural(resized, 'machine')} of another size")
-        yield f"{verdict(answer(examined), self.style)}: {', '.join(parts)}"
+        yield f"{self.layout.verdict(answer(examined))}: {', '.join(parts)}"
 
 
 def _counts(counts: Counts) -> str:

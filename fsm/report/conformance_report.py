@@ -1,7 +1,7 @@
 """What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from fsm.conformance.executor import Failure
@@ -11,7 +11,7 @@ from fsm.report import ExitCode, words
 from fsm.report.failures import lines, trace_data
 from fsm.report.json_report import Json, clause_data, dumped, violation_data
 from fsm.report.lanes import raced
-from fsm.report.layout import Layout, plain, verdict
+from fsm.report.layout import PLAIN, Layout
 
 _MISSED: Final = 5
 """Lines that the cells missed may take."""
@@ -30,24 +30,14 @@ def answer(tested: Tested, least: Level) -> ExitCode:
     return ExitCode.HOLDS if tested.cover.cells else ExitCode.UNKNOWN
 
 
-def text(
-    tested: Tested,
-    *,
-    again: str = "",
-    least: Level = "observed",
-    width: int = 100,
-    style: Callable[[str, str], str] = plain,
-) -> str:
+def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed") -> str:
     """The whole report, ending in a newline; *again* is the command that has run the test."""
-    return "\n".join(_Writer(tested, again, least, width, style).lines()) + "\n"
+    return "\n".join(_Writer(tested, again, least, layout).lines()) + "\n"
 
 
 class _Writer:
-    def __init__(self, tested: Tested, again: str, least: Level, width: int, style: Callable[[str, str], str]) -> None:
-        self.tested = tested
-        self.again = again
-        self.least = least
-        self.layout = Layout(width=width, style=style)
+    def __init__(self, tested: Tested, again: str, least: Level, layout: Layout) -> None:
+        self.tested, self.again, self.least, self.layout = tested, again, least, layout
 
     def lines(self) -> Iterator[str]:
         machine = self.tested.oracle.plan.table.machine
@@ -88,7 +78,7 @@ class _Writer:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
         came = answer(tested, self.least)
         why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
-        yield f"  verdict: {verdict(came, self.layout.style)}{why}"
+        yield f"  verdict: {self.layout.verdict(came)}{why}"
 
     def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
         if not cells:

@@ -10,7 +10,7 @@ from fsm.property.evidence import Examined
 from fsm.recordings import RecordingKind
 from fsm.report import Report, check_report, conformance_report, words
 from fsm.report.lanes import explained
-from fsm.report.layout import Layout, plain
+from fsm.report.layout import Layout
 from fsm.report.text import text
 from fsm.verdict import Judgement, Unknown, Violation
 
@@ -31,20 +31,21 @@ def describe(found: Describable, *, width: int = 100) -> str:
     >>> describe(violation).splitlines()[0]
     'stop replied NOT_FOUND'
     """
+    layout = Layout(width=width)
     match found:
         case Judged():
-            lines = text(Report(judged=(found,)), width=width)
+            lines = text(Report(judged=(found,)), layout)
         case Judgement(machine=machine, observations=number):
             judged = Judged(
                 name=machine.name, kind=RecordingKind.TRACE, judgements=(found,), notes={"lines": number}, version=""
             )
-            lines = text(Report(judged=(judged,)), width=width)
+            lines = text(Report(judged=(judged,)), layout)
         case Violation():
-            lines = "\n".join(_violation(found, Layout(width=width)))
+            lines = "\n".join(_violation(found, layout))
         case Examined():
-            lines = check_report.text([found], width=width, style=plain, runs=True)
+            lines = check_report.text([found], layout, runs=True)
         case Tested():
-            lines = conformance_report.text(found, width=width)
+            lines = conformance_report.text(found, layout)
         case Linearizable() | NotLinearizable() | Unknown():
             lines = "\n".join(explained(found))
         case _:

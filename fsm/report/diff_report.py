@@ -1,16 +1,15 @@
 """What two lifecycles differ in, for people and for programs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison, Where, Why
 from fsm.diagrams.read import Location
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import wrapped
+from fsm.report.layout import Layout
 from fsm.report.words import plural, visible
 
-_NARROWEST: Final = 40
 _WHERE: Final = {Where.FIRST: "red", Where.SECOND: "green"}
 
 
@@ -63,9 +62,9 @@ def _place_data(place: Location | None) -> Json:
     return {"line": place.line, "column": place.column} if place else None
 
 
-def text(found: Comparison, *, width: int, style: Callable[[str, str], str], remarks: tuple[str, ...] = ()) -> str:
+def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
     """All that differs, and what may be left undrawn, in words; ending in a newline."""
-    width = max(width, _NARROWEST)
+    style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = style("equal", "green") if found.equal else style("different", "red")
     lines.append(f"{style(visible(found.first), 'bold')} and {style(visible(found.second), 'bold')}: {word}")
@@ -76,16 +75,12 @@ def text(found: Comparison, *, width: int, style: Callable[[str, str], str], rem
         differences = [*_states(found, where), *_moves(found, where)]
         if differences:
             lines += ["", style(f"only in {visible(name)}", _WHERE[where])]
-            lines += [line for each in differences for line in _wrapped(each, width)]
+            lines += [line for each in differences for line in layout.kept(visible(each), "  ", "      ")]
     undrawn = list(_undrawn(found))
     if undrawn:
         lines += ["", "not drawn, which is no difference"]
-        lines += [line for each in undrawn for line in _wrapped(each, width)]
+        lines += [line for each in undrawn for line in layout.kept(visible(each), "  ", "      ")]
     return "\n".join(lines) + "\n"
-
-
-def _wrapped(words: str, width: int) -> list[str]:
-    return wrapped(visible(words), width, "  ", "      ")
 
 
 def _states(found: Comparison, where: Where) -> Iterator[str]:

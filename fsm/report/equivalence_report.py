@@ -1,17 +1,16 @@
 """Whether two machines are observably equivalent, for people and for programs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, nulls
-from fsm.report.layout import COLOURS, wrapped
+from fsm.report.layout import COLOURS, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either
 from fsm.verdict import Unknown
 
-_WIDTH: Final = 80
 _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}
 
 
@@ -28,13 +27,11 @@ def answer(found: EquivalenceResult) -> ExitCode:
             assert_never(found)
 
 
-def text(
-    found: EquivalenceResult, names: tuple[str, str], style: Callable[[str, str], str], *, width: int = _WIDTH
-) -> str:
+def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
     """Whether the machines of these *names* behave alike, and if not, how it shows; it ends in a newline."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = answer(found)
-    head = f"{style(first, 'bold')} and {style(second, 'bold')}: {style(_WORDS[total], COLOURS[total])}"
+    head = f"{layout.style(first, 'bold')} and {layout.style(second, 'bold')}: {layout.style(_WORDS[total], COLOURS[total])}"
     lines: Iterable[str]
     match found:
         case Equivalent():
@@ -47,14 +44,9 @@ def text(
             lines = [why]
         case _:
             assert_never(found)
-    return "\n".join([head, *(line for each in lines for line in _wrapped(each, width))]) + "\n"
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    """*line*, indented; a step of a run keeps its columns."""
-    if line.startswith(" "):
-        return [f"  {line}"]
-    return wrapped(line, width)
+    # A step of a run keeps its columns.
+    indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
+    return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
 
 
 def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:

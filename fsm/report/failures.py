@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from fsm.conformance.executor import Failure, Taken
 from fsm.report import words
 from fsm.report.json_report import Json
-from fsm.report.layout import LABEL, Layout
+from fsm.report.layout import LABEL, PLAIN, Layout
 
 
-def text(failure: Failure, *, width: int = 100) -> str:
+def text(failure: Failure, layout: Layout = PLAIN) -> str:
     """One failure in words: what is not legal, the steps that lead there, and why."""
-    return "\n".join(lines(failure, Layout(width=width), "violation"))
+    return "\n".join(lines(failure, layout, "violation"))
 
 
 def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:

@@ -1,13 +1,13 @@
 """Findings, for people, for programs, and as pages."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import wrapped
+from fsm.report.layout import Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
 
@@ -17,11 +17,11 @@ def answer(found: Sequence[KnownDefect]) -> ExitCode:
     return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
-def text(found: Sequence[KnownDefect], *, width: int, style: Callable[[str, str], str]) -> str:
+def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     """The findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
-        lines += [style(f"{each.of.machine.name}: {each.stated.name}", "bold"), *_wrapped(each, width)]
+        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold"), *_wrapped(each, layout)]
         if each.run is not None:
             lines += steps(each.run, indent=2)
         lines.append("")
@@ -29,14 +29,14 @@ def text(found: Sequence[KnownDefect], *, width: int, style: Callable[[str, str]
     return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be mended"]) + "\n"
 
 
-def _wrapped(each: KnownDefect, width: int) -> Iterator[str]:
+def _wrapped(each: KnownDefect, layout: Layout) -> Iterator[str]:
     paragraphs = [
         f"{each.stated.level}: {each.stated.says} [{each.stated.source}]",
         f"but: {each.known.about} {each.known.link}".rstrip(),
         _mended(each),
     ]
     for paragraph in paragraphs:
-        yield from wrapped(paragraph, width, "  ", "      ")
+        yield from layout.kept(paragraph, "  ", "      ")
 
 
 def _mended(each: KnownDefect) -> str:

@@ -18,33 +18,16 @@ def plain(text: str, _: str) -> str:
     return text
 
 
-def verdict(total: ExitCode, style: Callable[[str, str], str], *, pad: int = 0) -> str:
-    """The word for *total* in its colour, in at least *pad* columns."""
-    return style(f"{total.name.lower():<{pad}}", COLOURS[total])
-
-
-def wrapped(text: str, width: int, first: str = "  ", rest: str | None = None) -> list[str]:
-    """*text* in lines that begin with *first* and then *rest*, by default the same; long words stay whole.
-
-    >>> wrapped("cri-container holds", 12, "- ", "  ")
-    ['- cri-container', '  holds']
-    """
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=first if rest is None else rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 class Layout:
     """Lines of *width* columns; *style* gives a word a colour, or ``bold``."""
 
-    def __init__(self, *, width: int, style: Callable[[str, str], str] = plain) -> None:
+    def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
         self.style = style
+
+    def verdict(self, total: ExitCode, *, pad: int = 0) -> str:
+        """The word for *total* in its colour, in at least *pad* columns."""
+        return self.style(f"{total.name.lower():<{pad}}", COLOURS[total])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
         """Why *violation* is one, what would have been legal, and what it looks like; with *edits* what mends a trace."""
@@ -77,4 +60,25 @@ class Layout:
 
     def filled(self, value: str, first: str, rest: str) -> list[str]:
         """*value* in lines that begin with *first* and then with *rest*."""
-        return wrapped(words.visible(" ".join(value.split())), self.width, first, rest)
+        return self.kept(words.visible(" ".join(value.split())), first, rest)
+
+    def kept(self, text: str, first: str = "  ", rest: str | None = None) -> list[str]:
+        """*text* with its blanks in lines that begin with *first* and then *rest*, by default the same.
+
+        Long words stay whole.
+
+        >>> Layout(width=40).kept("cri-container holds in all  of its states", "- ", "  ")
+        ['- cri-container holds in all  of its', '  states']
+        """
+        return textwrap.wrap(
+            text,
+            self.width,
+            initial_indent=first,
+            subsequent_indent=first if rest is None else rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+PLAIN: Final = Layout()
+"""Lines of 100 columns without colour."""

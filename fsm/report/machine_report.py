@@ -1,7 +1,7 @@
 """A machine for people: its states, and for each event what it does in each state and why."""
 
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, assert_never
 
 from fsm.machine import (
@@ -21,42 +21,36 @@ from fsm.machine import (
 from fsm.machine.graph import Graph
 from fsm.machine.table import Table
 from fsm.report.json_report import Json, clause_data, deviation_data, dumped
-from fsm.report.layout import wrapped
+from fsm.report.layout import Layout
 from fsm.report.words import plural
 
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
 
 def text(
-    machine: Machine,
-    graph: Graph[Table] | None,
-    *,
-    events: Collection[str],
-    states: Collection[str],
-    width: int,
-    style: Callable[[str, str], str],
+    machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
 ) -> str:
     """*machine* with the *events* and *states* asked for, ending in a newline.
 
     With *graph* the head has what of it can be reached.
     """
-    lines = [style(machine.name, "bold") + f": {machine.title}", *wrapped(machine.about, width, "  ")]
+    lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
     if graph is not None:
-        lines += [*wrapped(f"Source: {machine.source}.", width, "  "), *_facts(machine, graph, width), ""]
-        lines += _states(machine, width)
+        lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
+        lines += _states(machine, layout)
     used: dict[Clause, None] = {}
     for event in machine.events.values():
         if event.name in events:
-            lines += ["", *_event(event, states, width, style, used)]
+            lines += ["", *_event(event, states, layout, used)]
     lines += ["", "clauses"]
     for clause in used:
         link = f" {clause.link}" if clause.link else ""
         says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}]{link}"
-        lines += wrapped(says, width, "  ", "      ")
+        lines += layout.kept(says, "  ", "      ")
     return "\n".join(lines) + "\n"
 
 
-def _facts(machine: Machine, graph: Graph[Table], width: int) -> list[str]:
+def _facts(machine: Machine, graph: Graph[Table]) -> str:
     facts = [
         plural(len(machine.states), "state"),
         plural(len(machine.events), "event"),
@@ -68,23 +62,20 @@ def _facts(machine: Machine, graph: Graph[Table], width: int) -> list[str]:
         facts.append(f"never reached: {', '.join(unreachable)}")
     if machine.profiles:
         facts.append(f"profiles: {', '.join(machine.profiles)}")
-    return wrapped("; ".join(facts) + ".", width, "  ")
+    return "; ".join(facts) + "."
 
 
-def _states(machine: Machine, width: int) -> Iterator[str]:
+def _states(machine: Machine, layout: Layout) -> Iterator[str]:
     longest = max(map(len, machine.states))
     yield "states"
     for state in machine.states.values():
-        yield from wrapped(
-            f"{state.name:<{longest}}  {state.about} Shows {state.shows}.", width, "  ", " " * (longest + 4)
-        )
+        says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
+        yield from layout.kept(says, "  ", " " * (longest + 4))
 
 
-def _event(
-    event: Event, states: Collection[str], width: int, style: Callable[[str, str], str], used: dict[Clause, None]
-) -> Iterator[str]:
+def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
     wire = f" ({event.rpc})" if event.rpc and event.rpc != event.name else ""
-    yield from wrapped(f"{event.kind} {event.name}{wire}: {event.about}", width, "", "    ")
+    yield from layout.kept(f"{event.kind} {event.name}{wire}: {event.about}", "", "    ")
     cells: list[tuple[str, Cell]] = [(name, cell) for name, cell in event.cells.items() if name in states]
     cells += [(f"… {name}", cell) for name, cell in event.ends.items() if name in states]
     longest = max((len(name) for name, _ in cells), default=0)
@@ -92,9 +83,9 @@ def _event(
         used.setdefault(cell.clause)
         first = f"  {name:<{longest}}  "
         what = f"{says(cell, event)}  [{cell.clause.name}]"
-        rows = textwrap.wrap(what, max(width - len(first), 20), break_long_words=False, break_on_hyphens=False)
-        yield first + style(rows[0], _COLOURS[type(cell)])
-        yield from (" " * len(first) + style(row, _COLOURS[type(cell)]) for row in rows[1:])
+        rows = textwrap.wrap(what, max(layout.width - len(first), 20), break_long_words=False, break_on_hyphens=False)
+        yield first + layout.style(rows[0], _COLOURS[type(cell)])
+        yield from (" " * len(first) + layout.style(row, _COLOURS[type(cell)]) for row in rows[1:])
 
 
 def says(cell: Cell, event: Event) -> str:

@@ -1,17 +1,15 @@
 """What became of the mutants of a machine or a system, for people and for programs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm.mutation import JointMutant, Mutant, MutationOutcome
 from fsm.property.claims import JointSpecification, Specification
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import wrapped
+from fsm.report.layout import Layout
 from fsm.report.words import plural
-
-_NARROWEST = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,28 +39,21 @@ def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
     return ExitCode.FAILS if any(each.survivors for each in mutated) else ExitCode.HOLDS
 
 
-def text(
-    mutated: tuple[Mutated, ...], *, width: int, style: Callable[[str, str], str], listed: str = "survivors"
-) -> str:
+def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
     """The report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
-    writer = _Writer(width=max(width, _NARROWEST), style=style, listed=listed)
-    return (
-        "\n".join(line for number, each in enumerate(mutated) for line in writer.lines(each, first=not number)) + "\n"
-    )
+    writer = _Writer(layout=layout, listed=listed)
+    return "\n\n".join("\n".join(writer.lines(each)) for each in mutated) + "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    width: int
-    style: Callable[[str, str], str]
+    layout: Layout
     listed: str
 
-    def lines(self, mutated: Mutated, *, first: bool) -> Iterator[str]:
+    def lines(self, mutated: Mutated) -> Iterator[str]:
         machine = mutated.specification.machine
         kills = mutated.kills()
-        if not first:
-            yield ""
-        yield self.style(machine.name, "bold") + f": {machine.title}"
+        yield self.layout.style(machine.name, "bold") + f": {machine.title}"
         digits = len(f"{max(kills.values(), default=0):,}")
         joint = isinstance(mutated.specification, JointSpecification)
         for name, count in kills.items():
@@ -70,7 +61,7 @@ class _Writer:
                 continue  # it may well kill some, and is not the first to do so
             verb = "first to kill" if joint else "kills"
             how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
-            yield f"  {how if count else self.style(how, 'yellow')}  {name}"
+            yield f"  {how if count else self.layout.style(how, 'yellow')}  {name}"
         for each in mutated.outcomes:
             if self._tells(each):
                 yield from self._mutant(each, machine.path)
@@ -78,7 +69,7 @@ class _Writer:
         dead = sum(bool(each.killers) for each in mutated.outcomes)
         word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
         yield (
-            f"{self.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
+            f"{self.layout.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
             f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         )
 
@@ -92,9 +83,9 @@ class _Writer:
             word, colour, more = "equal", "blue", "it is equivalent to the original"
         else:
             word, colour, more = "survives", "red", "no property breaks"
-        yield f"  {self.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
+        yield f"  {self.layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
         place = f"{path}:{outcome.mutant.line}" if outcome.mutant.line else path
-        yield from wrapped(f"{place}: {more}", self.width, " " * 12)
+        yield from self.layout.kept(f"{place}: {more}", " " * 12)
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:

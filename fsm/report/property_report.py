@@ -1,6 +1,6 @@
 """What tests, or a recording, show of the properties of a machine: a word for each, and why."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -10,7 +10,7 @@ from fsm.property.claims import KnownFailure, Property
 from fsm.report import ExitCode, words, worst
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import Layout, plain, verdict
+from fsm.report.layout import Layout
 
 
 class PropertyTestStatus(Enum):
@@ -131,25 +131,23 @@ def answer(found: Sequence[PropertyTestResult], profile: str | None, least: Leve
 
 def text(
     found: Sequence[PropertyTestResult],
+    layout: Layout,
     *,
     machine: str,
     sut: str,
     profile: str | None = None,
     least: Level = "observed",
-    width: int = 100,
-    style: Callable[[str, str], str] = plain,
 ) -> str:
     """The report of tests, ending in a newline."""
-    layout = Layout(width=width, style=style)
     shown = [_shown(each, profile) for each in found]
-    lines = [f"{style(words.visible(sut), 'bold')}, tested for the properties of {machine}", ""]
+    lines = [f"{layout.style(words.visible(sut), 'bold')}, tested for the properties of {machine}", ""]
     for each, kept in zip(shown, found, strict=True):
         lines += item(each, least, layout)
         if kept.failure is not None:
             lines += evidence(kept.failure, layout)
     come = total(shown, least)
     why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
-    lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {verdict(come, style)}{why}"]
+    lines += ["", *layout.wrapped(counts(shown, least)), f"  verdict: {layout.verdict(come)}{why}"]
     return "\n".join(lines) + "\n"
 
 

@@ -1,24 +1,24 @@
 """A system as people read it: its parts, and what they do together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from fsm.product.system import JointEvent, Part, PartStep, System
-from fsm.report.layout import wrapped
+from fsm.report.layout import Layout
 from fsm.report.words import plural
 
 
-def text(system: System, *, event: str | None, width: int, style: Callable[[str, str], str]) -> str:
+def text(system: System, layout: Layout, *, event: str | None) -> str:
     """*system*, or of its joint events only *event*, ending in a newline; of copies the first is shown."""
-    lines = [style(system.name, "bold") + f": {system.title}", *wrapped(system.about, width, "  ")]
+    lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
-        lines += [*wrapped(f"Source: {system.source}.{profiles}", width, "  "), "", "parts"]
+        lines += [*layout.kept(f"Source: {system.source}.{profiles}"), "", "parts"]
         longest = max(map(len, system.parts))
         for part in system.parts.values():
-            lines += wrapped(f"{part.name:<{longest}}  {_part(part)}", width, "  ", " " * (longest + 4))
+            lines += layout.kept(f"{part.name:<{longest}}  {_part(part)}", "  ", " " * (longest + 4))
     for joint in _families(system):
         if event in {None, joint.family, joint.rpc}:
-            lines += ["", *_joint(joint, width, style)]
+            lines += ["", *_joint(joint, layout)]
     return "\n".join(lines) + "\n"
 
 
@@ -36,15 +36,15 @@ def _part(part: Part) -> str:
     return f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
 
 
-def _joint(joint: JointEvent, width: int, style: Callable[[str, str], str]) -> Iterator[str]:
+def _joint(joint: JointEvent, layout: Layout) -> Iterator[str]:
     wire = f" ({joint.rpc})" if joint.rpc else ""
-    yield from wrapped(f"{joint.kind} {joint.name}{wire}: {joint.about}", width, "", "    ")
+    yield from layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    ")
     clause = joint.clause
-    yield from wrapped(f"{clause.level}: {clause.says} [{clause.source}]", width, "  ", "    ")
+    yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
     for way in joint.ways:
         steps = ", ".join(map(_step, way.steps)) or "nothing"
-        first, *rest = wrapped(f"{way.name}: {steps}", width, "  ", "      ")
-        yield first.replace(way.name, style(way.name, "green"), 1)
+        first, *rest = layout.kept(f"{way.name}: {steps}", "  ", "      ")
+        yield first.replace(way.name, layout.style(way.name, "green"), 1)
         yield from rest
 
 

@@ -1,13 +1,13 @@
 """The report for people: causes with their evidence, then a summary; as wide as the terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from fsm.judgement import Judged
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
-from fsm.report.layout import LABEL, Layout, plain, verdict
+from fsm.report.layout import LABEL, PLAIN, Layout
 from fsm.trace import Observation
 from fsm.verdict import Deviated, Finding, Judgement
 
@@ -15,21 +15,14 @@ _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
 
 
-def text(report: Report, *, width: int = 100, style: Callable[[str, str], str] = plain, coverage: bool = False) -> str:
-    """The whole report, ending in a newline.
-
-    *style* gives a word a colour, or ``bold``; with *coverage* every cell of
-    every machine is listed.
-    """
-    writer = _Writer(report=report, width=width, style=style, coverage=coverage)
-    return "\n".join(writer.lines()) + "\n"
+def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
+    """The whole report, ending in a newline; with *coverage* every cell of every machine is listed."""
+    return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
 class _Writer:
-    def __init__(self, *, report: Report, width: int, style: Callable[[str, str], str], coverage: bool) -> None:
-        self.report = report
-        self.layout = Layout(width=width, style=style)
-        self.coverage = coverage
+    def __init__(self, report: Report, layout: Layout, *, coverage: bool) -> None:
+        self.report, self.layout, self.coverage = report, layout, coverage
 
     def lines(self) -> Iterator[str]:
         for number, judged in enumerate(self.report.judged):
@@ -39,7 +32,7 @@ class _Writer:
         if len(self.report.judged) + len(self.report.problems) > 1:
             yield ""
             for judged in self.report.judged:
-                yield f"{verdict(self.report.of(judged), self.layout.style, pad=7)}  {words.visible(words.file(judged.name))}"
+                yield f"{self.layout.verdict(self.report.of(judged), pad=7)}  {words.visible(words.file(judged.name))}"
             for problem in self.report.problems:
                 yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
 
@@ -111,13 +104,13 @@ class _Writer:
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
             yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
-        yield f"  verdict: {verdict(self.report.of(judged), self.layout.style)}"
+        yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
         reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
         first, *rest = self.layout.wrapped(f"{judgement.machine.name} {answer.name.lower()}{reason}")
-        yield first.replace(answer.name.lower(), verdict(answer, self.layout.style), 1)
+        yield first.replace(answer.name.lower(), self.layout.verdict(answer), 1)
         yield from rest
         if not judgement.entities:
             return

@@ -12,6 +12,7 @@ from nearly_alike import EARLY, LATE, NO_WARP, undecided
 from fsm.equivalence import compare
 from fsm.machine.table import tabulate
 from fsm.report import ExitCode, equivalence_report
+from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
     from fsm.equivalence.comparison import EquivalenceResult
@@ -25,7 +26,7 @@ def compared(first: Machine, second: Machine, limit: int = 100_000) -> Equivalen
 
 def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
     """What people read, without colours."""
-    return equivalence_report.text(found, names, lambda value, _: value)
+    return equivalence_report.text(found, names, Layout(width=80))
 
 
 SAID = [

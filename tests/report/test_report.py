@@ -28,6 +28,7 @@ from fsm.report import ExitCode, Report, words
 from fsm.report.github import github
 from fsm.report.json_report import json as as_json
 from fsm.report.junit import junit
+from fsm.report.layout import Layout
 from fsm.report.sarif import sarif
 from fsm.report.text import text
 from fsm.trace import Observation
@@ -377,7 +378,7 @@ def real() -> Report:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
     """Breaking lines loses nothing, and only what cannot be broken is longer than the terminal."""
-    written = text(real, width=width)
+    written = text(real, Layout(width=width))
 
     assert [] == [fact for fact in FACTS if fact.strip() not in " ".join(written.split())]
     assert [] == [line for line in written.splitlines() if len(line) > width and len(line.split()) > 2]
@@ -385,9 +386,9 @@ def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
 
 def test_text_is_the_same_in_colour(real: Report) -> None:
     """Colour marks words and moves nothing."""
-    coloured = text(real, width=80, style=lambda value, how: f"<{how}>{value}</>")
+    coloured = text(real, Layout(width=80, style=lambda value, how: f"<{how}>{value}</>"))
 
-    assert text(real, width=80) == re.sub(r"</?\w*>", "", coloured)
+    assert text(real, Layout(width=80)) == re.sub(r"</?\w*>", "", coloured)
     assert {("bold", "containerd-1.6.20.log"), ("red", "violation"), ("red", "fails")} == set(
         re.findall(r"<(\w+)>(.*?)</>", coloured)
     )
@@ -395,12 +396,12 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
     """Without ``--coverage`` the cells that were met, with it every cell with its count."""
-    short, long = text(real, width=80), text(real, width=80, coverage=True)
+    short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
 
     assert f"met {met} of {len(cells)} cells: create in absent; " in " ".join(short.split())
-    assert len(short.splitlines()) - len(text(real, width=2_000).splitlines()) < 60
+    assert len(short.splitlines()) - len(text(real, Layout(width=2_000)).splitlines()) < 60
     assert {event for event, _ in cells} <= set(re.findall(r"^      (\S+): ", long, re.MULTILINE))
 
 
@@ -409,7 +410,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
     whole = judgement(Holds())
     met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
 
-    lines = text(report(met), width=80).splitlines()
+    lines = text(report(met), Layout(width=80)).splitlines()
 
     assert len(lines) <= 12
     assert "more, see --coverage" in " ".join(" ".join(lines).split())
@@ -419,7 +420,7 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(real: Report
     """Where the log says which containerd it is of, no other profile is offered."""
     (judged,) = real.judged
 
-    written = text(Report(judged=(replace(judged, version="1.7.3"),)), width=2_000)
+    written = text(Report(judged=(replace(judged, version="1.7.3"),)), Layout(width=2_000))
 
     assert "look like known deviations of containerd-1.7: try --profile containerd-1.7\n" in written
 
@@ -436,7 +437,7 @@ def test_text_keeps_a_path_whole() -> None:
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
-        report(judgement(Illegal(findings=(found(replace(STOP, file=name)),))), name=name), width=40
+        report(judgement(Illegal(findings=(found(replace(STOP, file=name)),))), name=name), Layout(width=40)
     )
 
 
@@ -651,7 +652,7 @@ def test_one_is_no_plural() -> None:
 
     assert (
         "1 line read, 1 restart, 1 crash, 1 foreign or damaged line, 2 calls that reached no container or pod"
-        in text(Report(judged=(found,)), width=2_000)
+        in text(Report(judged=(found,)), Layout(width=2_000))
     )
 
 
