@@ -20,7 +20,7 @@ from fsm.property.evidence import (
     Vacuous,
 )
 from fsm.report import ExitCode, worst
-from fsm.report.json_report import Json, dumped, nulls
+from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import COLOURS, PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
@@ -219,7 +219,7 @@ def _arrow(arrow: DrawnItem) -> str:
 
 
 def _arrow_data(arrow: DrawnItem) -> Json:
-    return {**nulls(asdict(arrow)), "line": arrow.line or None, "column": arrow.column or None}
+    return {**record(arrow), "line": arrow.line or None, "column": arrow.column or None}
 
 
 def _conclusion_data(checked: Checked) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from fsm.conformance.suite import Tested
 from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words
 from fsm.report.failures import lines, trace_data
-from fsm.report.json_report import Json, clause_data, dumped, violation_data
+from fsm.report.json_report import Json, dumped, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import PLAIN, Layout
 
@@ -124,7 +124,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
         "fails": fails(failure, least),
         "broken": failure.broken or None,
         "violation": violation_data(failure.violation) if failure.violation else None,
-        "clause": clause_data(failure.violation.clause) if failure.violation else None,
+        "clause": record(failure.violation.clause) if failure.violation else None,
         "test": trace_data(failure),
         "replay": steps,
         "again": f"{again} --replay {shlex.quote(steps)}" if again else None,

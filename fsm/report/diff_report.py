@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fsm.diagrams.compare import ComparedMove, ComparedState, Comparison, Where, Why
+from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.read import Location
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped
+from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural, visible
 
@@ -25,41 +25,10 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
         "first": found.first,
         "second": found.second,
         "remarks": list(remarks),
-        "states": [_state_data(each) for each in found.states],
-        "moves": [_move_data(each) for each in found.moves],
+        "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
+        "moves": [{"in": each.where.value, **record(each, "where")} for each in found.moves],
     }
     return dumped(document)
-
-
-def _state_data(state: ComparedState) -> Json:
-    return {
-        "name": state.name,
-        "in": state.where.value,
-        "stands_for": list(state.stands_for),
-        "why": state.why.value if state.why else None,
-        "place": _place_data(state.place),
-    }
-
-
-def _move_data(move: ComparedMove) -> Json:
-    return {
-        "source": move.source or None,
-        "event": move.event or None,
-        "target": move.target,
-        "in": move.where.value,
-        "label": move.label or None,
-        "outcomes": list(move.outcomes),
-        "reply": move.reply or None,
-        "emits": list(move.emits),
-        "begins": move.begins,
-        "silent": move.silent,
-        "why": move.why.value if move.why else None,
-        "places": [_place_data(place) for place in move.places],
-    }
-
-
-def _place_data(place: Location | None) -> Json:
-    return {"line": place.line, "column": place.column} if place else None
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:

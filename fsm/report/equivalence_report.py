@@ -5,7 +5,7 @@ from typing import Final, assert_never
 
 from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped, nulls
+from fsm.report.json_report import Json, dumped
 from fsm.report.layout import COLOURS, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either
@@ -147,4 +147,4 @@ def _side(side: Side) -> str:
 
 
 def _data(each: Observable) -> Json:
-    return nulls({**each._asdict(), "emits": list(each.emits)})
+    return {name: None if value == "" else value for name, value in each._asdict().items()}

@@ -5,18 +5,17 @@ Every key is always there; what does not apply or is not known is ``null``.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from json import dumps
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import to_builtins
 
 from fsm.report import why, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fsm.errors import Problem
     from fsm.judgement import Judged
-    from fsm.machine import Clause, Deviation
+    from fsm.machine import Deviation
     from fsm.report import Report
     from fsm.trace import Observation
     from fsm.verdict import Assumed, Deviated, Finding, Judgement, Stretch, Violation
@@ -46,13 +45,27 @@ def dumped(document: Json) -> str:
     return dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
 
 
-def nulls(data: Mapping[str, Json]) -> dict[str, Json]:
-    """*data* with ``null`` for what is the empty string.
+def record(found: object, *without: str) -> dict[str, Json]:
+    """The fields of *found* but for those *without*, and of the records in it; ``null`` for what is the empty string.
 
-    >>> nulls({"event": "", "ends": False, "line": 0})
-    {'event': None, 'ends': False, 'line': 0}
+    >>> from fsm.verdict import Edit, Repair
+    >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
+    ({'repair': 'missing', 'instead': None}, {'repair': 'missing'})
     """
-    return {name: None if value == "" else value for name, value in data.items()}
+    fields: dict[str, Json] = to_builtins(found)
+    return {name: _nulls(value) for name, value in fields.items() if name not in without}
+
+
+def _nulls(value: Json) -> Json:
+    match value:
+        case "":
+            return None
+        case dict():
+            return {name: _nulls(each) for name, each in value.items()}
+        case list():
+            return [each if isinstance(each, str) else _nulls(each) for each in value]
+        case _:
+            return value
 
 
 def _recording(report: Report, judged: Judged) -> Json:
@@ -94,8 +107,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": cells,
         "properties": [
-            {**clause_data(each.clause), "status": each.status, "why": each.why or None}
-            for each in judgement.properties
+            {**record(each.clause), "status": each.status, "why": each.why or None} for each in judgement.properties
         ],
     }
 
@@ -107,7 +119,7 @@ def _finding(report: Report, finding: Finding) -> Json:
         "count": finding.count,
         "others": finding.others,
         "entities": finding.entities,
-        "clause": clause_data(finding.first[0].clause),
+        "clause": record(finding.first[0].clause),
         "first": [violation_data(each) for each in finding.first],
     }
 
@@ -130,8 +142,8 @@ def violation_data(violation: Violation) -> Json:
         "detail": seen.detail or None,
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},
-        "edits": [{"repair": each.repair.value, "instead": each.instead or None} for each in violation.edits],
-        "resembles": [deviation_data(each) for each in violation.resembles],
+        "edits": [record(each) for each in violation.edits],
+        "resembles": [_deviation(each) for each in violation.resembles],
         "stretch": None if violation.stretch is None else _stretch(violation.stretch),
         "lines": [{"file": each.file, "line": each.number} for each in violation.lines],
     }
@@ -139,10 +151,9 @@ def violation_data(violation: Violation) -> Json:
 
 def _stretch(stretch: Stretch) -> Json:
     return {
+        **record(stretch),
         "operations": [_operation(each) for each in stretch.operations],
         "beside": [_operation(each) for each in stretch.beside],
-        "begins": stretch.begins,
-        "least": stretch.least,
     }
 
 
@@ -176,24 +187,11 @@ def _tolerated(each: Deviated) -> Json:
         "line": each.first.line,
         "at": words.moment(each.first.observation.at) or None,
         "entity": each.first.observation.entity,
-        "deviation": deviation_data(each.first.deviation),
-        "or": [deviation_data(other) for other in each.first.others],
-        "clause": clause_data(each.first.deviation.clause),
+        "deviation": _deviation(each.first.deviation),
+        "or": [_deviation(other) for other in each.first.others],
+        "clause": record(each.first.deviation.clause),
     }
 
 
-def clause_data(clause: Clause) -> dict[str, Json]:
-    """*clause* as data."""
-    return nulls(asdict(clause))
-
-
-def deviation_data(deviation: Deviation) -> dict[str, Json]:
-    """*deviation* as data."""
-    return {
-        "name": deviation.name,
-        "profile": deviation.profile,
-        "about": deviation.about,
-        "since": deviation.since or None,
-        "until": deviation.until or None,
-        "link": deviation.link or None,
-    }
+def _deviation(deviation: Deviation) -> Json:
+    return record(deviation, "event", "clause")

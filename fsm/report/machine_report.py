@@ -8,7 +8,6 @@ from fsm.machine import (
     Cannot,
     Cell,
     Clause,
-    Deviation,
     Event,
     Ignores,
     Machine,
@@ -20,7 +19,7 @@ from fsm.machine import (
 )
 from fsm.machine.graph import Graph
 from fsm.machine.table import Table
-from fsm.report.json_report import Json, clause_data, deviation_data, dumped
+from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural
 
@@ -133,22 +132,16 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
             "entity": machine.entity,
             "initial": machine.initial,
             "indefinite": list(machine.indefinite),
-            "states": {
-                each.name: {"about": each.about, "shows": each.shows, "aliases": list(each.aliases)}
-                for each in machine.states.values()
-                if each.name in states
-            },
+            "states": {name: record(each, "name") for name, each in machine.states.items() if name in states},
             "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
-            "clauses": {name: clause_data(each) for name, each in machine.clauses.items()},
+            "clauses": {name: record(each) for name, each in machine.clauses.items()},
             "omits": _omits_data(machine),
             "profiles": {
-                each.name: {
-                    "about": each.about,
-                    "since": each.since or None,
-                    "until": each.until or None,
+                name: {
+                    **record(each, "name"),
                     "overrides": [_override_data(one, states) for one in each.overrides if one.event in events],
                 }
-                for each in machine.profiles.values()
+                for name, each in machine.profiles.items()
             },
         }
     )
@@ -165,11 +158,7 @@ def _omits_data(machine: Machine) -> Json:
 
 def _event_data(event: Event, states: Collection[str]) -> Json:
     return {
-        "kind": event.kind,
-        "rpc": event.rpc or None,
-        "about": event.about,
-        "aliases": list(event.aliases),
-        "interrupts": event.interrupts,
+        **record(event, "name"),
         "cells": _cells_data(event.cells, states),
         "ends": _cells_data(event.ends, states),
     }
@@ -177,24 +166,15 @@ def _event_data(event: Event, states: Collection[str]) -> Json:
 
 def _override_data(override: Override, states: Collection[str]) -> Json:
     return {
-        "name": override.name,
-        "event": override.event,
-        "about": override.about,
-        "deviation": _deviation(override.deviation),
+        **record(override, "line"),
         "cells": _cells_data(override.cells, states),
         "ends": _cells_data(override.ends, states),
     }
 
 
-def _deviation(deviation: Deviation | None) -> Json:
-    if deviation is None:
-        return None
-    return {**deviation_data(deviation), "event": deviation.event, "clause": clause_data(deviation.clause)}
-
-
 def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:
     return {
-        state: {"is": type(cell).__name__.lower(), **_cell_data(cell), "clause": clause_data(cell.clause)}
+        state: {"is": type(cell).__name__.lower(), **_cell_data(cell), "clause": record(cell.clause)}
         for state, cell in cells.items()
         if state in states
     }
@@ -205,16 +185,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
         case Moves(outcomes=outcomes):
             return {
                 "outcomes": [
-                    {
-                        "name": each.name,
-                        "begins" if each.begins else "to": each.to,
-                        "reply": list(each.reply),
-                        "emits": list(each.emits),
-                        "about": each.about or None,
-                        "aliases": list(each.aliases),
-                        "deviation": _deviation(each.deviation),
-                    }
-                    for each in outcomes
+                    {"begins" if each.begins else "to": each.to, **record(each, "begins", "to")} for each in outcomes
                 ]
             }
         case Refuses(codes=codes):

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from fsm.machine.table import Done
 from fsm.property.evidence import Run, RunStep
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, record
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
@@ -58,36 +57,9 @@ def _happens(taken: RunStep) -> str:
 
 def data(run: Run) -> Json:
     """The run for programs."""
-    return {
-        "initial": run.initial,
-        "steps": [_taken(each) for each in run.steps],
-        "cycle": [_taken(each) for each in run.cycle],
-        "stopped": run.stopped,
-    }
+    return {**record(run), "steps": [_taken(each) for each in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 
 def _taken(taken: RunStep) -> Json:
-    return {
-        "event": taken.event or None,
-        "phase": taken.phase or None,
-        "ends": taken.ends,
-        "outcome": taken.outcome or None,
-        "reply": taken.reply or None,
-        "emits": list(taken.emits),
-        "source": taken.source,
-        "target": taken.target,
-        **({"parts": [_done(each) for each in taken.done]} if taken.done else {}),
-    }
-
-
-def _done(done: Done) -> Json:
-    return {
-        "part": done.copy,
-        "event": done.event or None,
-        "ends": done.ends,
-        "outcome": done.outcome or None,
-        "reply": list(done.reply),
-        "emits": list(done.emits),
-        "source": done.source,
-        "target": done.target,
-    }
+    done: list[Json] = [{"part": each.copy, **record(each, "copy", "digit")} for each in taken.done]
+    return {**record(taken, "done"), **({"parts": done} if done else {})}
