@@ -42,6 +42,7 @@ HISTORIES = {
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "profile", "broken", "known"),
     [

@@ -73,6 +73,7 @@ def shipped() -> list[Pair]:
     return pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
     """As far as the second opinion gets in a few seconds; for single calls, to the end."""
@@ -88,6 +89,7 @@ def random_pair(seed: int) -> Pair:
     return Pair(machine, other, chance.choice((0, 1, 1, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_machines_refine_alike(first: int) -> None:
     """Some hold and some fail."""
@@ -136,6 +138,7 @@ def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
     return found
 
 
+@pytest.mark.slow
 def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object], None]) -> None:
     """Every trace, that is; a machine refines itself and what it narrows; a counterexample is legal for one of the two."""
     found: Counter[str] = Counter()

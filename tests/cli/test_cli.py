@@ -48,6 +48,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 # -- in a process, and called ---------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.installed
 @pytest.mark.parametrize(
     "line",

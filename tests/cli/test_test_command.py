@@ -152,6 +152,7 @@ def _profiles(model: str) -> list[str]:
     return releases[-1:] or [""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "profile"), [(model, profile) for model in REFERENCES for profile in _profiles(model)]
 )

@@ -28,6 +28,7 @@ EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HEL
 """Tests in random order of each: at night of all, else of every fifth; for each its aims are tried."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stated", "examples"),
     [(*held, examples) for held, examples in zip(HELD, EXAMPLES, strict=True)],
@@ -54,6 +55,7 @@ CAUGHT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT, ids=lambda each: getattr(each, "name", each))
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant

@@ -271,6 +271,7 @@ def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
     return differences(compare(machine, drawing_of(text), complete=complete))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
     """Without a difference, with all profiles."""
@@ -281,6 +282,7 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
         assert [] == read(machine.under(profile), drawn(outline(machine.under(profile))))
 
 
+@pytest.mark.slow
 @settings(max_examples=300 * TIMES, deadline=None)
 @given(machine=machines())
 def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
@@ -327,6 +329,7 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
     assert read(machine, drawn(spoilt))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_pictures_are_read_back(name: str) -> None:
     """All they draw is in the machine, in Mermaid and DOT; drawn in full, nothing is missing."""
@@ -338,6 +341,7 @@ def test_pictures_are_read_back(name: str) -> None:
         assert [] == read(machine, write(full)), write.__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
 @settings(max_examples=amount(50, night=2_000), deadline=None)
 @given(machine=machines())

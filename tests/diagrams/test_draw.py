@@ -292,6 +292,7 @@ def test_odd_words_stay_words_to_dot() -> None:
     assert ODD in words
 
 
+@pytest.mark.slow
 def test_mermaid_takes_it() -> None:
     """Its own parser reads back every state and arrow, of every model and with special characters."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
@@ -316,6 +317,7 @@ def test_words_of_mermaid_can_be_states() -> None:
         assert len(drawing.edges) + 1 == len(found["arrows"])
 
 
+@pytest.mark.slow
 def test_plantuml_takes_it(tmp_path: Path) -> None:
     """The program itself accepts it."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]

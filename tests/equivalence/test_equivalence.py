@@ -109,6 +109,7 @@ def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
     assert not all(watched[other].after({at}, found.option) for at in now[other])
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -> None:
     """One is the other with states doubled, cells exchanged or outcomes changed."""
@@ -119,6 +120,7 @@ def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -
     agree(*chance.sample((machine, other), 2))
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_mutants(chance: random.Random) -> None:
     """One differs from the other in one cell."""
@@ -126,6 +128,7 @@ def test_two_opinions_on_mutants(chance: random.Random) -> None:
     agree(machine, chance.choice([each.machine for each in mutants(machine)]))
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
     """One is the other with a state split in two: what led to it chooses between them."""
@@ -133,6 +136,7 @@ def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> 
     agree(*chance.sample((machine, torn(chance, machine)), 2))
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
     """Generated independently; some of their events have the same names."""

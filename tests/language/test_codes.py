@@ -144,6 +144,7 @@ def test_an_example_raises_its_code(code: str, folder: Path) -> None:
     assert (2, {code}) == codes(code, RULES[code].wrong, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", RULES)
 def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
     """What comes of it may be a verdict of any kind."""

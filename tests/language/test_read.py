@@ -322,6 +322,7 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
         assert 0 <= problem.line <= last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=["door", "job", "counter", *(path.stem for path in SHIPPED)])
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
     """Cut after any line, a file is a machine or a list of problems."""

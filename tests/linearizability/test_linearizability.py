@@ -246,6 +246,7 @@ def test_no_operation_returns_before_it_is_called() -> None:
 # -- second opinions -----------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
     """And what is given as a way in which it may have gone is one."""
@@ -284,6 +285,7 @@ def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, wh
         assert len({id(each) for each in mine}) >= over
 
 
+@pytest.mark.slow
 def test_what_is_linearizable_is_a_behaviour_to_the_monitor() -> None:
     """It forgets which of two equal calls a reply belongs to, so it may allow more, and not less."""
     judged = 0

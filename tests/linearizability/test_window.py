@@ -102,6 +102,7 @@ def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
     assert 100 == len(found.beside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
     """In every state that the entity may be in at its beginning; a second opinion agrees."""

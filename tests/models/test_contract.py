@@ -176,12 +176,14 @@ BROKEN = {
 ``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` of it say."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
     """And what real containerd was recorded to break is among it."""
     assert broken(None, part=part) == BROKEN[part]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_the_mended_node_keeps_the_contract(part: str) -> None:
     """The whole of it, and not only what the properties of the node say."""

@@ -76,6 +76,7 @@ def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_no_mutant_survives(name: str) -> None:
     """Every mistake in one cell is noticed by a property, or by nobody who watches."""
@@ -130,6 +131,7 @@ def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None
         assert isinstance(each.verdict, Proved | Refuted), (each.of.name, each.verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
 def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
     """At least one, unless it is known to fail without a profile."""
@@ -143,6 +145,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_no_mutant_of_a_system_survives(name: str) -> None:
     """Every mistake in a joint event is noticed by a property, or takes the same steps; of a large system a sample."""

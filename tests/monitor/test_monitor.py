@@ -139,6 +139,7 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "given-up"])
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)

@@ -359,6 +359,7 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
     assert not any(each.killers for each in found.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:

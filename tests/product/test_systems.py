@@ -86,6 +86,7 @@ def test_a_system_does_what_its_steps_define(system: System) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 @given(systems(), st.randoms(use_true_random=False))
 def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.Random) -> None:
     """The states that its copies can reach are those that they can reach in the whole system."""
@@ -101,6 +102,7 @@ def test_a_cone_leaves_out_nothing_that_matters(system: System, chance: random.R
     }
 
 
+@pytest.mark.slow
 @given(systems(), st.randoms(use_true_random=False))
 def test_a_cone_decides_as_the_whole_does(system: System, chance: random.Random) -> None:
     """The same conclusion, and counterexamples of the same length, for random claims."""
@@ -479,6 +481,7 @@ def test_too_large_a_system_is_no_machine() -> None:
 # -- the node --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "outputs"),
     [

@@ -179,6 +179,7 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
         yield edge.step, replace(seen, shows=table.shows[point.state])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> None:
     """Many runs as a test goes through a machine: what the checker proves of it is not violated by any."""
@@ -225,6 +226,7 @@ CAUGHT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT)
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
     """What the checker shows of a mutant the watch sees in an implementation that does the same, state by state.

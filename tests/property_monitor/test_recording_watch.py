@@ -92,6 +92,7 @@ def named(model: str, name: str) -> tuple[Machine, Property]:
 # -- what is proved --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("overlap", "machines", "length"), [(1, 100, 12), (3, 60, 8)])
 def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, machines: int, length: int) -> None:
     """However calls overlap, and whatever happens hidden."""

@@ -86,6 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("damaged")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
     """A beginning, an end or a middle part, cut between lines or within one, gives no violation of its own.
@@ -111,6 +112,7 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if CROWDED.search(name) or "restart" in name])
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -124,6 +126,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
         assert [] == false_accusations(name, folder, first, first + 300_000), first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
     """Wherever in its last line it breaks off."""

@@ -28,6 +28,7 @@ class Unlocked(Container):
         self._lock = nullcontext()  # type: ignore[assignment]  # the planted bug
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(2))
 def test_the_reference_passes(chance: int) -> None:
     assert concurrently(load("container-status"), ContainerSUT, examples=15 * TIMES, chance=chance) is None

@@ -143,6 +143,7 @@ def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: i
     return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
     """All cells and outcomes are covered, except those of an unknown release."""

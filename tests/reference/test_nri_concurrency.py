@@ -37,6 +37,7 @@ class FirstPluginOnly(NriContainerSUT):
         return sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     machine = kind().machine
@@ -53,6 +54,7 @@ def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chan
     assert sum(map(len, found.programme.threads)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
     """Two concurrent calls are both relayed, or the driver refuses one of them in the middle of the other."""

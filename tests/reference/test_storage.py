@@ -491,6 +491,7 @@ def crashed(what: str) -> tuple[int, int]:
     return system_calls, times
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
 def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None:

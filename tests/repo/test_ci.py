@@ -70,6 +70,15 @@ def test_ci_forbids_skips() -> None:
     assert forbidden < lines.index("bash .ci/test")
 
 
+def test_what_one_script_leaves_out_the_next_runs() -> None:
+    """The slow tests run before a change lands, after the others and before the wheel; at night all run."""
+    test, run, nightly = ((ROOT / ".ci" / name).read_text(encoding="utf-8") for name in ("test", "run", "nightly"))
+
+    assert re.findall(r" -m (.+?) \"\$@\"", test) == ['"not slow"']
+    assert run.index("bash .ci/test") < run.index(" -m slow\n") < run.index("hatchling build")
+    assert " -m " not in nightly.replace("python -m pytest", "")
+
+
 def test_the_nightly_run_tries_more() -> None:
     """Of all that is sampled or kept otherwise."""
     script = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")

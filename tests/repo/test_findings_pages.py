@@ -24,6 +24,7 @@ def found() -> list[KnownDefect]:
     return list(known_defects())
 
 
+@pytest.mark.slow
 def test_each_is_proved(found: list[KnownDefect]) -> None:
     """It fails as is known, and holds with the repair."""
     assert found
