@@ -11,9 +11,9 @@ from fsm.cli.output import put
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.python_statemachine.write import python_statemachine
-from fsm.interop.scxml.write import scxml
-from fsm.interop.transitions.write import transitions
+from fsm.interop.python_statemachine import python_statemachine
+from fsm.interop.scxml import scxml
+from fsm.interop.transitions import transitions
 from fsm.library import load, specification
 from fsm.machine import Machine
 from fsm.property.claims import Follows, Property

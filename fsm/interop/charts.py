@@ -5,7 +5,7 @@ transition takes an event ignores it, as the recommendation requires
 (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,8 +13,10 @@ from fsm.interop.draft import Draft, DraftState, DraftTransition
 from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
-FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 AT_ONCE: Final = "a machine takes a step when an event happens: name the event, or remove the transition"
+DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
+CHOOSING: Final = ("raise", "if", "foreach")
+"""Actions that make a step cause another one, or send an event conditionally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,46 +47,43 @@ class ChartState:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChart:
-    """A state chart; ``initial`` is the first state if the chart does not define it."""
-
-    name: str
-    form: str
-    states: Sequence[ChartState]
-    initial: str = ""
-    initial_line: int = 0
-    about: str = ""
-    notes: tuple[str, ...] = ()
-
-
-def draft_of(chart: StateChart, problems: SourceProblems) -> Draft:
-    """The draft of a machine that *chart* defines."""
-    states: dict[str, ChartState] = {}
-    for state in chart.states:
-        if state.name in states:
+def draft_of(
+    states: Iterable[ChartState],
+    problems: SourceProblems,
+    *,
+    name: str,
+    form: str,
+    initial: str,
+    initial_line: int = 0,
+    about: str = "",
+    notes: tuple[str, ...] = (),
+) -> Draft:
+    """The draft of a machine that a state chart defines; its first state is initial unless *initial* names another."""
+    places: dict[str, ChartState] = {}
+    takes = 0
+    for state in states:
+        if state.name in places:
             problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
-        states.setdefault(state.name, state)
-    if chart.initial and chart.initial not in states:
-        problems.unknown(chart.initial_line, "initial is", chart.initial, states)
-    takes = sum(len(transition.events) for state in chart.states for transition in state.transitions)
-    problems.check_size(chart.initial_line, max(len(states), takes), takes)
-    for state in chart.states:
-        _check(state, states, problems)
-    notes = ["An event is a signal: it has no reply. A state without a transition for it ignores it."]
+        places.setdefault(state.name, state)
+        takes += sum(len(transition.events) for transition in state.transitions)
+    if initial and initial not in places:
+        problems.unknown(initial_line, "initial is", initial, places)
+    problems.check_size(initial_line, max(len(places), takes), takes)
+    for state in places.values():
+        _check(state, places, problems)
     return Draft(
-        name=chart.name,
+        name=name,
         file=problems.path,
-        form=chart.form,
+        form=form,
         kind="signal",
-        initial=chart.initial or next(iter(states), ""),
-        about=chart.about,
+        initial=initial or next(iter(places), ""),
+        about=about,
         states=tuple(
-            DraftState(name=name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
-            for name, state in states.items()
+            DraftState(name=state.name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
+            for state in places.values()
         ),
-        transitions=tuple(_arrows(states)),
-        notes=(*notes, *chart.notes),
+        transitions=tuple(_arrows(places)),
+        notes=("An event is a signal: it has no reply. A state without a transition for it ignores it.", *notes),
     )
 
 

@@ -8,14 +8,15 @@ the library behaves, since a table is total.
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State
 
 OTHERWISE: Final = "otherwise"
 """The outcome where no condition of the others holds."""
 
+FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6
 """Largest number of conditions of one event in one state of which every combination is tried."""
@@ -57,11 +58,8 @@ class Draft:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """An event with its transitions, by outcome and source; the outcome is ``""`` for the event itself."""
-
-    parts: dict[str, dict[str, list[DraftTransition]]] = field(default_factory=dict)
+_Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
+"""The transitions of an event by outcome and source; the outcome is ``""`` for the event itself."""
 
 
 def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
@@ -70,7 +68,7 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
         event, part = (event, part) if event else (arrow.event, "")
-        rows.setdefault(event, _Row()).parts.setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
+        rows.setdefault(event, {}).setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
     states = named(place.name for place in draft.states)
     events = named(rows)
     return Machine(
@@ -136,7 +134,7 @@ def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
     """The cell of *place* that the transitions of *row* define."""
     ways: list[Outcome] = []
-    for part, arrows in row.parts.items():
+    for part, arrows in row.items():
         ways += _ways(kind, part, arrows.get(place.name, ()), place, states)
     if not ways:
         return Ignores(clause=clause) if place.ignores or kind != "call" else Refuses(codes=("error",), clause=clause)

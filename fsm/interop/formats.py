@@ -1,9 +1,8 @@
 """Machines of other tools, imported as models in our language.
 
 A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements
-with their lines (:mod:`~fsm.interop.yaml_nodes`, :mod:`~fsm.interop.xml_elements`), by
-the reader of its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a
-machine.  :mod:`~fsm.language.write` writes any machine as a model file.
+with their lines, by the reader of its format, into a draft (:mod:`~fsm.interop.draft`),
+which becomes a machine.  :mod:`~fsm.language.write` writes any machine as a model file.
 """
 
 from dataclasses import dataclass, replace
@@ -11,12 +10,9 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.errors import contents
+from fsm.interop import python_statemachine, scxml, transitions
 from fsm.interop.draft import Draft, machine_of
-from fsm.interop.python_statemachine import read as python_statemachine
-from fsm.interop.scxml import read as scxml
 from fsm.interop.source_text import LARGEST, SourceProblems, text_of
-from fsm.interop.transitions import read as transitions
-from fsm.interop.xml_elements import element_of
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
 from fsm.language.read import parse
@@ -58,7 +54,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     text = text_of(data, problems)
     name = Path(path).stem or "machine"
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
-        found = scxml.read(element_of(text, problems), name, problems)
+        found = scxml.read(text, name, problems)
     else:
         node = node_of(text, problems)
         problems.raise_found()
@@ -71,7 +67,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
             problems.abort("FSM507", node.line, "has no 'states': the format is unknown", hint)
         mapping = states is not None and isinstance(states.value, dict)
         reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
-        found = reader.read(node, name, problems)
+        found = reader.read(node, name)
     problems.raise_found()
     return _written(found, problems, outcomes=outcomes)
 

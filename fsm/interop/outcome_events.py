@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm.language.names import distinct, identifiers
-from fsm.machine import Machine, Outcome, Refuses, outcomes
+from fsm.machine import Machine, Refuses, outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,28 +23,17 @@ class OutcomeEvent:
     emits: tuple[str, ...]
 
 
-def rows(machine: Machine) -> dict[str, str]:
-    """The names of the events of *machine*, and of the ends of calls that take time."""
-    written = [*machine.events, *(f"{event.name}-ends" for event in machine.events.values() if event.ends)]
-    return identifiers("", dict.fromkeys(written), also="-")
-
-
-def words(ways: tuple[Outcome, ...]) -> list[str]:
-    """The outcomes as parts of event names, all different."""
-    found: list[str] = []
-    for way in ways:
-        found.append(distinct(way.name, found, also="-"))
-    return found
-
-
 def outcome_events(machine: Machine) -> Iterator[OutcomeEvent]:
     """All outcomes, by event and state, except in cells that refuse, cannot happen or are silent."""
-    named = rows(machine)
+    ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
+    named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")
     for event in machine.events.values():
         for row, cells in ((named[event.name], event.cells), (named.get(f"{event.name}-ends", ""), event.ends)):
             for state, cell in cells.items():
                 ways = () if isinstance(cell, Refuses) else outcomes(cell, state, event.kind) or ()
-                for way, word in zip(ways, words(ways), strict=True):
+                taken: list[str] = []
+                for way in ways:
+                    taken.append(distinct(way.name, taken, also="-"))
                     # A transition without a target does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
-                    yield OutcomeEvent(event=f"{row}.{word}", source=state, to=to, emits=way.emits)
+                    yield OutcomeEvent(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)

@@ -8,12 +8,13 @@ refused: with them a small file may expand without limit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import yaml
 
+from fsm.errors import nearest
 from fsm.interop.source_text import DEEPEST, SourceProblems
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -35,11 +36,14 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
 
-    ``keys`` has the line of each key; ``text`` is a scalar as written.
+    ``keys`` has the line of each key; ``text`` is a scalar as written.  Values of another
+    type than requested are added to ``problems``, where the value is called *of*, or
+    else by its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
     line: int
+    problems: SourceProblems
     text: str = ""
     keys: dict[str, int] = field(default_factory=dict)
 
@@ -50,8 +54,8 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list; for anything else, the node itself."""
-        return self.value if isinstance(self.value, list) else [self]
+        """The nodes of a list; none of null; for anything else, the node itself."""
+        return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
     def kind(self) -> str:
@@ -65,13 +69,40 @@ class YamlNode:
             case _:
                 return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line's worth)
 
+    def check_keys(self, known: Collection[str], *, of: str) -> None:
+        """Add a problem for each key that is not *known*."""
+        for key in self.entries:
+            if key not in known:
+                hint = nearest(key, sorted(known), of="words")
+                self.problems.add("FSM508", self.keys[key], f"{of} has an unknown word {key!r}", hint)
 
-@dataclass(slots=True, kw_only=True)
-class _Open:
-    """A list or mapping that is being read; ``key`` is the one whose value comes next."""
+    def as_text(self, *, of: str) -> str:
+        """The text; empty, with a problem, if it is none."""
+        if isinstance(self.value, str) and self.value:
+            return self.value
+        self.problems.add("FSM508", self.line, f"{of} is {self.kind}", "give a name")
+        return ""
 
-    node: YamlNode
-    key: YamlNode | None = None
+    def text_at(self, key: str, *, of: str = "") -> str:
+        """The text at *key*; empty if there is none."""
+        return self.entries[key].as_text(of=of or key) if key in self.entries else ""
+
+    def items_at(self, key: str) -> list[YamlNode]:
+        """The nodes at *key*, where one stands for a list of one; none if it is missing or null."""
+        return self.entries[key].items if key in self.entries else []
+
+    def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
+        """The texts at *key*, where there is a text or a list of them; none if it is missing or null."""
+        return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
+
+    def flag_at(self, key: str, *, of: str = "") -> bool | None:
+        """Whether the value at *key* is true; ``None`` if it is missing or null."""
+        node = self.entries.get(key)
+        if node is not None and isinstance(node.value, bool):
+            return node.value
+        if node is not None and node.value is not None:
+            self.problems.add("FSM508", node.line, f"{of or key} is {node.kind}", "give true or false")
+        return None
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
@@ -81,10 +112,8 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
-        line = mark.line + 1 if mark else 0
-        problems.abort(
-            "FSM504", line, f"is neither JSON nor YAML: {reason}", "see https://yaml.org and https://json.org"
-        )
+        hint = "see https://yaml.org and https://json.org"
+        problems.abort("FSM504", mark.line + 1 if mark else 0, f"is neither JSON nor YAML: {reason}", hint)
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -109,47 +138,44 @@ def _as_yaml(found: re.Match[str]) -> str:
 
 def _document(events: Iterator[yaml.Event], problems: SourceProblems) -> YamlNode:
     """The value that *events* make; iteratively, since the nesting is not bounded yet."""
-    top = _Open(node=YamlNode(value=[], line=1))
+    top = YamlNode(value=[], line=1, problems=problems)
     stack = [top]
+    key: list[YamlNode] = []
     for event in events:
         line = event.start_mark.line + 1
         match event:
             case yaml.AliasEvent():
                 problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
             case yaml.ScalarEvent():
-                _add(stack[-1], _scalar(event, line), problems)
+                text = event.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
+                value = text if event.style else _WORDS.get(text, text)
+                _add(YamlNode(value=value, line=line, problems=problems, text=text), stack[-1], key)
             case yaml.CollectionStartEvent():
-                opened = _Open(node=YamlNode(value={} if isinstance(event, yaml.MappingStartEvent) else [], line=line))
-                _add(stack[-1], opened.node, problems)
-                stack.append(opened)
+                mapping = isinstance(event, yaml.MappingStartEvent)
+                stack.append(YamlNode(value={} if mapping else [], line=line, problems=problems))
+                _add(stack[-1], stack[-2], key)
                 if len(stack) > DEEPEST + 1:
-                    problems.abort(
-                        "FSM505", line, f"is nested more than {DEEPEST} deep", "flat machines need five levels"
-                    )
+                    what = f"is nested more than {DEEPEST} deep"
+                    problems.abort("FSM505", line, what, "flat machines need five levels")
             case yaml.CollectionEndEvent():
                 stack.pop()
-            case yaml.DocumentStartEvent() if top.node.value:
+            case yaml.DocumentStartEvent() if top.items:
                 problems.abort("FSM504", line, "holds several documents", "keep one machine in a file")
-    return top.node.items[0] if top.node.value else YamlNode(value=None, line=1)
+    return top.items[0] if top.items else YamlNode(value=None, line=1, problems=problems)
 
 
-def _scalar(event: yaml.ScalarEvent, line: int) -> YamlNode:
-    text = event.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
-    return YamlNode(value=text if event.style else _WORDS.get(text, text), line=line, text=text)
-
-
-def _add(opened: _Open, node: YamlNode, problems: SourceProblems) -> None:
-    key = opened.key
-    match opened.node.value:
+def _add(node: YamlNode, to: YamlNode, key: list[YamlNode]) -> None:
+    """Add *node* to a list or a mapping; *key* has the key whose value comes next, if there is one."""
+    match to.value:
         case list() as items:
             items.append(node)
-        case dict() if key is None:
+        case dict() as entries if key:
+            entries[key[0].text], to.keys[key[0].text] = node, key[0].line
+            key.clear()
+        case dict() as entries:
             if isinstance(node.value, list | dict):
-                problems.abort("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
-            if node.text in opened.node.entries:
-                problems.add("FSM513", node.line, f"key {node.text!r} occurs twice in one mapping", "keep one of them")
-            opened.key = node
-        case dict() as entries if key is not None:
-            entries[key.text] = node
-            opened.node.keys[key.text] = key.line
-            opened.key = None
+                to.problems.abort("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
+            if node.text in entries:
+                what = f"key {node.text!r} occurs twice in one mapping"
+                to.problems.add("FSM513", node.line, what, "keep one of them")
+            key.append(node)

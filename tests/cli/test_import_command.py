@@ -14,9 +14,9 @@ from machines import DOOR, door, edited, machine_of
 
 from fsm.errors import InputError
 from fsm.interop.formats import FORMS, imported
-from fsm.interop.scxml.write import scxml
+from fsm.interop.scxml import scxml
 from fsm.interop.source_text import LARGEST, SourceProblems
-from fsm.interop.transitions.write import transitions
+from fsm.interop.transitions import transitions
 from fsm.interop.yaml_nodes import YamlNode, node_of
 from fsm.language.codes import RULES
 from fsm.machine import Ignores, outcomes

@@ -22,9 +22,9 @@ from transitions.extensions.markup import MarkupMachine
 from fsm.equivalence import bisimilar
 from fsm.interop.formats import imported
 from fsm.interop.outcome_events import outcome_events
-from fsm.interop.python_statemachine.write import TAKEN, python_statemachine
-from fsm.interop.scxml.write import scxml
-from fsm.interop.transitions.write import transitions
+from fsm.interop.python_statemachine import TAKEN, python_statemachine
+from fsm.interop.scxml import scxml
+from fsm.interop.transitions import transitions
 from fsm.language.write import toml
 from fsm.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent, outcomes

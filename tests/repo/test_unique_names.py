@@ -25,7 +25,6 @@ MODULES = {
     "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
     "upstream": "a reference with the defects of containerd's own code",
-    "write": "data to text of one format",
 }
 """Names of several modules, each with the one meaning that all of them share."""
 

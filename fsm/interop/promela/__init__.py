@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from fsm.interop.promela.follows import follows_product
 from fsm.interop.promela.leads_to import LeadsToProduct
-from fsm.interop.promela.products import Alone, IdempotenceProduct, Product, SequenceProduct
+from fsm.interop.promela.products import IdempotenceProduct, Product, SequenceProduct
 from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, promela_names, size
 from fsm.machine import Machine
@@ -49,7 +49,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     """
     claim = stated.claim if stated else None
     words = promela_names(machine, [each.means for each in conditions_of(claim)] if claim else ())
-    product = _product(claim, words) if claim else Alone(words=words)
+    product = _product(claim, words) if claim else Product(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
         "",

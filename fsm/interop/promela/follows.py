@@ -4,10 +4,12 @@ This is a subset construction by shifting bits, and independent of :mod:`fsm.mon
 it does not support calls that take time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from fsm.interop.promela.products import FollowsProduct
+from fsm.interop.promela.products import Option, Product
+from fsm.interop.promela.steps import ExportedStep
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames
 from fsm.machine import Event, Machine, outcomes
 
@@ -15,36 +17,61 @@ MOST: Final = 30
 """Largest number of states of the other machine: each has a bit."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowsProduct(Product):
+    """The machine with ``belief``, a variable with a bit for each state that the other may be in.
+
+    ``initial`` is its initial value.  ``leads`` has for each output the states that it
+    leads to from each state, ``hears`` the same for each signal that both have.  All
+    are sets of states as bits, closed under hidden events.
+    """
+
+    initial: int
+    leads: Mapping[str, tuple[int, ...]]
+    hears: Mapping[str, tuple[int, ...]]
+
+    def declarations(self) -> Iterator[str]:
+        after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
+        after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
+        for name, masks in after.items():
+            parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
+            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
+        yield f"int belief = {self.initial};"
+
+    def options(self, step: ExportedStep) -> Iterator[Option]:
+        known = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
+        known += [self.words.outputs[output] for output in step.emits if output in self.leads]
+        yield self._option(step, *(f"belief = AFTER_{name}" for name in known))
+
+    def others(self) -> Iterator[str]:
+        yield ":: belief == 0 -> assert(false)"
+
+
 def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
     """The product of the machine of *words* with the states that *other* may be in, given its outputs."""
     if len(other.states) > MOST:
-        raise CannotExportError(
-            f"'{other.name}' has more than {MOST} states, and each needs a bit", "follow a smaller machine"
-        )
+        what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
+        raise CannotExportError(what, "follow a smaller machine")
     names = {name: event for event in other.events.values() for name in (event.name, event.rpc) if name}
     known = {output: names[output] for output in words.outputs if output in names}
     for output, event in known.items():
         if event.ends:
-            raise CannotExportError(
-                f"'{output}' is a call of '{other.name}' that takes time", "follow a machine of signals"
-            )
-    hidden = [event for event in other.events.values() if event.kind == "hidden"]
-    shared = [
-        event
-        for name, event in other.events.items()
-        if event.kind == "signal" and name in words.events and words.machine.events[name].kind == "signal"
-    ]
+            what = f"'{output}' is a call of '{other.name}' that takes time"
+            raise CannotExportError(what, "follow a machine of signals")
+    signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
+    shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
-    closed = {state: sum(bits[to] for to in _reached(other, hidden, state)) for state in other.states}
+    closed = {state: sum(bits[to] for to in _reached(other, state)) for state in other.states}
 
-    def lead(event: Event, state: str) -> int:
-        found = 0
-        for to in _after(other, event, state):
-            found |= closed[to]
-        return found
+    def lead(event: Event) -> Iterator[int]:
+        for state in other.states:
+            found = 0
+            for to in _after(other, event, state):
+                found |= closed[to]
+            yield found
 
-    leads = {output: tuple(lead(event, state) for state in other.states) for output, event in known.items()}
-    hears = {event.name: tuple(lead(event, state) for state in other.states) for event in shared}
+    leads = {output: tuple(lead(event)) for output, event in known.items()}
+    hears = {name: tuple(lead(event)) for name, event in shared.items()}
     return FollowsProduct(words=words, initial=closed[other.initial], leads=leads, hears=hears)
 
 
@@ -57,8 +84,9 @@ def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
     return found | {state} if event.kind == "call" else found
 
 
-def _reached(other: Machine, hidden: Iterable[Event], state: str) -> set[str]:
-    """The states that *other* may reach from *state* by *hidden* events."""
+def _reached(other: Machine, state: str) -> set[str]:
+    """The states that *other* may reach from *state* by hidden events."""
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
     found = {state}
     todo = [state]
     while todo:

@@ -13,10 +13,11 @@ continue without steps.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from fsm.interop.promela.products import Option
+from fsm.interop.promela.products import Option, Product
 from fsm.interop.promela.steps import ExportedStep
-from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, PromelaNames, size
+from fsm.interop.promela.vocabulary import INSTANT, CannotExportError, size
 from fsm.property.claims import Fair, LeadsTo
 
 MOST = 30
@@ -24,21 +25,18 @@ MOST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeadsToProduct:
+class LeadsToProduct(Product):
     """The machine, whether the target is due, and the rounds of fairness."""
 
-    words: PromelaNames
     claim: LeadsTo
     taken: tuple[ExportedStep, ...]
-    cases: int = 1
-    lasting: bool = True
+    lasting: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.claim.fair) > MOST:
             raise CannotExportError(f"more than {MOST} things are fair", "state the property with fewer")
 
     def declarations(self) -> Iterator[str]:
-        """Source, target, the states in which each fair event is enabled, and the variables."""
         words = self.words
         yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
         yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"
@@ -59,17 +57,15 @@ class LeadsToProduct:
         yield "int spared = 0;"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step; once committed, only if the target stays due."""
-        to = self.words.states[step.target]
         instants = self.words.instants(step)
-        kept = " && ".join([*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({to}))"])
-        effects = [f"state = {to}", *(f"due = DUE(due, {instant})" for instant in instants)]
-        effects += [
+        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({self.words.states[step.target]}))"]
+        turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
             for number, fair in enumerate(self.claim.fair)
             if _is(fair, step)
         ]
-        yield Option(f"(!committed || ({kept}))", "; ".join(effects))
+        due = (f"due = DUE(due, {instant})" for instant in instants)
+        yield self._option(step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
 
     def others(self) -> Iterator[str]:
         """The guesses, the turns that pass without a step, and the end of each round."""

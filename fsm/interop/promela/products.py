@@ -6,7 +6,7 @@ states and find counterexamples of the same length.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from fsm.interop.promela.steps import ExportedStep, busy, silent
 from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, PromelaNames, size
@@ -21,25 +21,36 @@ class Option(NamedTuple):
     effect: str
 
 
-class Product(Protocol):
-    """A claim and the machine."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """The machine without a claim; its subclasses add one.
+
+    ``cases`` is the number of parts of the claim, each of which is checked separately;
+    a ``lasting`` claim is about infinite runs.
+    """
+
+    words: PromelaNames
+    lasting: ClassVar[bool] = False
 
     @property
     def cases(self) -> int:
-        """Number of parts of the claim; each is checked separately."""
-
-    @property
-    def lasting(self) -> bool:
-        """Whether it is about infinite runs."""
+        return 1
 
     def declarations(self) -> Iterable[str]:
         """Macros and variables."""
+        return ()
 
     def options(self, step: ExportedStep) -> Iterable[Option]:
         """The ways of taking *step*."""
+        return (self._option(step),)
 
     def others(self) -> Iterable[str]:
         """Options that are no step of the machine."""
+        return ()
+
+    def _option(self, step: ExportedStep, *effects: str, guard: str = "") -> Option:
+        """The step, if *guard* holds, with further *effects*."""
+        return Option(guard, "; ".join([f"state = {self.words.states[step.target]}", *effects]))
 
 
 BROKEN = 255
@@ -47,41 +58,20 @@ BROKEN = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
-    """The machine without a claim."""
-
-    words: PromelaNames
-    cases: int = 1
-    lasting: bool = False
-
-    def declarations(self) -> Iterable[str]:
-        return ()
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        yield Option("", f"state = {self.words.states[step.target]}")
-
-    def others(self) -> Iterable[str]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceProduct:
+class SequenceProduct(Product):
     """A run through one of ``sequences``; ``until`` resets its progress.
 
     ``held`` is the number of conditions that have held, one after the other.
     """
 
-    words: PromelaNames
     sequences: tuple[tuple[Condition, ...], ...]
     until: Condition | None = None
-    lasting: bool = False
 
     @property
     def cases(self) -> int:
         return len(self.sequences)
 
     def declarations(self) -> Iterator[str]:
-        """The update of ``held`` at an instant, for the sequence that is selected."""
         until = self.words.expression(self.until) if self.until else "false"
         yield f"#define UNTIL({INSTANT}) {until}"
         yield f"#define BROKEN {BROKEN}"
@@ -98,9 +88,7 @@ class SequenceProduct:
         yield f"byte held = NEXT(0, {self.words.first()});"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step, with ``held`` updated by each of its instants."""
-        held = [f"held = NEXT(held, {instant})" for instant in self.words.instants(step)]
-        yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *held]))
+        yield self._option(step, *(f"held = NEXT(held, {instant})" for instant in self.words.instants(step)))
 
     def others(self) -> Iterator[str]:
         yield ":: held == BROKEN -> assert(false)"
@@ -117,20 +105,16 @@ def _next(length: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotenceProduct:
+class IdempotenceProduct(Product):
     """The call of the claim, and another right after it.
 
     ``stage`` 1 is the first call in progress, 2 the moment between the two, 3 the
     second in progress; ``between`` is the state at 2.
     """
 
-    words: PromelaNames
     claim: Idempotent
-    cases: int = 1
-    lasting: bool = False
 
     def declarations(self) -> Iterator[str]:
-        """The condition of the first call, and the stage of the two calls."""
         once = self.words.expression(self.claim.once.means) if self.claim.once else "true"
         yield f"#define ONCE({INSTANT}) {once}"
         yield f"#define BROKEN {BROKEN}"
@@ -139,8 +123,7 @@ class IdempotenceProduct:
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         """The step as any other, as the first call, and as the second."""
-        to = self.words.states[step.target]
-        yield Option("stage == 0", f"state = {to}")
+        yield self._option(step, guard="stage == 0")
         if step.event == self.claim.event and step.ends:
             yield from self._called(step, "stage == 1", first=True)
             yield from self._called(step, "stage == 3", first=False)
@@ -152,56 +135,20 @@ class IdempotenceProduct:
     def _called(self, step: ExportedStep, guard: str, *, first: bool) -> Iterator[Option]:
         to = self.words.states[step.target]
         if first and step.begins:
-            yield Option(guard, f"state = {to}; stage = 1")
+            yield self._option(step, "stage = 1", guard=guard)
         elif first and step.reply == "ok":
             once = f"ONCE({self.words.instants(step)[-1]})"
-            yield Option(f"{guard} && {once}", f"state = {to}; stage = 2; between = {to}")
+            yield self._option(step, "stage = 2", f"between = {to}", guard=f"{guard} && {once}")
         elif not first and (step.emits or (step.reply != "ok" and not step.begins)):
-            yield Option(guard, f"state = {to}; stage = BROKEN")
+            yield self._option(step, "stage = BROKEN", guard=guard)
         elif not first and step.begins:
-            yield Option(guard, f"state = {to}; stage = 3")
+            yield self._option(step, "stage = 3", guard=guard)
         elif not first:
             good = f"(between == {to} -> 0 : BROKEN)"
-            yield Option(guard, f"state = {to}; stage = {good}; between = {NOWHERE}")
+            yield self._option(step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
 
     def others(self) -> Iterator[str]:
         """A second call where the specification is silent, and the end of the search."""
         for state in silent(self.words.machine, self.claim.event):
             yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
         yield ":: stage == BROKEN -> assert(false)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowsProduct:
-    """The outputs as events of another machine: ``belief`` has a bit for each state that the other may be in.
-
-    ``initial`` is its initial value.  ``leads`` has for each output the states that it
-    leads to from each state, ``hears`` the same for each signal that both have.  All
-    are sets of states as bits, closed under hidden events.
-    """
-
-    words: PromelaNames
-    initial: int
-    leads: dict[str, tuple[int, ...]]
-    hears: dict[str, tuple[int, ...]]
-    cases: int = 1
-    lasting: bool = False
-
-    def declarations(self) -> Iterator[str]:
-        """The states that each output leads to."""
-        after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
-        after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
-        for name, masks in after.items():
-            parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
-            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
-        yield f"int belief = {self.initial};"
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step, with ``belief`` updated by each signal and output that the other knows."""
-        outputs = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
-        outputs += [self.words.outputs[output] for output in step.emits if output in self.leads]
-        beliefs = [f"belief = AFTER_{name}" for name in outputs]
-        yield Option("", "; ".join([f"state = {self.words.states[step.target]}", *beliefs]))
-
-    def others(self) -> Iterator[str]:
-        yield ":: belief == 0 -> assert(false)"

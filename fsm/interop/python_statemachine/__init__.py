@@ -1,1 +1,0 @@
-"""Definitions of the library python-statemachine, read and written."""

@@ -1,1 +1,0 @@
-"""State charts in SCXML, read and written."""

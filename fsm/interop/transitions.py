@@ -1,0 +1,230 @@
+"""Configurations of the library `transitions`, read and written.
+
+A configuration is the dictionary of the library's markup form, or of its constructor.
+A trigger becomes a call.  It replies ``ok`` where the library returns, and ``error``
+where it raises: in a state from which the trigger has no transition, unless invalid
+triggers are ignored.
+
+What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs
+it.  Cells that refuse, cannot happen or are silent have no transition: the library
+raises.  An outcome that does not change the state is an internal transition.  The
+library cannot express replies, outputs, and what a state shows.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition
+from fsm.interop.outcome_events import outcome_events
+from fsm.interop.yaml_nodes import YamlNode
+from fsm.machine import Machine
+
+FORM: Final = "a configuration of transitions"
+CALLBACKS: Final = (
+    "before_state_change",
+    "after_state_change",
+    "prepare_event",
+    "finalize_event",
+    "on_exception",
+    "on_final",
+)
+MACHINE: Final = frozenset(
+    {
+        *CALLBACKS,
+        *("states", "transitions", "initial", "name", "send_event", "auto_transitions", "ordered_transitions"),
+        *("ignore_invalid_triggers", "queued", "model", "models", "model_attribute", "model_override"),
+    }
+)
+NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
+STATE: Final = frozenset(
+    {
+        *NESTED,
+        *("name", "on_enter", "on_exit", "ignore_invalid_triggers", "final"),
+        *("timeout", "on_timeout", "tags", "label"),
+    }
+)
+TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
+"""In the order in which a list has them."""
+
+ALL: Final = "*"
+SAME: Final = "="
+ADDED: Final = "initial"
+"""The initial state of a configuration that does not define it."""
+
+IGNORES: Final = "ignore_invalid_triggers"
+
+
+def read(root: YamlNode, name: str) -> Draft:
+    """The draft that the configuration *root* defines; called *name* if it has no name."""
+    root.check_keys(MACHINE, of="the configuration")
+    places = {place.name: place for place in _places(root)}
+    initial = _initial(root, places)
+    arrows = [*_arrows(root, places), *_ordered(root, places, initial)]
+    return Draft(
+        name=root.text_at("name") or name,
+        file=root.problems.path,
+        form=FORM,
+        kind="call",
+        initial=initial,
+        states=tuple(places.values()),
+        transitions=tuple(arrows),
+        notes=tuple(_notes(root)),
+    )
+
+
+def _notes(root: YamlNode) -> Iterator[str]:
+    yield "A trigger is a call: its reply is ok where transitions returns, and error where it raises."
+    if root.flag_at("auto_transitions") is not False:
+        yield "The automatic triggers to_STATE, which may be called everywhere, are left out."
+    for word in CALLBACKS:
+        if called := root.texts_at(word):
+            yield f"{word} calls {', '.join(called)}."
+
+
+def _places(root: YamlNode) -> Iterator[DraftState]:
+    states = root.items_at("states")
+    if not states:
+        root.problems.add("FSM509", root.line, "has no states", "add: states: [...]")
+        return
+    ignores = bool(root.flag_at(IGNORES))
+    seen: set[str] = set()
+    for node in states:
+        name_of = node.entries.get("name") if isinstance(node.value, dict) else node
+        if name_of is None:
+            root.problems.add("FSM509", node.line, "state has no name", "add: name")
+            continue
+        name = name_of.as_text(of="the name of a state")
+        if name in seen:
+            root.problems.add("FSM513", node.line, f"state '{name}' occurs twice", "keep one of them")
+        elif name:
+            seen.add(name)
+            yield _place(name, node, ignores=ignores)
+
+
+def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
+    of = f"state '{name}'"
+    node.check_keys(STATE, of=of)
+    for word in NESTED:
+        if word in node.entries and node.entries[word].value not in (None, False, []):
+            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
+    own = node.flag_at(IGNORES)
+    notes = [
+        f"{when}: {', '.join(called)}."
+        for when, word in (("On entry", "on_enter"), ("On exit", "on_exit"), ("Tags", "tags"))
+        if (called := node.texts_at(word, of=f"'{word}' of {of}"))
+    ]
+    if node.flag_at("final", of=f"'final' of {of}"):
+        notes.insert(0, "Final.")
+    return DraftState(name=name, ignores=ignores if own is None else own, notes=tuple(notes))
+
+
+def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
+    """The name of the initial state, which is added to *places* if it is missing."""
+    node = root.entries.get("initial")
+    if node is not None and node.value is None:
+        root.problems.add("FSM509", node.line, "has no initial state", "give the state in which every run begins")
+    name = node.as_text(of="initial") if node else ADDED
+    if name and name not in places:
+        if node:
+            root.problems.unknown(node.line, "initial is", name, places)
+        places[name] = DraftState(name=name, ignores=bool(root.flag_at(IGNORES)))
+    return name
+
+
+def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
+    nodes = root.items_at("transitions")
+    if nodes:
+        root.problems.check_size(root.entries["transitions"].line, len(places), len(nodes))
+    attribute = root.entries["model_attribute"].text if "model_attribute" in root.entries else "state"
+    for node in nodes:
+        words = _words(node)
+        trigger = words.text_at("trigger", of="the trigger of a transition")
+        if trigger and trigger == attribute:
+            what = f"trigger '{trigger}' has the name of the model's attribute that holds the state"
+            root.problems.add("FSM508", node.line, what, "rename it")
+        elif trigger:
+            yield from _of(trigger, words, places)
+
+
+def _words(node: YamlNode) -> YamlNode:
+    """The transition *node* as a mapping, also where it is a list."""
+    match node.value:
+        case dict():
+            node.check_keys({*TRANSITION, "label"}, of="the transition")
+            words, needed = node, 2
+        case list() as parts if len(parts) <= len(TRANSITION):
+            words, needed = replace(node, value=dict(zip(TRANSITION, parts, strict=False))), 3
+        case _:
+            hint = "give a mapping with trigger, source and dest, or a list of them in this order"
+            node.problems.add("FSM508", node.line, f"a transition is {node.kind}", hint)
+            words, needed = replace(node, value={}), 0
+    for word in TRANSITION[:needed]:
+        if word not in words.entries:
+            node.problems.add("FSM509", node.line, f"transition has no {word}", f"add: {word}")
+    return words
+
+
+def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
+    """The draft's transitions for one transition of the configuration, one from each source."""
+    of = f"of trigger '{trigger}'"
+    sources = words.texts_at("source", of=f"source {of}")
+    dest = words.entries.get("dest")
+    to = dest.as_text(of=f"dest {of}") if dest and dest.value is not None else ""
+    if dest and to and to != SAME and to not in places:
+        words.problems.unknown(dest.line, f"trigger '{trigger}' leads to", to, places)
+        return
+    conditions = words.texts_at("conditions", of=f"conditions {of}")
+    unless = words.texts_at("unless", of=f"unless {of}")
+    notes = tuple(
+        f"{when}: {', '.join(called)}."
+        for when, word in (("Prepared by", "prepare"), ("Before", "before"), ("After", "after"))
+        if (called := words.texts_at(word, of=f"{word} {of}"))
+    )
+    for source in places if sources == (ALL,) else sources:
+        if source not in places:
+            line = words.entries["source"].line
+            words.problems.unknown(line, f"trigger '{trigger}' leads from", source, places)
+            continue
+        yield DraftTransition(
+            event=trigger,
+            source=source,
+            to="" if to in {SAME, source} else to,
+            when=(*conditions, *(f"not {each}" for each in unless)),
+            notes=notes,
+        )
+
+
+def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
+    """The transitions from each state to the next, if the configuration requests them."""
+    if root.flag_at("ordered_transitions"):
+        names = list(places)
+        at = names.index(initial) if initial in names else 0
+        names = names[at:] + names[:at]
+        for source, to in zip(names, [*names[1:], *names[:1]], strict=True):
+            yield DraftTransition(event="next_state", source=source, to=to)
+
+
+def transitions(machine: Machine) -> str:
+    """*machine* as a markup dictionary in JSON, ending in a newline.
+
+    >>> from fsm.library import load
+    >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]
+    'absent'
+    """
+    markup = {
+        "name": machine.name,
+        "initial": machine.initial,
+        "states": [{"name": state} for state in machine.states],
+        "transitions": [
+            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in outcome_events(machine)
+        ],
+        "auto_transitions": False,
+        "ignore_invalid_triggers": False,
+        "send_event": False,
+        "queued": False,
+        "models": [{"name": machine.name, "class-name": "self", "state": machine.initial}],
+    }
+    return msgspec.json.format(msgspec.json.encode(markup), indent=2).decode() + "\n"

@@ -1,1 +1,0 @@
-"""Configurations of the library transitions, read and written."""
