@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
-from fsm.language.build.machine_claims import specify
+from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
 from fsm.language.property_file import Stated
 from fsm.language.read import File, content, describes_system, parse, parse_properties, parse_system, states_properties

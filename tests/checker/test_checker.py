@@ -14,7 +14,7 @@ from random_machines import random_machine
 
 from fsm.checker import decide
 from fsm.checker.breadth_first import reachable_size
-from fsm.language.build.machine_claims import specify
+from fsm.language.build.specification import specify
 from fsm.language.read import parse_properties
 from fsm.machine.table import tabulate
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous

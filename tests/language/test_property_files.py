@@ -10,7 +10,7 @@ from door_project import CLAIM, PROPERTIES, repository
 from machines import DOOR, edited, line_of, machine_of
 
 from fsm.errors import InputError
-from fsm.language.build.machine_claims import specify
+from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
 from fsm.language.read import parse_properties
 from fsm.library import specification

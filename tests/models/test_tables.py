@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from built_tables import AGAIN, differences, machine_table, normal_form, property_table, stored, system_table, tables
 
-from fsm.language.build.machine_conditions import condition
+from fsm.language.build.machine_conditions import MachineGrammar
 from fsm.library import claims, load, load_system
 from fsm.machine import Ignores, Refuses
 from fsm.property.claims import Always, JointSpecification
@@ -111,6 +111,8 @@ def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: boo
     """And those of two are not."""
     machine = load("container-status")
 
-    forms = [normal_form(condition(text, machine).means, machine) for text in (one, other)]
+    forms = [
+        normal_form(MachineGrammar(text=text, machine=machine).condition().means, machine) for text in (one, other)
+    ]
 
     assert (forms[0] == forms[1]) is same

@@ -11,8 +11,8 @@ import pytest
 from fsm.checker import examine
 from fsm.language.build import build
 from fsm.language.build.claims import KINDS
-from fsm.language.build.machine_claims import specify
 from fsm.language.build.machine_conditions import WORDS
+from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
 from fsm.language.property_file import Stated
 from fsm.language.read import parse, parse_properties

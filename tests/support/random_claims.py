@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.language.build.machine_claims import specify
 from fsm.language.build.machine_conditions import outputs
+from fsm.language.build.specification import specify
 from fsm.language.read import parse_properties
 
 if TYPE_CHECKING:

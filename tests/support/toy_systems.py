@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.language.build.machine_claims import specify
+from fsm.language.build.specification import specify
 from fsm.language.read import parse_properties
 
 if TYPE_CHECKING:

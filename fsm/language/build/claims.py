@@ -1,21 +1,38 @@
-"""What makes the one claim of a property, of a machine or of a system."""
+"""The one claim of a property, of a machine or of a system."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TypeVar
 
 from fsm.errors import InputError, Problem
+from fsm.language.build.cells import REST, ways
 from fsm.language.build.definitions import Definitions
-from fsm.language.build.grammar import ConditionError
+from fsm.language.build.grammar import ConditionError, Grammar
+from fsm.language.build.machine_conditions import MachineGrammar, outputs
 from fsm.language.build.problems import Problems
+from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.property_file import Stated, WrittenProperty
 from fsm.machine import Machine
-from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
-from fsm.property.claims import Always, Claim, Fair, LeadsTo, Never
+from fsm.property.claims import (
+    Always,
+    Claim,
+    Fair,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+)
 
 T = TypeVar("T")
+
+_ENDS: Final = ".ends"
 
 KINDS: Final[Mapping[str, frozenset[str]]] = {
     "idempotent": frozenset({"once"}),
@@ -63,8 +80,8 @@ class Claiming(ABC):
         """What makes a claim of each kind."""
 
     @abstractmethod
-    def sequence(self, text: str) -> Sequence:
-        """The conditions in *text*; raises :class:`ConditionError`."""
+    def grammar(self, text: str) -> Grammar:
+        """What reads the conditions in *text*; raises :class:`ConditionError`."""
 
     @abstractmethod
     def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
@@ -88,18 +105,22 @@ class Claiming(ABC):
         """Note a mistake in what stands at *at* in the property."""
         self.problems.say(code, what, hint, "property", self.name, *at)
 
+    def unknown(self, what: str, word: str, known: Iterable[str], *at: str | int) -> None:
+        """Note that *word*, which stands at *at* in the property, is not among *known*."""
+        self.problems.unknown("FSM303", what, word, known, "property", self.name, *at)
+
     def condition(self, text: str, *at: str | int) -> WrittenCondition:
         """The one condition in *text*; what is wrong with it is noted, and raised."""
-        return self._read(text, lambda text: one(self.sequence(text), text), *at)
+        return self._read(text, Grammar.condition, *at)
 
     def sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
         """Every sequence of conditions that is *written* at the word *kind*."""
-        return tuple(self._read(text, self.sequence, *at) for text, at in listed(written, kind))
+        return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
 
-    def _read(self, text: str, meaning: Callable[[str], T], *at: str | int) -> T:
-        """The *meaning* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
+    def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
+        """What is *read* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
         try:
-            return meaning(text)
+            return read(self.grammar(text))
         except ConditionError as error:
             place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
             self.problems.say("FSM303", error.what, error.hint, *place)
@@ -142,15 +163,174 @@ class Claiming(ABC):
         return other
 
 
-def one(found: Sequence, text: str) -> WrittenCondition:
-    """The one condition in *text*, as which *found* was read."""
-    if len(found) > 1:
-        raise ConditionError(f"{text!r} speaks of several instants", "leave 'then' out here")
-    return found[0]
-
-
 def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:
     """The texts of a claim, each with its place in the property."""
     if isinstance(value, str):
         return [(value, (kind,))]
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfMachine(Claiming):
+    """Of a machine."""
+
+    machine: Machine
+
+    def makers(self) -> Mapping[str, Callable[[], Claim]]:
+        return {
+            "idempotent": self._idempotent,
+            "always": self.always,
+            "never": self.never,
+            "reachable": self._reachable,
+            "leads-to": self.leads_to,
+            "follows": lambda: Follows(other=self.followed(self.machine.name, outputs(self.machine))),
+            "refines": lambda: Refines(
+                other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
+            ),
+            "matches-diagram": self._matches_diagram,
+        }
+
+    def grammar(self, text: str) -> Grammar:
+        return MachineGrammar(text=text, machine=self.machine, define=self.define)
+
+    def _idempotent(self) -> Idempotent:
+        name = str(self.written.idempotent)
+        event = self.machine.events.get(name)
+        if event is None:
+            self.unknown("unknown event", name, self.machine.events, "idempotent")
+        elif event.kind != "call":
+            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated", "idempotent")
+        return Idempotent(event=name, once=self.optional(self.written.once, "once"))
+
+    def _reachable(self) -> Reachable:
+        sequences = self.sequences(self.written.reachable, "reachable")
+        states: list[str] = []
+        for index, state in enumerate(self.written.from_each):
+            named = self.define.get(state, "")
+            if state != REST and state not in self.machine.states and isinstance(named, str):
+                self.unknown("unknown state", state, self.machine.states, "from-each", index)
+            states += list(self.machine.states) if state == REST else [state] if isinstance(named, str) else named
+        if not states:
+            return Reachable(sequences=sequences)
+        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
+
+    def _matches_diagram(self) -> MatchesDiagram:
+        return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
+
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+        """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
+        whole, _, outcome = text.partition("/")
+        name = whole.removesuffix(_ENDS)
+        event = self.machine.events.get(name)
+        if event is None:
+            self.unknown("unknown event", name, self.machine.events, at)
+            return (Fair(event=name),)
+        ends = whole.endswith(_ENDS)
+        rows = event.ends if ends else event.cells
+        if not rows:
+            self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+        known = dict.fromkeys(way.name for way in ways(rows.values()))
+        if outcome and outcome not in known:
+            self.unknown("unknown outcome", outcome, known, at)
+        return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
+
+
+def _from(state: str, sequence: Sequence) -> Sequence:
+    """*sequence*, its first instant in a step from *state*."""
+    first, *rest = sequence
+    before = In(states=frozenset({state}), before=True)
+    return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfSystem(Claiming):
+    """Of a system, or of what is in *scope*."""
+
+    system: System
+    scope: Scope
+
+    def makers(self) -> Mapping[str, Callable[[], Claim]]:
+        return {
+            "idempotent": self._idempotent,
+            "always": self.always,
+            "never": self.never,
+            "reachable": self._reachable,
+            "leads-to": self.leads_to,
+            "follows": self._follows,
+            "refines": lambda: self._only_machines("refines"),
+            "matches-diagram": lambda: self._only_machines("matches-diagram"),
+        }
+
+    def grammar(self, text: str) -> Grammar:
+        return SystemGrammar(text=text, scope=self.scope, define=self.define)
+
+    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+        """``stop`` or ``stop/stopped``: those of every copy, whichever the claim is about."""
+        name, _, outcome = text.partition("/")
+        events = [joint for joint in self.system.events.values() if name in {joint.family, joint.rpc}]
+        if not events:
+            self.unknown("unknown event", name, self.scope.events, at)
+        known = {way.name for joint in events for way in joint.ways}
+        if outcome and events and outcome not in known:
+            self.unknown("unknown way", outcome, sorted(known), at)
+        return tuple(Fair(event=joint.name, outcome=outcome, strongly=strongly) for joint in events)
+
+    def _idempotent(self) -> Idempotent:
+        event = self._event(str(self.written.idempotent), "idempotent")
+        if self.system.events[event].kind != "call":
+            what = f"{self.system.events[event].kind} '{event}' is no call"
+            self.say("FSM303", what, "only calls are repeated", "idempotent")
+        return Idempotent(event=event, once=self.optional(self.written.once, "once"))
+
+    def _reachable(self) -> Reachable:
+        if self.written.from_each:
+            hint = "say 'PART was STATE and …' instead"
+            self.say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
+        return Reachable(sequences=self.sequences(self.written.reachable, "reachable"))
+
+    def _follows(self) -> Follows:
+        emitted = [each for part in self.system.parts.values() for each in outputs(part.machine)]
+        of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
+        return Follows(other=self.followed(self.system.name, emitted), of=of)
+
+    def _event(self, name: str, at: str) -> str:
+        """The one joint event that *name* means."""
+        names = self.scope.events.get(name, ())
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            self.unknown("unknown event", name, self.scope.events, at)
+        else:
+            self.say("FSM303", f"'{name}' means {len(names)} events", "say for which part: for = …", at)
+        raise ConditionError(name, "")
+
+    def _only_machines(self, kind: str) -> Claim:
+        self.say("FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind)
+        raise ConditionError(kind, "")
+
+
+def claiming(
+    problems: Problems[Stated],
+    machine: Machine | System,
+    find: Callable[[str], Machine | System],
+    name: str,
+    written: WrittenProperty,
+    define: Definitions,
+    number: int = 0,
+) -> Claiming:
+    """What makes the claim of the property *name* of *machine*, with the names of the file.
+
+    Of a system, what is meant for each copy of a part is claimed of the one of that *number*.
+    """
+    part = written.for_
+    if isinstance(machine, Machine):
+        if part is not None:
+            problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
+        return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written, define=define)
+    if part is not None and part not in machine.parts:
+        problems.unknown("FSM303", "unknown part", part, machine.parts, "property", name, "for")
+    copy = machine.parts[part].copies[number] if part in machine.parts and part else None
+    within = scope(machine, copy)
+    return _OfSystem(
+        problems=problems, system=machine, scope=within, find=find, name=name, written=written, define=define
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fsm.language.build.definitions import Definitions
+from fsm.machine import Kind
 from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
 DEEPEST: Final = 50
@@ -26,7 +27,10 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Reads *text*; what its words mean is for those to say who know what they are about."""
+    """Reads *text*, with the names in *define*; what other words mean is for subclasses.
+
+    What is wrong with the text is raised as :class:`ConditionError`.
+    """
 
     text: str
     define: Definitions = field(default_factory=dict)
@@ -98,11 +102,12 @@ class Grammar(ABC):
                 if not self.take(")"):
                     raise ConditionError(f"{self.text!r} lacks a ')'", "close what was opened")
                 return inner
-            return self.atom()
+            word = self.word("a condition")
+            return self._defined(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
 
-    def defined(self, word: str) -> Condition:
+    def _defined(self, word: str) -> Condition:
         """The condition that *word* is defined as."""
         if self.depth > DEEPEST:
             raise ConditionError(f"'{word}' is defined by itself", "define it without itself", ("define", word))
@@ -112,8 +117,8 @@ class Grammar(ABC):
             raise ConditionError(error.what, error.hint, error.at or ("define", word)) from error
 
     @abstractmethod
-    def atom(self) -> Condition:
-        """What the next words say."""
+    def atom(self, word: str) -> Condition:
+        """The condition that begins with *word*, and is neither defined nor made of others."""
 
     def word(self, expected: str) -> str:
         """The next word, which is to be *expected*."""
@@ -130,8 +135,10 @@ class Grammar(ABC):
             found.append(self.word("an output"))
         return found
 
-    def reply(self) -> str:
-        """The reply behind ``replies``."""
+    def reply(self, event: str, kind: Kind) -> str:
+        """The reply behind ``replies`` of *event*."""
+        if kind != "call":
+            raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
         word = self.word("a reply")
         if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
             raise ConditionError(f"'{word}' is no reply", "replies: ok, error, or a code such as NOT_FOUND")

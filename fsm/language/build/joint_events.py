@@ -10,7 +10,7 @@ from fsm.language.build.citations import citation
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import Scope, condition, scope
+from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import Clause, Event, Machine
@@ -53,12 +53,14 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
     return own if whole in file.lines.of else ("event", name, *rest)
 
 
-def means(problems: Problems[WrittenSystem], text: str | None, within: Scope, *at: str | int) -> Condition | None:
-    """What *text* means of what is *within* its reach; what is wrong with it is noted."""
+def means(
+    problems: Problems[WrittenSystem], text: str | None, within: Scope, define: Definitions, *at: str | int
+) -> Condition | None:
+    """What *text* means of what is *within* its reach, with the names in *define*; what is wrong with it is noted."""
     if text is None:
         return None
     try:
-        return condition(text, within).means
+        return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
         problems.say("FSM704", error.what, error.hint, *(error.at or at))
         return None
@@ -205,7 +207,7 @@ class JointEventBuilder:
         return True
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
-        return means(self.problems, text, scope(self.system, copy, self.define), *self._at(*at))
+        return means(self.problems, text, scope(self.system, copy), self.define, *self._at(*at))
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
         self.problems.say(code, what, hint, *self._at(*at))

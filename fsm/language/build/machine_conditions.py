@@ -16,12 +16,10 @@
 """
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from fsm.errors import nearest
 from fsm.language.build.cells import ways
-from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.machine import Machine
 from fsm.machine.conditions import (
@@ -32,61 +30,32 @@ from fsm.machine.conditions import (
     In,
     Not,
     Replies,
-    Sequence,
     SilentOn,
     StateChanges,
-    WrittenCondition,
 )
 
-WORDS: Final = (
-    "is",
-    "was",
-    "shows",
-    "showed",
-    "emits",
-    "only",
-    "happens",
-    "replies",
-    "moves",
-    "stays",
-    "silent",
-    "on",
-    "not",
-    "and",
-    "or",
-    "then",
+WORDS: Final = frozenset(
+    {"is", "was", "shows", "showed", "emits", "only", "happens", "replies", "moves", "stays", "silent", "on"}
+    | {"not", "and", "or", "then"}
 )
 """What a name in a condition cannot be."""
 
 NOTHING: Final = "nothing"
 
 
-def sequence(text: str, machine: Machine, define: Definitions = MappingProxyType({})) -> Sequence:
-    """The conditions in *text*, which ``then`` separates, about *machine*, with the names in *define*.
-
-    Raises :class:`ConditionError`.
+@dataclass(slots=True, kw_only=True)
+class MachineGrammar(Grammar):
+    """Reads conditions about *machine*.
 
     >>> from fsm.library import load
-    >>> [each.text for each in sequence("exited then running", load("container-status"))]
+    >>> grammar = MachineGrammar(text="exited then running", machine=load("container-status"))
+    >>> [each.text for each in grammar.sequence()]
     ['exited', 'running']
     """
-    return _Grammar(text=text, machine=machine, define=define).sequence()
-
-
-def condition(text: str, machine: Machine) -> WrittenCondition:
-    """The one condition in *text*; raises :class:`ConditionError`."""
-    return _Grammar(text=text, machine=machine).condition()
-
-
-@dataclass(slots=True, kw_only=True)
-class _Grammar(Grammar):
-    """Of a machine."""
 
     machine: Machine
 
-    def atom(self) -> Condition:
-        """What the next words say."""
-        word = self.word("a condition")
+    def atom(self, word: str) -> Condition:
         match word:
             case "moves":
                 return StateChanges()
@@ -100,8 +69,6 @@ class _Grammar(Grammar):
                 return self._emits()
             case "silent":
                 return self._silent()
-            case _ if isinstance(self.define.get(word), str):
-                return self.defined(word)
             case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(
                     f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
@@ -132,7 +99,7 @@ class _Grammar(Grammar):
         machine = self.machine
         event = self._event(word)
         if event and self.take("replies"):
-            return Replies(event=event, reply=self._reply(event))
+            return Replies(event=event, reply=self.reply(event, machine.events[event].kind))
         if event and self.take("happens"):
             return Happens(event=event)
         if event and word in machine.states:
@@ -169,11 +136,6 @@ class _Grammar(Grammar):
         if word not in known:
             raise ConditionError(f"no event emits '{word}'", nearest(word, known, of="outputs"))
         return word
-
-    def _reply(self, event: str) -> str:
-        if self.machine.events[event].kind != "call":
-            raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
-        return self.reply()
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from fsm.errors import nearest
-from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
 from fsm.machine import Kind
@@ -34,10 +33,8 @@ from fsm.machine.conditions import (
     Happens,
     Not,
     Replies,
-    Sequence,
     Some,
     StepEmits,
-    WrittenCondition,
 )
 from fsm.product.system import Copy, Part, System
 
@@ -49,20 +46,19 @@ WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition may speak of: ``parts`` with the copies that are ``meant``, and joint ``events``.
+    """What a condition may speak of: ``parts`` with the copies that are ``meant``, and joint ``events`` by name.
 
-    Each event has the names that it has for the copies that are meant.
+    An event's name stands for its names for the copies that are meant.
     """
 
     parts: Mapping[str, Part]
     meant: Mapping[str, tuple[Copy, ...]]
     events: Mapping[str, tuple[str, ...]]
     kinds: Mapping[str, Kind]
-    define: Definitions
 
 
-def scope(system: System, copy: Copy | None, define: Definitions) -> Scope:
-    """What may be spoken of in *system* where *copy* is meant, and what *define* has names for."""
+def scope(system: System, copy: Copy | None) -> Scope:
+    """What may be spoken of in *system* where *copy* is meant."""
     meant = system.related(copy)
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -75,29 +71,16 @@ def scope(system: System, copy: Copy | None, define: Definitions) -> Scope:
         meant=meant,
         events={name: tuple(each) for name, each in events.items()},
         kinds={joint.name: joint.kind for joint in system.events.values()},
-        define=define,
     )
 
 
-def sequence(text: str, within: Scope) -> Sequence:
-    """The conditions in *text*, which ``then`` separates; raises :class:`ConditionError`."""
-    return _Grammar(text=text, scope=within, define=within.define).sequence()
-
-
-def condition(text: str, within: Scope) -> WrittenCondition:
-    """The one condition in *text*; raises :class:`ConditionError`."""
-    return _Grammar(text=text, scope=within, define=within.define).condition()
-
-
 @dataclass(slots=True, kw_only=True)
-class _Grammar(Grammar):
-    """Of a system."""
+class SystemGrammar(Grammar):
+    """Reads conditions about what is in *scope*."""
 
     scope: Scope
 
-    def atom(self) -> Condition:
-        """What the next words say."""
-        word = self.word("a condition")
+    def atom(self, word: str) -> Condition:
         match word:
             case "every" | "some" | "no":
                 part = self._part(self.word("a part"))
@@ -105,8 +88,6 @@ class _Grammar(Grammar):
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
                 return self._emits(word)
-            case _ if isinstance(self.define.get(word), str):
-                return self.defined(word)
             case _ if word in self.scope.parts:
                 return self._at(self._one(word), every=True)
             case _ if word in WORDS or word in {")", ",", "("}:
@@ -185,9 +166,7 @@ class _Grammar(Grammar):
             known: Collection[str] = (*self.scope.parts, *self.scope.events)
             raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
         if self.take("replies"):
-            if self.scope.kinds[names[0]] != "call":
-                raise ConditionError(f"'{word}' is no call and has no reply", "leave 'replies' out")
-            reply = self.reply()
+            reply = self.reply(word, self.scope.kinds[names[0]])
             return _any(Replies(event=name, reply=reply) for name in names)
         self.take("happens")
         return _any(Happens(event=name) for name in names)

@@ -113,8 +113,8 @@ class _Building:
             path=self.problems.model.path,
         )
         define = self.define(made)
-        within = scope(system, None, define)
-        heard = {name: means(self.problems, parts[name].heard, within, "part", name, "heard") for name in made}
+        within = scope(system, None)
+        heard = {name: means(self.problems, parts[name].heard, within, define, "part", name, "heard") for name in made}
         system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
         joints: dict[str, JointEvent] = {}
         for name, each in joint_events(self.problems.model, self.profile).items():

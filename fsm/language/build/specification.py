@@ -1,42 +1,29 @@
 """From a property file as written to a specification that is well formed, or every reason why not."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, overload
+from collections.abc import Callable, Iterator
+from typing import overload
 
 from fsm.errors import InputError
-from fsm.language.build.cells import REST, ways
 from fsm.language.build.citations import cited
-from fsm.language.build.claims import Claiming, listed
-from fsm.language.build.definitions import Definitions, definitions
-from fsm.language.build.machine_conditions import WORDS, outputs, sequence
+from fsm.language.build.claims import claiming, listed
+from fsm.language.build.definitions import definitions
+from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_claims import of_system
 from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
 from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
-from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
     ANY_PROFILE,
     NO_PROFILE,
     Claim,
     Counts,
-    Fair,
-    Follows,
-    Idempotent,
     JointSpecification,
     KnownFailure,
-    MatchesDiagram,
     Property,
-    Reachable,
-    Refines,
     Specification,
 )
-
-_ENDS: Final = ".ends"
 
 
 @overload
@@ -68,7 +55,7 @@ def specify(
     properties = []
     define = _define(problems, machine)
     for name, each in written.property.items():
-        claim = _claiming(problems, machine, find, name, each, define, copy).claim()
+        claim = claiming(problems, machine, find, name, each, define, copy).claim()
         if claim is not None:
             properties.append(_property(problems, machine, name, each, claim))
     for profile in written.under:
@@ -80,23 +67,6 @@ def specify(
     if isinstance(machine, System):
         return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
-
-
-def _claiming(
-    problems: Problems[Stated],
-    machine: Machine | System,
-    find: Callable[[str], Machine | System],
-    name: str,
-    written: WrittenProperty,
-    define: Definitions,
-    copy: int,
-) -> Claiming:
-    """What makes the claim of the property *name*."""
-    if isinstance(machine, System):
-        return of_system(problems, machine, find, name, written, define, copy)
-    if written.for_ is not None:
-        problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
-    return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written, define=define)
 
 
 def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
@@ -176,78 +146,3 @@ def _failures(
                 problems.say("FSM307", what, "keep the one that is meant", *at[:-1], *place)
             found[profile] = KnownFailure(about=each.about, length=each.length, link=each.link)
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OfMachine(Claiming):
-    """Of a machine."""
-
-    machine: Machine
-
-    def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        return {
-            "idempotent": self._idempotent,
-            "always": self.always,
-            "never": self.never,
-            "reachable": self._reachable,
-            "leads-to": self.leads_to,
-            "follows": lambda: Follows(other=self.followed(self.machine.name, outputs(self.machine))),
-            "refines": lambda: Refines(
-                other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
-            ),
-            "matches-diagram": self._matches_diagram,
-        }
-
-    def sequence(self, text: str) -> Sequence:
-        """The conditions in *text*."""
-        return sequence(text, self.machine, self.define)
-
-    def _idempotent(self) -> Idempotent:
-        name = str(self.written.idempotent)
-        event = self.machine.events.get(name)
-        if event is None:
-            at = ("property", self.name, "idempotent")
-            self.problems.unknown("FSM303", "unknown event", name, self.machine.events, *at)
-        elif event.kind != "call":
-            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated", "idempotent")
-        return Idempotent(event=name, once=self.optional(self.written.once, "once"))
-
-    def _reachable(self) -> Reachable:
-        sequences = self.sequences(self.written.reachable, "reachable")
-        states: list[str] = []
-        for index, state in enumerate(self.written.from_each):
-            named = self.define.get(state, "")
-            if state != REST and state not in self.machine.states and isinstance(named, str):
-                at = ("property", self.name, "from-each", index)
-                self.problems.unknown("FSM303", "unknown state", state, self.machine.states, *at)
-            states += list(self.machine.states) if state == REST else [state] if isinstance(named, str) else named
-        if not states:
-            return Reachable(sequences=sequences)
-        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
-
-    def _matches_diagram(self) -> MatchesDiagram:
-        return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
-
-    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
-        """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
-        whole, _, outcome = text.partition("/")
-        name = whole.removesuffix(_ENDS)
-        event = self.machine.events.get(name)
-        if event is None:
-            self.problems.unknown("FSM303", "unknown event", name, self.machine.events, "property", self.name, at)
-            return (Fair(event=name),)
-        ends = whole.endswith(_ENDS)
-        rows = event.ends if ends else event.cells
-        if not rows:
-            self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
-        known = dict.fromkeys(way.name for way in ways(rows.values()))
-        if outcome and outcome not in known:
-            self.problems.unknown("FSM303", "unknown outcome", outcome, known, "property", self.name, at)
-        return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
-
-
-def _from(state: str, sequence: Sequence) -> Sequence:
-    """*sequence*, its first instant in a step from *state*."""
-    first, *rest = sequence
-    before = In(states=frozenset({state}), before=True)
-    return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
