@@ -7,18 +7,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
+from fsm.reference.tasks import perform
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
 
 
-class ScopedSUT:
-    """A SUT that keeps what it has to release in ``_scope``, which is closed at each reset and at the end."""
+class ReferenceSUT:
+    """A SUT that lets events happen by ``_actions``.
+
+    What it has to release is kept in ``_scope``, which is closed at each
+    reset and at the end.
+    """
+
+    machine: ClassVar[str]
+    """The name of the machine."""
 
     def __init__(self) -> None:
         self._scope = ExitStack()
@@ -30,8 +38,44 @@ class ScopedSUT:
     def close(self) -> None:
         self._scope.close()
 
+    def do(self, event: str) -> str:
+        return self._reply(event, lambda: self._happen(event))
 
-class EmittingSUT(ScopedSUT):
+    def _happen(self, event: str) -> object:
+        return self._actions()[event]()
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        """The function for each event; it may be a coroutine function where there is an event loop."""
+        raise NotImplementedError
+
+    def _reply(self, event: str, act: Callable[[], object]) -> str:
+        """The reply of *event*, which *act* makes happen; drops what was arranged."""
+        try:
+            return self._attempt(event, act)
+        finally:
+            self._mend()
+
+    def _attempt(self, event: str, act: Callable[[], object]) -> str:
+        """``ok``, the code of an error, or the empty string if *event* is not a call."""
+        known = driver(self.machine).machine.events.get(event)
+        if known is None:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        try:
+            self._run(act)
+        except ReplyError as error:
+            return error.code
+        except CannotHappenError as error:
+            raise UnsupportedError(str(error)) from error
+        return "ok" if known.kind == "call" else ""
+
+    def _run(self, act: Callable[[], object]) -> None:
+        act()
+
+    def _mend(self) -> None:
+        """Drop what was arranged."""
+
+
+class EmittingSUT(ReferenceSUT):
     """A SUT that collects its outputs in ``_outputs``."""
 
     def reset(self) -> None:
@@ -42,35 +86,21 @@ class EmittingSUT(ScopedSUT):
         return drained(self._outputs)
 
 
-def reply(machine: str, event: str, act: Callable[[], object]) -> str:
-    """The reply of *event* of the machine called *machine*, which *act* makes happen.
+class LoopSUT(ReferenceSUT):
+    """A SUT whose events happen on an event loop, which makes ``turns`` turns after each."""
 
-    It is ``ok``, the code of an error, or the empty string if *event* is not
-    a call.  Raises :class:`~fsm.sut.UnsupportedError` for an event that the
-    machine has not, or that is not possible now.
+    turns: ClassVar[int]
 
-    >>> reply("event-monitor", "start", lambda: None), reply("cri-pod", "stop", lambda: None)
-    ('', 'ok')
-    """
-    known = driver(machine).machine.events.get(event)
-    if known is None:
-        raise UnsupportedError(f"the reference of {machine} has no event {event!r}")
-    try:
-        act()
-    except ReplyError as error:
-        return error.code
-    except CannotHappenError as error:
-        raise UnsupportedError(str(error)) from error
-    return "ok" if known.kind == "call" else ""
+    def reset(self) -> None:
+        super().reset()
+        self._runner = self._scope.enter_context(asyncio.Runner())
 
+    def _run(self, act: Callable[[], object]) -> None:
+        self._runner.run(self._settle(act))
 
-def dispatch(machine: str, event: str, actions: Mapping[str, Callable[[], object]]) -> str:
-    """The reply of *event* as :func:`reply` has it; *actions* has the function for each event."""
-
-    def act() -> None:
-        actions[event]()
-
-    return reply(machine, event, act)
+    async def _settle(self, act: Callable[[], object]) -> None:
+        await perform(act)
+        await turns(self.turns)
 
 
 @contextmanager

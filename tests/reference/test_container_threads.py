@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.reference.container.effects import Effects
-    from fsm.reference.container.world import World
+    from fsm.reference.container.faults import SimulatedWorld
 
 
 class Unlocked(Container):
     """A container whose steps may overlap."""
 
-    def __init__(self, root: Path, world: World, *, effects: type[Effects]) -> None:
+    def __init__(self, root: Path, world: SimulatedWorld, *, effects: type[Effects]) -> None:
         super().__init__(root, world, effects=effects)
         self._lock = nullcontext()  # type: ignore[assignment]  # the planted bug
 

@@ -212,10 +212,10 @@ class LossIsError(NRI):
 class StaysAtErrors(NRI):
     """Does not change the state if a plugin fails."""
 
-    def _happen(self, entities: EntityStates, entity: str, event: str, request: Request) -> MergedAnswers | None:
+    def _happen(self, entities: EntityStates, entity: str, request: Request) -> MergedAnswers | None:
         before = entities.state(entity)
         try:
-            return super()._happen(entities, entity, event, request)
+            return super()._happen(entities, entity, request)
         except NRIError:
             back = {"absent": "sync-gone", "created": "sync-created", "running": "sync-running"}
             if entities is self._containers:

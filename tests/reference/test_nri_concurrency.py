@@ -9,6 +9,7 @@ import pytest
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
+from fsm.library import load
 from fsm.linearizability import NotLinearizable
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.sut import NriContainerSUT, NriPodSUT
@@ -40,7 +41,7 @@ class FirstPluginOnly(NriContainerSUT):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
-    machine = kind().machine
+    machine = load(kind.machine)
 
     assert concurrently(machine, kind, examples=15 * TIMES) is None
 
@@ -48,7 +49,7 @@ def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
 @pytest.mark.parametrize("chance", range(3))
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chance: int) -> None:
-    found = concurrently(kind().machine, lambda: kind(kind=Unlocked), chance=chance)
+    found = concurrently(load(kind.machine), lambda: kind(kind=Unlocked), chance=chance)
 
     assert found is not None
     assert sum(map(len, found.programme.threads)) == 2
@@ -58,7 +59,7 @@ def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chan
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
     """Two concurrent calls are both relayed, or the driver refuses one of them in the middle of the other."""
-    machine = FirstPluginOnly().machine
+    machine = load(FirstPluginOnly.machine)
     found = concurrently(
         machine,
         lambda: FirstPluginOnly(kind=Unlocked),

@@ -15,9 +15,9 @@ from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
 from fsm.reference.nri.nri_errors import (
+    ChangesFailedError,
     ConflictError,
     DuplicateDomainError,
-    EvictionsFailedError,
     NRIError,
     NRIStoppedError,
     PluginFailedError,
@@ -26,7 +26,6 @@ from fsm.reference.nri.nri_errors import (
     RegistrationError,
     UnimplementedError,
     UnknownDomainError,
-    UpdatesFailedError,
 )
 
 if TYPE_CHECKING:
@@ -484,7 +483,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
     domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
 
-    with pytest.raises(UpdatesFailedError, match="update of some containers failed: c1") as caught:
+    with pytest.raises(ChangesFailedError, match="update of some containers failed: c1") as caught:
         nri.update_containers(updates)
 
     assert caught.value.failed == (updates[0],)
@@ -567,9 +566,9 @@ def test_failures_are_collected_unless_they_are_ignored() -> None:
     evictions = [Eviction(container_id="c1"), Eviction(container_id="c2")]
 
     domains.update_containers([silent])
-    with pytest.raises(UpdatesFailedError) as updates:
+    with pytest.raises(ChangesFailedError, match="update of some containers failed: c1") as updates:
         domains.update_containers([silent, loud, Update(container_id="c2")])
-    with pytest.raises(EvictionsFailedError, match="eviction of some containers failed: c1") as evicted:
+    with pytest.raises(ChangesFailedError, match="eviction of some containers failed: c1") as evicted:
         domains.evict_containers(evictions)
 
     assert updates.value.failed == (loud,)

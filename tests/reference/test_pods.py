@@ -17,10 +17,10 @@ from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.reference.container.container import Container
 from fsm.reference.container.faults import SimulatedWorld
-from fsm.reference.container.world import Exit
+from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import CallError, first_offered, is_noop
 from fsm.reference.harness import turns
-from fsm.reference.pods.containers import ReferenceContainers
+from fsm.reference.pods.containers import Containers
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod, PodStatus
 from fsm.reference.pods.service import Pods
@@ -37,6 +37,40 @@ if TYPE_CHECKING:
 
     from fsm.reference.pods.metadata import Metadata
     from fsm.reference.pods.stages import MakeError
+
+
+class ReferenceContainers(Containers):
+    """Containers of the reference implementation, ``of`` each pod; *make* makes one that is not created yet."""
+
+    def __init__(self, make: Callable[[str], Container]) -> None:
+        super().__init__()
+        self.of: dict[str, list[Container]] = {}
+        self._make = make
+
+    def create(self, pod: str) -> None:
+        """Create another one."""
+        container = self._make(pod)
+        self._call(container.create)
+        self.of.setdefault(pod, []).append(container)
+
+    def stop(self, pod: str) -> None:
+        """Stop one after the other."""
+        for each in self.of.get(pod, []):
+            self._call(each.stop)
+
+    def remove(self, pod: str) -> None:
+        """Remove one after the other."""
+        containers = self.of.get(pod, [])
+        for each in list(containers):
+            self._call(each.remove)
+            containers.remove(each)
+
+    @staticmethod
+    def _call(call: Callable[[], None]) -> None:
+        try:
+            call()
+        except CallError as error:
+            raise WorldError(str(error)) from error
 
 
 class Shim(UpstreamPods):

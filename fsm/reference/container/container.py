@@ -1,9 +1,6 @@
 """A container as containerd keeps it: driven by the machine ``container-status``, with a record and a checkpoint file.
 
-The machine decides whether a call is possible, what follows and what is
-replied.  :mod:`fsm.reference.container.effects` changes the data, and reports
-which of the machine's outcomes that was.  The record always shows what the
-machine's state shows.
+The record always shows what the machine's state shows.
 """
 
 import threading
@@ -15,9 +12,10 @@ from typing import Final, Self
 from fsm.machine import Outcome
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.effects import Effects
+from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.recovery import recovered
-from fsm.reference.container.world import Exit, NoRecordError, World, WorldError
+from fsm.reference.container.world import Exit, NoRecordError, WorldError
 from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
 
 MACHINE: Final = "container-status"
@@ -48,7 +46,7 @@ class Container:
     ('exited', 137)
     """
 
-    def __init__(self, root: Path, world: World, *, effects: type[Effects] = Effects) -> None:
+    def __init__(self, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> None:
         self.root = root
         self.world = world
         self._lock = threading.RLock()
@@ -57,7 +55,7 @@ class Container:
         self._effects = effects(root, world)
 
     @classmethod
-    def recovered(cls, root: Path, world: World, *, effects: type[Effects] = Effects) -> Self:
+    def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
         """The container with the folder *root* after a restart.
 
         If containerd has no record of it, the container is absent and its

@@ -1,9 +1,8 @@
 """Files that are written and removed atomically and durably.
 
 After a crash at any system call the file has its old or its new content,
-complete.  A temporary file may be left beside it; :func:`remove` and the next
-:func:`write` delete those.  A file must not be written by two processes or
-threads at the same time.
+complete; :func:`remove` and the next :func:`write` delete temporary files.  A
+file must not be written by two processes or threads at the same time.
 """
 
 import os

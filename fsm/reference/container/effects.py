@@ -1,7 +1,7 @@
 """What the events of a container do to its data and its world.
 
-Effects do not know the state of the container.  Each is given the names of
-the outcomes that the machine offers, does its work, and returns the outcome.
+An effect is given the event and the names of the outcomes that the machine
+offers, does its work, and returns the outcome.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.storage import StatusStorage, store
-from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, World, WorldError
+from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, WorldError
 
 Effect: TypeAlias = Callable[[str, set[str]], str]
 
@@ -28,7 +29,7 @@ class Effects:
     are arguments of the current event, ``why`` is the reason if it fails.
     """
 
-    def __init__(self, root: Path, world: World) -> None:
+    def __init__(self, root: Path, world: SimulatedWorld) -> None:
         self.root = root
         self.world = world
         self.storage: StatusStorage | None = None
@@ -38,7 +39,7 @@ class Effects:
 
     @property
     def beginnings(self) -> Mapping[str, Effect]:
-        """The effect of each event when it begins, or happens; :meth:`use` for those that are missing."""
+        """The effect of each event when it begins; :meth:`use` for those that are missing."""
         return {
             "create": self._create,
             "start": self._begin_start,
@@ -151,23 +152,23 @@ class Effects:
         self._record_exit(self.exit)
         return next(iter(names))
 
-    def _update(self, event: str, _names: set[str]) -> str:
+    def _update(self, _event: str, _names: set[str]) -> str:
         try:
-            self.world.use(event, self.resources)
+            self.world.use()
             self.write(resources=self.resources)
         except (WorldError, OSError) as error:
             return self._failure("failed", error)
         return "updated"
 
     def mark_oom(self) -> None:
-        """Record, if there is a record, that a process was killed for lack of memory."""
+        """Record that a process was killed for lack of memory, if there is a record."""
         if self.storage:
             self.write(reason=OOM_KILLED)
 
-    def use(self, event: str, names: set[str]) -> str:
-        """Have the world do what *event* is for."""
+    def use(self, _event: str, names: set[str]) -> str:
+        """Have the world do what the event is for."""
         try:
-            self.world.use(event)
+            self.world.use()
         except WorldError as error:
             return self._failure("failed", error)
         return next(iter(names - {"failed"}))

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.container.record import Resources
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
 from fsm.reference.fault_injection import DAMAGE, CrashInjector, Damage, Faults, hide, restore
 
 KILLED: Final = 137
+USES: Final = ("status", "exec", "exec-sync", "attach", "reopen-log", "stats", "checkpoint", "update-resources")
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",
@@ -25,8 +25,7 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "not-killed"): "kill",
     ("remove", "killed-only"): "late",
     ("remove", "failed"): "forget",
-    **{(event, "failed"): "use" for event in ("status", "exec", "exec-sync", "attach", "reopen-log")},
-    **{(event, "failed"): "use" for event in ("stats", "checkpoint", "update-resources")},
+    **dict.fromkeys([(event, "failed") for event in USES], "use"),
 }
 """The fault that makes an event end in an outcome; the other outcomes need none."""
 
@@ -38,7 +37,7 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class SimulatedWorld:
-    """The world of one container, on a disk at *root*.
+    """The surroundings of one container, on a disk at *root*; methods may raise :class:`WorldError`.
 
     ``faults`` stay until :meth:`mend`.  ``known`` is whether containerd has a
     record, ``ended`` whether the process was killed by the current event.
@@ -55,14 +54,17 @@ class SimulatedWorld:
         self._pid = 100
 
     def now(self) -> int:
+        """The time, in nanoseconds since 1970; never 0."""
         self._time += 1
         return self._time
 
     def make(self) -> None:
+        """Create containerd's record of the container."""
         self.faults.point("make")
         self.known = True
 
     def look(self) -> None:
+        """Look up containerd's record; raises :class:`NoRecordError` if there is none."""
         self.faults.point("look", effect=False)
         if "gone" in self.faults:
             self.known = False
@@ -70,10 +72,12 @@ class SimulatedWorld:
             raise NoRecordError("no such container")
 
     def forget(self) -> None:
+        """Delete containerd's record."""
         self.faults.point("forget")
         self.known = False
 
     def run(self) -> int:
+        """Start the process; its id."""
         self.faults.point("run")
         self._pid += 1
         self.process = Task(self._pid)
@@ -82,6 +86,7 @@ class SimulatedWorld:
         return self._pid
 
     def kill(self) -> Exit:
+        """End the process; raises :class:`NoTaskError` if there is none, and :class:`LateError`."""
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             raise NoTaskError("no such process")
@@ -97,11 +102,12 @@ class SimulatedWorld:
         return self.process
 
     def drop(self) -> None:
+        """Delete the remains of a process that never started or has ended."""
         self.faults.point("drop")
         self.process = None
 
-    def use(self, event: str, resources: Resources | None = None) -> None:
-        del event, resources
+    def use(self) -> None:
+        """Do what a call such as exec, attach or update-resources is for."""
         self.faults.point("use")
 
     def mend(self) -> None:

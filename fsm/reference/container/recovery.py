@@ -4,16 +4,17 @@ from pathlib import Path
 from typing import Final
 
 from fsm.reference.container.checkpoint import CheckpointError
+from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import ContainerState, Status
 from fsm.reference.container.storage import StatusStorage, load
-from fsm.reference.container.world import Exit, Task, World, WorldError
+from fsm.reference.container.world import Exit, Task, WorldError
 
 LOST_CODE: Final = 255
 LOST_REASON: Final = "Unknown"
 """Code and reason of an exit that was not observed."""
 
 
-def recovered(root: Path, world: World) -> tuple[str, StatusStorage]:
+def recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     """The machine's state before the restart, as far as it can be known, and the record after it.
 
     A file that cannot be read stays as it is, so that it can be repaired.  If
@@ -40,7 +41,7 @@ def recovered(root: Path, world: World) -> tuple[str, StatusStorage]:
     return _state(before, task), storage
 
 
-def _reconciled(status: Status, task: Task | None, world: World) -> Status | None:
+def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
     """*status* brought up to date with *task*; ``None`` if the two contradict each other."""
     if task is not None and (not task.started or task.exit is not None):
         try:

@@ -1,8 +1,7 @@
 """The record of one container in memory, and its checkpoint in the container's folder.
 
 Many threads may read while one writes.  A writer changes a copy, which then
-replaces the record in one step, so readers need no lock and never wait.  A
-readers-writer lock would delay them without protecting anything more.
+replaces the record in one step, so readers need no lock and never wait.
 """
 
 import threading
@@ -22,10 +21,6 @@ NAME: Final = "status"
 
 class DeletedError(Exception):
     """The record was deleted, and can no longer be changed."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: the record was deleted, and can no longer be changed")
-        self.path = path
 
 
 class StatusStorage:
@@ -94,7 +89,7 @@ class StatusStorage:
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
         with self._lock:
             if self._deleted:
-                raise DeletedError(self.path)
+                raise DeletedError(f"{self.path}: the record was deleted, and can no longer be changed")
             self._writer = threading.get_ident()
             try:
                 status = change(self._status.copied()).copied()

@@ -1,8 +1,4 @@
-"""The reference container under test: in a real folder, and a simulated world in which every outcome can be arranged.
-
-A restart makes a new container from what is on the disk.  If that container
-is to be unknown, its checkpoint is damaged first.
-"""
+"""The reference container under test: in a real folder, and a simulated world in which every outcome can be arranged."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,10 +15,10 @@ from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import driver
 from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
-from fsm.reference.harness import ScopedSUT, reply, scratch_folder
+from fsm.reference.harness import ReferenceSUT, scratch_folder
 
 
-class ContainerSUT(ScopedSUT):
+class ContainerSUT(ReferenceSUT):
     """A :class:`~fsm.reference.container.container.Container` under test; *kind* and *effects* may have planted bugs.
 
     >>> sut = ContainerSUT()
@@ -34,6 +30,8 @@ class ContainerSUT(ScopedSUT):
     (True, '', 'CONTAINER_UNKNOWN')
     >>> sut.close()
     """
+
+    machine = MACHINE
 
     def __init__(
         self, profile: str = "", *, kind: type[Container] = Container, effects: type[Effects] = Effects
@@ -72,9 +70,6 @@ class ContainerSUT(ScopedSUT):
             self.world.faults.add(fault)
         return True
 
-    def do(self, event: str) -> str:
-        return self._reply(event, lambda: self._happen(event))
-
     def begin(self, event: str) -> str | None:
         return self._stage(event, self.container.begin)
 
@@ -85,7 +80,7 @@ class ContainerSUT(ScopedSUT):
         restart_to = self._restart_to
         try:
             with self._crash.at(point), suppress(CrashedError):
-                reply(MACHINE, event, lambda: self._happen(event))
+                self._attempt(event, lambda: self._happen(event))
         finally:
             ended = self.world.ended
             self._mend()
@@ -97,12 +92,6 @@ class ContainerSUT(ScopedSUT):
         in_progress: list[bool] = []
         code = self._reply(event, lambda: in_progress.append(stage(event)))
         return None if any(in_progress) else code
-
-    def _reply(self, event: str, act: Callable[[], object]) -> str:
-        try:
-            return reply(MACHINE, event, act)
-        finally:
-            self._mend()
 
     def _happen(self, event: str) -> None:
         match event:
@@ -130,6 +119,7 @@ class ContainerSUT(ScopedSUT):
         self._restart_to = ""
 
     def _restart(self) -> None:
+        """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
         self.container.detach()
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"

@@ -1,8 +1,6 @@
-"""What a container needs from its surroundings: containerd's own record of it, its process, and the time."""
+"""What the surroundings of a container or a pod report: processes, exits, and failures."""
 
-from typing import NamedTuple, Protocol
-
-from fsm.reference.container.record import Resources
+from typing import NamedTuple
 
 
 class Exit(NamedTuple):
@@ -38,38 +36,3 @@ class LateError(WorldError):
     def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         super().__init__(f"it ended too late, with code {exit.code}")
         self.exit = exit
-
-
-class World(Protocol):
-    """The surroundings of one container; every method may raise :class:`WorldError`."""
-
-    def now(self) -> int:
-        """The time, in nanoseconds since 1970; never 0."""
-
-    def make(self) -> None:
-        """Create containerd's record of the container."""
-
-    def look(self) -> None:
-        """Look up containerd's record; raises :class:`NoRecordError` if there is none."""
-
-    def forget(self) -> None:
-        """Delete containerd's record."""
-
-    def run(self) -> int:
-        """Start the process; its id."""
-
-    def kill(self) -> Exit:
-        """End the process, by force if necessary; its exit.
-
-        Raises :class:`NoTaskError` if there is none, and :class:`LateError`.
-        No ``exit`` event need follow.
-        """
-
-    def task(self) -> Task | None:
-        """The process, if there is one."""
-
-    def drop(self) -> None:
-        """Delete the remains of a process that never started or has ended."""
-
-    def use(self, event: str, resources: Resources | None = None) -> None:
-        """Do what the call *event* is for, such as exec, attach or update-resources, to the running container."""

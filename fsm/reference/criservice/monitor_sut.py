@@ -1,15 +1,14 @@
 """The event monitor of the reference CRI service under test."""
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
-from fsm.reference.harness import EmittingSUT, turns
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.reference.harness import EmittingSUT, LoopSUT
+from fsm.sut import BrokenError
 
 SHOWS: Final[Mapping[str, str]] = {
     "off": "idle",
@@ -21,7 +20,7 @@ SHOWS: Final[Mapping[str, str]] = {
 """What the machine of the monitor shows, by the state of the component."""
 
 
-class MonitorSUT(EmittingSUT):
+class MonitorSUT(EmittingSUT, LoopSUT):
     """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs.
 
     >>> sut = MonitorSUT()
@@ -30,6 +29,9 @@ class MonitorSUT(EmittingSUT):
     >>> sut.close()
     """
 
+    machine = "event-monitor"
+    turns = 20
+
     def __init__(self, profile: str = "", *, kind: type[EventMonitor] = EventMonitor) -> None:
         del profile  # containerd's panics
         self._kind = kind
@@ -37,7 +39,6 @@ class MonitorSUT(EmittingSUT):
 
     def reset(self) -> None:
         super().reset()
-        self._runner = self._scope.enter_context(asyncio.Runner())
         self._feed = Feed()
         self.monitor = self._kind(lambda: self._feed, self._handle)
 
@@ -48,25 +49,21 @@ class MonitorSUT(EmittingSUT):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")
         return shown
 
-    def do(self, event: str) -> str:
-        self._runner.run(self._happen(event))
-        return ""
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "subscribe": self.monitor.subscribe,
+            "start": self._start,
+            "stop": self.monitor.stop,
+            "stream-ends": lambda: self._feed.put(OSError("the stream is broken")),
+        }
 
-    async def _happen(self, event: str) -> None:
+    def _start(self) -> None:
+        with suppress(CannotHappenError):  # the machine is silent on a second start
+            self.monitor.start()
+
+    async def _settle(self, act: Callable[[], object]) -> None:
         before = self.monitor.state
-        match event:
-            case "subscribe":
-                self.monitor.subscribe()
-            case "start":
-                with suppress(CannotHappenError):  # the machine is silent on a second start
-                    self.monitor.start()
-            case "stop":
-                self.monitor.stop()
-            case "stream-ends":
-                self._feed.put(OSError("the stream is broken"))
-            case _:
-                raise UnsupportedError(event)
-        await turns(20)
+        await super()._settle(act)
         if before != self.monitor.state == "failed":
             self._outputs.append("error")
 

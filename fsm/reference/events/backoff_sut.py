@@ -1,13 +1,13 @@
 """The reference back-off under test: one key, a handler that ends when it is let, and a clock that is turned."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError
 from fsm.reference.events.upstream import UpstreamBackoff
-from fsm.reference.harness import ScopedSUT, reply, turns
+from fsm.reference.harness import LoopSUT
 from fsm.sut import UnsupportedError
 
 KEY: Final = "key"
@@ -15,7 +15,7 @@ ALMOST: Final = 256.0
 """The delay before the longest."""
 
 
-class BackoffSUT(ScopedSUT):
+class BackoffSUT(LoopSUT):
     """A :class:`~fsm.reference.events.backoff.Backoff` under test; *kind* may have planted bugs.
 
     >>> sut = BackoffSUT()
@@ -26,13 +26,15 @@ class BackoffSUT(ScopedSUT):
     >>> sut.close()
     """
 
+    machine = MACHINE
+    turns = 8
+
     def __init__(self, profile: str = "", *, kind: type[Backoff[int]] | None = None) -> None:
         self._kind = kind or (UpstreamBackoff if profile == "upstream" else Backoff)
         super().__init__()
 
     def reset(self) -> None:
         super().reset()
-        self._runner = self._scope.enter_context(asyncio.Runner())
         self._work: asyncio.Task[None] | None = None
         self._at_handler: asyncio.Future[None] | None = None
         self.clock = TurnedClock(hurried=True)
@@ -72,8 +74,8 @@ class BackoffSUT(ScopedSUT):
                 pass
         return True
 
-    def do(self, event: str) -> str:
-        actions: dict[str, Callable[[], None]] = {
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
             "event": lambda: self._begin(self.backoff.handle(KEY, self._new())),
             "tick": self._tick,
             "backoff": lambda: self.backoff.defer(KEY, self._new()),
@@ -81,12 +83,6 @@ class BackoffSUT(ScopedSUT):
             "handled": lambda: self._end_handler(None),
             "failed": lambda: self._end_handler(HandlerError()),
         }
-
-        def act() -> None:
-            actions[event]()
-            self._runner.run(self._settle())
-
-        return reply(MACHINE, event, act)
 
     def _new(self) -> int:
         """An event that differs from all before."""
@@ -111,7 +107,7 @@ class BackoffSUT(ScopedSUT):
         if self._work is not None:
             work.close()
             raise UnsupportedError("an event is at the handler")
-        self._work = self._runner.get_loop().create_task(work)
+        self._work = asyncio.create_task(work)
 
     def _end_handler(self, error: HandlerError | None) -> None:
         ended, self._at_handler = self._at_handler, None
@@ -122,8 +118,8 @@ class BackoffSUT(ScopedSUT):
         else:
             ended.set_exception(error)
 
-    async def _settle(self) -> None:
-        await turns(8)
+    async def _settle(self, act: Callable[[], object]) -> None:
+        await super()._settle(act)
         if self._work is not None and self._work.done():
             work, self._work = self._work, None
             await work

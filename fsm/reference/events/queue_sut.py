@@ -6,13 +6,13 @@ discarding others first, which does not change the state.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import DISCARD_AFTER, EventQueue, QueueShutError, Subscription
 from fsm.reference.events.upstream import UpstreamEventQueue
-from fsm.reference.harness import ScopedSUT, dispatch
+from fsm.reference.harness import EmittingSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 CAPACITY: Final = 3
@@ -27,16 +27,18 @@ STATES: Final[Mapping[str, Collection[str]]] = {
 """The states of a subscriber in which an outcome of send or read is possible."""
 
 
-class EventsSUT(ScopedSUT):
+class EventsSUT(EmittingSUT):
     """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs.
 
     >>> sut = EventsSUT()
     >>> sut.do("send"), sut.arrange("subscribe", "some"), sut.do("subscribe"), sut.shows()
     ('', True, '', 'unread')
     >>> sut.arrange("read", "last"), sut.do("read"), sut.outputs()
-    (True, '', ('delivered',))
+    (True, '', ['delivered'])
     >>> sut.close()
     """
+
+    machine = "container-events"
 
     def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:
         self._kind = kind or (UpstreamEventQueue if profile == "upstream" else EventQueue)
@@ -54,7 +56,6 @@ class EventsSUT(ScopedSUT):
         self._ended = False
         self._room = 0
         self._due: list[int] = []
-        self._outputs: list[str] = []
 
     def shows(self) -> str:
         """How much is unread or retained; it must be exactly what is due."""
@@ -69,13 +70,12 @@ class EventsSUT(ScopedSUT):
             return "no-subscriber"
         return "full" if len(unread) >= CAPACITY else "unread" if unread else "nothing-unread"
 
-    def outputs(self) -> Sequence[str]:
+    def outputs(self) -> list[str]:
         """What was delivered and discarded, and whether the stream has ended."""
         ended = bool(self._subscription and self._subscription.ended)
-        outputs = (*self._outputs, *["closed"] * (ended and not self._ended))
-        self._outputs.clear()
+        self._outputs += ["closed"] * (ended and not self._ended)
         self._ended = ended
-        return outputs
+        return super().outputs()
 
     def arrange(self, event: str, outcome: str) -> bool:
         outputs = list(self._outputs)
@@ -155,8 +155,8 @@ class EventsSUT(ScopedSUT):
         if isinstance(self.queue, UpstreamEventQueue):
             self.queue.chance = lambda: lost
 
-    def do(self, event: str) -> str:
-        actions = {
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
             "send": self._send,
             "subscribe": self._subscribe,
             "read": self._read,
@@ -164,7 +164,6 @@ class EventsSUT(ScopedSUT):
             "unsubscribe": self._unsubscribe,
             "shutdown": self._shut_down,
         }
-        return dispatch("container-events", event, actions)
 
     def _send(self) -> None:
         """Send the next event, a second after the last, so that no two are due at once."""

@@ -23,13 +23,7 @@ from fsm.reference.nri.entities import EntityStates
 from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update
-from fsm.reference.nri.nri_errors import (
-    EvictionsFailedError,
-    NRIError,
-    RegistrationError,
-    UnimplementedError,
-    UpdatesFailedError,
-)
+from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError, UnimplementedError
 from fsm.reference.nri.plugins import Listener, Plugins, Relayed, relay_outcome
 from fsm.reference.nri.subscriptions import known
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
@@ -45,8 +39,8 @@ class NRI:
     stop, and :class:`ReentrantError` in a plugin or domain that the layer is
     calling.  A disabled interface does nothing.
 
-    >>> from fsm.reference.nri.messages import Answer, Container, Pod
-    >>> class Limiter:
+    >>> from fsm.reference.nri.messages import Answer
+    >>> class Limiter(Plugin):
     ...     index, name, events = "10", "limiter", {"CreateContainer"}
     ...     def synchronize(self, pods, containers): return ()
     ...     def handle(self, request): return Answer(adjust={"memory.limit": 1 << 20})
@@ -194,7 +188,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, as requested by *plugin* if one is given; raises :class:`UpdatesFailedError`."""
+        """Make *updates*, as requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
         with self._call("update-containers") as acts:
             if acts:
                 self._plugins.request_updates(plugin, lambda: self._domains.update_containers(updates))
@@ -281,39 +275,37 @@ class NRI:
             self._exiting.wait_for(lambda: not known_exits & self._exits)
 
     def _pod(self, event: str, pod: Pod, resources: Fields = NOTHING) -> None:
-        with self._call(RELAYS.get(event, "relay")) as acts:
-            if acts:
-                self._happen(self._pods, pod.id, event, Request(event=event, pod=pod, resources=resources))
+        self._happen(self._pods, pod.id, Request(event=event, pod=pod, resources=resources))
 
     def _container(
         self, event: str, pod: Pod, container: Container, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
-        with self._call(RELAYS.get(event, "relay")) as acts:
-            if not acts:
-                return None
-            request = Request(event=event, pod=pod, container=container, resources=resources)
-            return self._happen(self._containers, container.id, event, request)
+        request = Request(event=event, pod=pod, container=container, resources=resources)
+        return self._happen(self._containers, container.id, request)
 
     def _relay_exit_on_thread(self, pod: Pod, container: Container) -> None:
         try:
             self._relay_exit(pod, container)
+        except NRIError as error:
+            _log.info("exit of container %s: %s", container.id, error)
         finally:
             with self._exiting:
                 self._exits.discard(threading.current_thread())
                 self._exiting.notify_all()
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
-        try:
-            self._container("notify-exit", pod, container)
-        except NRIError as error:
-            _log.info("exit of container %s: %s", container.id, error)
+        self._container("notify-exit", pod, container)
 
-    def _happen(self, entities: EntityStates, entity: str, event: str, request: Request) -> MergedAnswers | None:
-        """Let *event* happen to *entity*: relay the outputs of the machine, and reply as it does."""
-        ways = entities.outcomes(entity, event)
-        outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
-        relayed = [self._relay(replace(request, event=name)) for name in outputs]
-        way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
+    def _happen(self, entities: EntityStates, entity: str, request: Request) -> MergedAnswers | None:
+        """Let the event of *request* happen to *entity*: relay the outputs of the machine, and reply as it does."""
+        event = request.event
+        with self._call(RELAYS.get(event, "relay")) as acts:
+            if not acts:
+                return None
+            ways = entities.outcomes(entity, event)
+            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
+            relayed = [self._relay(replace(request, event=name)) for name in outputs]
+            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
             error = relayed[-1].error if relayed else None
             raise error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
@@ -323,9 +315,9 @@ class NRI:
         """Send *request* to the plugins, and change other containers as they request; failures are logged."""
         relayed = self._plugins.relay(request)
         if relayed.error is None:
-            with suppress(EvictionsFailedError):
+            with suppress(ChangesFailedError):
                 self._domains.evict_containers(relayed.merged.evictions)
-            with suppress(UpdatesFailedError):
+            with suppress(ChangesFailedError):
                 self._domains.update_containers(relayed.merged.others)
         return relayed
 
@@ -351,7 +343,7 @@ class NRI:
         for connection in connections:
             skips = outcome == "unsynchronised"
             updates = connection.skip_synchronisation() if skips else connection.synchronise(pods, containers)
-            with suppress(UpdatesFailedError):
+            with suppress(ChangesFailedError):
                 self._domains.update_containers(updates)
             self._plugins.join(connection)
         if event == "start":

@@ -1,39 +1,29 @@
 """containerd's NRI interface under test: made, started and stopped, with a plugin that receives what is relayed."""
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.harness import EmittingSUT, dispatch, scratch_folder
+from fsm.reference.harness import EmittingSUT, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
-from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
+from fsm.reference.nri.lifecycle import RELAYS
+from fsm.reference.nri.messages import Answer, Container, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.subscriptions import EVENTS
+from fsm.reference.nri.sut import CALLS, POD
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
 """Seconds that a plugin has to answer, which it does at once."""
 
-POD: Final = Pod(id="pod")
 OTHER: Final = "other"
-
-CALLS: Final[Sequence[Callable[[NRI, Container], object]]] = (
-    lambda nri, _: nri.run_pod_sandbox(POD),
-    lambda nri, container: nri.create_container(POD, container),
-    lambda nri, container: nri.post_create_container(POD, container),
-    lambda nri, container: nri.start_container(POD, container),
-    lambda nri, container: nri.post_start_container(POD, container),
-    lambda nri, container: nri.update_container(POD, container, {}),
-    lambda nri, container: nri.post_update_container(POD, container),
-)
-"""The calls that the event ``relay`` stands for; they are used in turn."""
 
 
 class _ImpatientLock(SyncLock):
@@ -59,6 +49,8 @@ class NriApiSUT(EmittingSUT):
     >>> sut.close()
     """
 
+    machine = "nri-api"
+
     def __init__(self, release: str = "", kind: Callable[..., NRI] = NRI) -> None:
         self._release: Final = release if release in RELEASES else ""
         self._kind: Final = kind
@@ -76,7 +68,7 @@ class NriApiSUT(EmittingSUT):
         self._domain = FakeDomain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
         self._plugin = FakePlugin()
-        self._calls = cycle(CALLS)
+        self._calls = cycle(call for event, call in CALLS.items() if event not in RELAYS)
 
     def _end(self) -> None:
         for block in self._blocks:
@@ -102,10 +94,9 @@ class NriApiSUT(EmittingSUT):
             case _:
                 return True
 
-    def do(self, event: str) -> str:
-        """Call the interface; without one, a disabled one."""
-        outcome, self._outcome = self._outcome, ""
-        actions: dict[str, Callable[[], None]] = {
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        outcome = self._outcome
+        return {
             "new": lambda: self._new(outcome),
             "new-default": lambda: self._make(default_config(self._release)),
             "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
@@ -123,13 +114,18 @@ class NriApiSUT(EmittingSUT):
             "leave": lambda: self._here.disconnect(FakePlugin(index="30")),
             "update-containers": lambda: self._update_containers(outcome),
         }
+
+    def _happen(self, event: str) -> object:
+        """Call the interface; without one, a disabled one."""
         try:
-            return dispatch("nri-api", event, actions)
-        except ValueError:
-            return "INVALID_ARGUMENT"
-        finally:
-            self._plugin.answers = {}
-            self._domain.stubborn = ()
+            return super()._happen(event)
+        except ValueError as error:
+            raise NRIError(str(error), code="INVALID_ARGUMENT") from error
+
+    def _mend(self) -> None:
+        self._outcome = ""
+        self._plugin.answers = {}
+        self._domain.stubborn = ()
 
     @property
     def _here(self) -> NRI:
@@ -209,12 +205,7 @@ class NriApiSUT(EmittingSUT):
         nri, container = self._here, self._container()
         if outcome == "relayed":
             nri.start_container(POD, container)
-
-        def notify() -> None:
-            nri.notify_container_exit(POD, container)
-            nri.wait_for_exits()
-
-        self._relay(outcome, notify)
+        self._relay(outcome, lambda: CALLS["notify-exit"](nri, container))
 
     def _container(self) -> Container:
         return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)

@@ -42,16 +42,14 @@ class Config:
     release: str = ""
 
     def __post_init__(self) -> None:
-        for name, seconds in (
-            ("plugin_registration_timeout", self.plugin_registration_timeout),
-            ("plugin_request_timeout", self.plugin_request_timeout),
+        seconds = "give seconds, or 0 for the default"
+        for name, value, hint in (
+            ("plugin_registration_timeout", self.plugin_registration_timeout, seconds),
+            ("plugin_request_timeout", self.plugin_request_timeout, seconds),
+            ("sync_objects", self.sync_objects, "give a number, or 0 for any"),
         ):
-            if seconds < 0:
-                message = f"{name} is {seconds}; give seconds, or 0 for the default"
-                raise ValueError(message)
-        if self.sync_objects < 0:
-            message = f"sync_objects is {self.sync_objects}; give a number, or 0 for any"
-            raise ValueError(message)
+            if value < 0:
+                raise ValueError(f"{name} is {value}; {hint}")
 
     @property
     def registration_timeout(self) -> float:

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from fsm.reference.clock import Clock
 from fsm.reference.driven import UNKNOWN, driver
@@ -37,7 +37,7 @@ Launch: TypeAlias = Literal["launched", "built-in"]
 
 
 class Plugin(Protocol):
-    """A plugin, whose members are used on a thread of its own, one at a time.
+    """A plugin, to derive from; its members are used on a thread of its own, one at a time.
 
     An exception is an error answer; :class:`PluginLostError` means that the
     plugin has disconnected.  A plugin that does not answer in time is lost, too.
@@ -61,29 +61,18 @@ class Plugin(Protocol):
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
 
-
-@runtime_checkable
-class Splitting(Protocol):
-    """A plugin that accepts the existing objects in several messages."""
-
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
         """Receive some of the existing objects; whether it waits for more."""
-
-
-@runtime_checkable
-class Launching(Protocol):
-    """A plugin that is a process, which the runtime starts."""
+        del pods, containers
+        return False
 
     def launch(self) -> None:
-        """Start it; raises any exception if it cannot be started."""
-
-
-@runtime_checkable
-class Closing(Protocol):
-    """A plugin that is notified of the end of its connection."""
+        """Start its process, if it is one; raises any exception if that cannot be started."""
+        return
 
     def close(self) -> None:
         """The runtime has closed the connection; returns at once."""
+        return
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +98,7 @@ class Connection:
     """The connection of *plugin* on *terms*.  Not thread-safe.
 
     >>> import threading
-    >>> class Slow:
+    >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
     ...     def synchronize(self, pods, containers): return ()
     ...     def handle(self, request): threading.Event().wait()
@@ -154,15 +143,15 @@ class Connection:
     def launch(self, kind: Launch = "launched") -> None:
         """Start an installed plugin; raises :class:`RegistrationError` if its process cannot be started."""
         self._deadline = self._terms.clock.now() + self._terms.registration
-        if kind == "launched" and isinstance(self.plugin, Launching):
+        if kind == "built-in":
+            self._rename(self.plugin.name, self.plugin.index)
+        else:
             try:
                 self.plugin.launch()
             except Exception as error:
                 self._take("launch", "failed")
                 raise RegistrationError(f"plugin cannot be launched: {error}", code="UNAVAILABLE") from error
         self._take("launch", kind)
-        if kind == "built-in":
-            self._rename(self.plugin.name, self.plugin.index)
 
     def handshake(self, *, launched: bool = False) -> None:
         """Connect or launch, register and configure; raises :class:`RegistrationError` if that fails."""
@@ -207,11 +196,7 @@ class Connection:
 
     def configure(self) -> None:
         """Ask which events it subscribes to; raises :class:`RegistrationError` if it fails, or one does not exist."""
-        try:
-            requested = self._call(lambda: self.plugin.events, "configure")
-        except Exception as error:
-            message = f"plugin {self.name} could not be configured: {error}"
-            raise RegistrationError(message, code=_code(error)) from error
+        requested = self._call(lambda: self.plugin.events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
         except ValueError as error:
@@ -234,8 +219,7 @@ class Connection:
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
         """Send some of the existing objects; raises as :meth:`synchronise`, also if the plugin does not wait for more."""
-        plugin = self.plugin
-        if not self._send(lambda: isinstance(plugin, Splitting) and plugin.synchronize_part(pods, containers)):
+        if not self._send(lambda: self.plugin.synchronize_part(pods, containers)):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
             raise RegistrationError(message, code="FAILED_PRECONDITION")
@@ -307,7 +291,7 @@ class Connection:
     def _take(self, event: str, outcome: str = "") -> None:
         """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""
         way = self._position.take(event, outcome)
-        if "closed" in way.emits and isinstance(self.plugin, Closing):
+        if "closed" in way.emits:
             self.plugin.close()
         if self.state == "absent":
             self._thread.end()
@@ -324,31 +308,24 @@ class Connection:
         self._thread.rename(f"plugin {self.name}")
 
     def _call(self, function: Callable[[], T], event: str) -> T:
-        """The result of *function* within the timeout of one request; takes the outcome of *event* if it fails."""
+        """The result of *function* within the timeout of one request; an error is an outcome of *event*."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.request
         try:
             return self._thread.call(function, until=self._deadline)
-        except PluginLateError:
-            self._take(event, "timeout")
-            raise
-        except PluginLostError:
-            self.hang_up()
-            raise
-        except Exception:
-            self._take(event, "error")
-            raise
+        except Exception as error:
+            match error:
+                case PluginLateError():
+                    self._take(event, "timeout")
+                case PluginLostError():
+                    self.hang_up()
+                case _:
+                    self._take(event, "error")
+            code = error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN
+            raise RegistrationError(f"plugin {self.name} could not be {event}d: {error}", code=code) from error
 
     def _send(self, message: Callable[[], T]) -> T:
         """The answer to a *message* of the synchronisation; all messages share one timeout."""
-        try:
-            answer = self._call(message, "synchronise")
-        except Exception as error:
-            text = f"plugin {self.name} could not be synchronised: {error}"
-            raise RegistrationError(text, code=_code(error)) from error
+        answer = self._call(message, "synchronise")
         self._synchronising = True
         return answer
-
-
-def _code(error: Exception) -> str:
-    return error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from fsm.reference.nri.messages import Container, Eviction, Pod, Update
-from fsm.reference.nri.nri_errors import (
-    DuplicateDomainError,
-    EvictionsFailedError,
-    UnknownDomainError,
-    UpdatesFailedError,
-)
+from fsm.reference.nri.nri_errors import ChangesFailedError, DuplicateDomainError, UnknownDomainError
 
 _log = logging.getLogger(__name__)
 
@@ -92,17 +87,17 @@ class Domains:
     def update_containers(self, updates: Iterable[Update]) -> None:
         """Make *updates*, each in the domain that has the container; unknown containers are skipped.
 
-        All updates are tried.  Raises :class:`UpdatesFailedError` with those
+        All updates are tried.  Raises :class:`ChangesFailedError` with those
         that failed and must not.
         """
         failed = self._change(updates, lambda domain, update: domain.update_container(update))
         if required := [update for update in failed if not update.ignore_failure]:
-            raise UpdatesFailedError(required)
+            raise ChangesFailedError(required)
 
     def evict_containers(self, evictions: Iterable[Eviction]) -> None:
-        """Make *evictions* as :meth:`update_containers` makes updates; raises :class:`EvictionsFailedError`."""
+        """Make *evictions* as :meth:`update_containers` makes updates."""
         if failed := self._change(evictions, lambda domain, eviction: domain.evict_container(eviction)):
-            raise EvictionsFailedError(failed)
+            raise ChangesFailedError(failed)
 
     def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> list[_Change]:
         """*make* all *changes*; those that failed."""

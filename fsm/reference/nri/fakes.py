@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fsm.reference.nri.connection import Plugin
 from fsm.reference.nri.messages import Answer, Container, Eviction, Pod, Request, Update
 
 
@@ -45,7 +46,7 @@ class FakeDomain:
 
 
 @dataclass(kw_only=True, eq=False)
-class FakePlugin:
+class FakePlugin(Plugin):
     """A plugin that keeps what it is sent, and answers each event with the function in ``answers``, or nothing.
 
     ``heard`` has the index and the event of each request, and may be shared by several plugins.

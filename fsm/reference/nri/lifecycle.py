@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from fsm.machine import Outcome
@@ -65,16 +65,12 @@ class Lifecycle:
         Raises the error that the machine replies, or :class:`ReentrantError`
         in a plugin or domain that the layer is calling.
         """
-        reentrant = self._holder == threading.get_ident() or self._in_plugin()
-        try:
-            acts = self._acts(event)
-        except NRIError:
-            if reentrant:
-                raise ReentrantError from None
-            raise
-        if acts and reentrant:
-            raise ReentrantError
-        return acts
+        if self._holder != threading.get_ident() and not self._in_plugin():
+            return self._acts(event)
+        with suppress(NRIError):
+            if not self._acts(event):
+                return False
+        raise ReentrantError
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:

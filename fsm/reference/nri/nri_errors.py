@@ -1,6 +1,6 @@
 """Errors of the NRI layer, each with a code as replies have it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from fsm.reference.driven import ReplyError
@@ -98,24 +98,9 @@ class UnknownDomainError(NRIError):
 
 
 class ChangesFailedError(NRIError):
-    """Some changes of containers failed: ``failed``; all others were made."""
+    """Some updates or evictions of containers failed: ``failed``; all others were made."""
 
-    change = "change"
-
-    def __init__(self, failed: Iterable[Update | Eviction]) -> None:
+    def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
         self.failed: Final = tuple(failed)
-        super().__init__(
-            f"{self.change} of some containers failed: {', '.join(each.container_id for each in self.failed)}"
-        )
-
-
-class UpdatesFailedError(ChangesFailedError):
-    """Some updates failed."""
-
-    change = "update"
-
-
-class EvictionsFailedError(ChangesFailedError):
-    """Some evictions failed."""
-
-    change = "eviction"
+        change = type(failed[0]).__name__.lower()
+        super().__init__(f"{change} of some containers failed: {', '.join(each.container_id for each in failed)}")

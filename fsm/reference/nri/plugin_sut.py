@@ -8,8 +8,8 @@ from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
-from fsm.reference.harness import EmittingSUT, dispatch
-from fsm.reference.nri.connection import MACHINE, Connection, Terms
+from fsm.reference.harness import EmittingSUT
+from fsm.reference.nri.connection import MACHINE, Connection, Plugin, Terms
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
@@ -41,7 +41,7 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 @dataclass(kw_only=True, eq=False)
-class ScriptedPlugin:
+class ScriptedPlugin(Plugin):
     """A plugin that adds what it is sent to ``outputs``, and answers as ``script`` says; *late* is called to be late."""
 
     outputs: list[str]
@@ -106,6 +106,8 @@ class NriPluginSUT(EmittingSUT):
     >>> sut.close()
     """
 
+    machine = MACHINE
+
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
         self._kind: Final = kind or (UpstreamConnection if profile == "upstream" else Connection)
         super().__init__()
@@ -144,10 +146,9 @@ class NriPluginSUT(EmittingSUT):
             possible = possible[self._launched if event == "stop" else self._again :][:1]
         return possible is None or outcome in possible
 
-    def do(self, event: str) -> str:
-        """Let *event* happen; only calls reply with an error."""
-        outcome, self._outcome = self._outcome, ""
-        actions: dict[str, Callable[[], None]] = {
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        outcome = self._outcome
+        return {
             "connect": self._connect,
             "launch": lambda: self._launch(outcome),
             "register": lambda: self._register(outcome),
@@ -159,14 +160,17 @@ class NriPluginSUT(EmittingSUT):
             "hang-up": self.connection.hang_up,
             "stop": self._stop,
         }
+
+    def do(self, event: str) -> str:
+        """Let *event* happen; only calls reply with an error."""
         self._done.clear()
-        self.plugin.script = outcome
-        try:
-            code = dispatch(MACHINE, event, actions)
-        finally:
-            self._done.set()
-            self.plugin.script = ""
+        self.plugin.script = self._outcome
+        code = super().do(event)
         return code if driver(MACHINE).machine.events[event].kind == "call" else ""
+
+    def _mend(self) -> None:
+        self._outcome = self.plugin.script = ""
+        self._done.set()
 
     def _connect(self) -> None:
         self._begin()

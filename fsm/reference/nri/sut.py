@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fsm.library import load
-from fsm.machine import Machine, Moves
-from fsm.reference.harness import ScopedSUT, dispatch
+from fsm.machine import Moves
+from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
@@ -46,14 +46,41 @@ class _Heard(NamedTuple):
     alone: bool
 
 
-class _NriSUT(ScopedSUT):
+def _notify_exit(nri: NRI, container: Container) -> None:
+    nri.notify_container_exit(POD, container)
+    nri.wait_for_exits()
+
+
+CALLS: Final[Mapping[str, Callable[[NRI, Container], object]]] = {
+    "run-pod-sandbox": lambda nri, _: nri.run_pod_sandbox(POD),
+    "update-pod-sandbox": lambda nri, _: nri.update_pod_sandbox(POD),
+    "post-update-pod-sandbox": lambda nri, _: nri.post_update_pod_sandbox(POD),
+    "stop-pod-sandbox": lambda nri, _: nri.stop_pod_sandbox(POD),
+    "remove-pod-sandbox": lambda nri, _: nri.remove_pod_sandbox(POD),
+    "create-container": lambda nri, container: nri.create_container(POD, container),
+    "post-create-container": lambda nri, container: nri.post_create_container(POD, container),
+    "start-container": lambda nri, container: nri.start_container(POD, container),
+    "post-start-container": lambda nri, container: nri.post_start_container(POD, container),
+    "update-container": lambda nri, container: nri.update_container(POD, container, {}),
+    "post-update-container": lambda nri, container: nri.post_update_container(POD, container),
+    "stop-container": lambda nri, container: nri.stop_container(POD, container),
+    "remove-container": lambda nri, container: nri.remove_container(POD, container),
+    "notify-exit": _notify_exit,
+}
+"""The call for each event of a pod or a container."""
+
+LISTED_AS: Final[Mapping[str, ContainerState]] = {
+    "sync-created": ContainerState.CREATED,
+    "sync-running": ContainerState.RUNNING,
+    "sync-stopped": ContainerState.STOPPED,
+    "sync-gone": ContainerState.UNKNOWN,
+}
+
+
+class _NriSUT(ReferenceSUT):
     """The layer of *release* with its plugins; *kind* makes the layer."""
 
-    name: ClassVar[str]
-    """The name of the machine."""
-
     def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
-        self.machine: Final[Machine] = load(self.name)
         self._config: Final = Config(release=release if release in RELEASES else "")
         self._kind: Final = kind
         self._joining: Final = threading.Lock()
@@ -78,7 +105,7 @@ class _NriSUT(ScopedSUT):
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Let the first plugin fail, or be lost, at the last request of that outcome."""
-        cells = self.machine.events[event].cells.values()
+        cells = load(self.machine).events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
         self._script.clear()
@@ -86,12 +113,16 @@ class _NriSUT(ScopedSUT):
             self._script[emits[-1]] = outcome.partition("-")[0]
         return bool(emits)
 
-    def do(self, event: str) -> str:
-        try:
-            return dispatch(self.name, event, self._calls())
-        finally:
-            self._script.clear()
-            self._replace_lost()
+    def _happen(self, event: str) -> object:
+        return CALLS[event](self.nri, CONTAINER)
+
+    def _mend(self) -> None:
+        """Let another plugin join for each that was lost; the domain lists no container then."""
+        self._script.clear()
+        with self._joining:
+            for index, plugin in self._plugins.items():
+                if f"{index}-{plugin.name}" not in self.nri.plugins:
+                    self._plugins[index] = self._joined(index)
 
     def outputs(self) -> Sequence[str]:
         """The requests to the first plugin; raises :class:`BrokenError` if the second did not receive the same after it.
@@ -117,12 +148,6 @@ class _NriSUT(ScopedSUT):
             connected &= each.answer != "lost"
         return self.sent[FIRST]
 
-    def shows(self) -> str:
-        raise NotImplementedError
-
-    def _calls(self) -> Mapping[str, Callable[[], object]]:
-        raise NotImplementedError
-
     def _joined(self, index: str) -> FakePlugin:
         plugin = FakePlugin(index=index, answers=dict.fromkeys(EVENTS, partial(self._answer, index)))
         self.nri.register(plugin)
@@ -137,13 +162,6 @@ class _NriSUT(ScopedSUT):
             raise PluginLostError("as arranged")
         return Answer()
 
-    def _replace_lost(self) -> None:
-        """Let another plugin join for each that was lost; the domain lists no container then."""
-        with self._joining:
-            for index, plugin in self._plugins.items():
-                if f"{index}-{plugin.name}" not in self.nri.plugins:
-                    self._plugins[index] = self._joined(index)
-
 
 class NriPodSUT(_NriSUT):
     """A pod in the reference NRI layer of *release*; *kind* makes the layer.
@@ -156,20 +174,10 @@ class NriPodSUT(_NriSUT):
     >>> sut.close()
     """
 
-    name = "nri-pod"
+    machine = "nri-pod"
 
     def shows(self) -> str:
         return self.nri.pod_state(POD.id)
-
-    def _calls(self) -> Mapping[str, Callable[[], object]]:
-        nri = self.nri
-        return {
-            "run-pod-sandbox": lambda: nri.run_pod_sandbox(POD),
-            "update-pod-sandbox": lambda: nri.update_pod_sandbox(POD),
-            "post-update-pod-sandbox": lambda: nri.post_update_pod_sandbox(POD),
-            "stop-pod-sandbox": lambda: nri.stop_pod_sandbox(POD),
-            "remove-pod-sandbox": lambda: nri.remove_pod_sandbox(POD),
-        }
 
 
 class NriContainerSUT(_NriSUT):
@@ -183,41 +191,22 @@ class NriContainerSUT(_NriSUT):
     >>> sut.close()
     """
 
-    name = "nri-container"
+    machine = "nri-container"
 
     def shows(self) -> str:
         return self.nri.container_state(CONTAINER.id)
 
-    def _calls(self) -> Mapping[str, Callable[[], object]]:
-        nri = self.nri
-        return {
-            "create-container": lambda: nri.create_container(POD, CONTAINER),
-            "post-create-container": lambda: nri.post_create_container(POD, CONTAINER),
-            "start-container": lambda: nri.start_container(POD, CONTAINER),
-            "post-start-container": lambda: nri.post_start_container(POD, CONTAINER),
-            "update-container": lambda: nri.update_container(POD, CONTAINER, {}),
-            "post-update-container": lambda: nri.post_update_container(POD, CONTAINER),
-            "stop-container": lambda: nri.stop_container(POD, CONTAINER),
-            "remove-container": lambda: nri.remove_container(POD, CONTAINER),
-            "notify-exit": self._exit,
-            "sync-created": lambda: self._synchronise(ContainerState.CREATED),
-            "sync-running": lambda: self._synchronise(ContainerState.RUNNING),
-            "sync-stopped": lambda: self._synchronise(ContainerState.STOPPED),
-            "sync-gone": lambda: self._synchronise(ContainerState.UNKNOWN),
-        }
-
-    def _exit(self) -> None:
-        self.nri.notify_container_exit(POD, CONTAINER)
-        self.nri.wait_for_exits()
-
-    def _synchronise(self, state: ContainerState) -> None:
-        """Replace the second plugin by one that joins while the container is listed in *state*."""
+    def _happen(self, event: str) -> object:
+        """Call the layer, or replace the second plugin by one that joins while the container is listed in a state."""
+        if event not in LISTED_AS:
+            return super()._happen(event)
         with self._joining:
             self._alone.set()
             self.nri.disconnect(self._plugins[SECOND])
-            self._domain.containers = (replace(CONTAINER, state=state),)
+            self._domain.containers = (replace(CONTAINER, state=LISTED_AS[event]),)
             try:
                 self._plugins[SECOND] = self._joined(SECOND)
             finally:
                 self._domain.containers = ()
                 self._alone.clear()
+        return None

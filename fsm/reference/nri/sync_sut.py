@@ -12,7 +12,7 @@ from typing import Final
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
-from fsm.reference.harness import ScopedSUT
+from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.sync_lock import SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
@@ -62,7 +62,7 @@ class _Process(threading.Thread):
             stack.close()
 
 
-class PluginSyncSUT(ScopedSUT):
+class PluginSyncSUT(ReferenceSUT):
     """The lock under test: containerd's, or the layer's under the profile ``calls-first``; *kind* may have planted bugs.
 
     >>> sut = PluginSyncSUT()

@@ -1,9 +1,6 @@
-"""Pods of the CRI service, driven by the machine ``pod-sandbox``.
+"""Pods of the CRI service, driven by the machine ``pod-sandbox``; ``service`` has the calls.
 
-``service`` has the calls, and ``upstream`` is what containerd does instead.
-``pod`` is one pod; ``stages`` makes in order what a run needs, and takes it
-back.  A pod has a name in the ``registrar``, ``metadata`` in a file, an
-address from ``network``, a pause process of
-:mod:`~fsm.reference.sandbox.controller`, and ``containers``.  ``faults`` are
-those that can be arranged, and ``sut`` tests the pods.
+A pod has a name in the ``registrar``, ``metadata`` in a file, an address from
+``network``, a pause process of :mod:`~fsm.reference.sandbox.controller`, and
+``containers``.  ``stages`` makes in order what a run needs, and takes it back.
 """

@@ -1,9 +1,9 @@
-"""The faults that lead to each outcome of a pod, and containers that only count."""
+"""The faults that lead to each outcome of a pod."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fsm.reference.fault_injection import DAMAGE, Damage, Faults
+from fsm.reference.fault_injection import DAMAGE, Damage
 
 FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("run", "ready"): [()],
@@ -39,24 +39,3 @@ METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
     lambda data: data.replace(b'"state": "', b'"state": "un'),
     lambda data: data.replace(b'"id": "', b'"id": "0'),
 )
-
-
-class CountedContainers:
-    """The number of ``running`` containers of each pod."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.running: dict[str, int] = {}
-        self._faults = faults
-
-    def create(self, pod: str) -> None:
-        self._faults.point("create container")
-        self.running[pod] = self.running.get(pod, 0) + 1
-
-    def stop(self, pod: str) -> None:
-        self._faults.point("stop containers")
-        if pod in self.running:
-            self.running[pod] = 0
-
-    def remove(self, pod: str) -> None:
-        self._faults.point("remove containers")
-        self.running.pop(pod, None)

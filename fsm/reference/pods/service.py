@@ -18,7 +18,7 @@ from fsm.reference.clock import Clock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.pods.containers import Containers, NoContainers
+from fsm.reference.pods.containers import Containers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, PodStatus
@@ -74,7 +74,7 @@ class Pods:
         self.metadata = MetadataStore(root)
         self.controller = controller
         self.network = network
-        self.containers = containers or NoContainers()
+        self.containers = containers or Containers()
         self.retries: Backoff[tuple[Pod, Exit]] = Backoff(self._retry, clock)
         self._store: dict[str, Pod] = {}
         self._tasks = Tasks()

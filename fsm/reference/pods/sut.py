@@ -1,7 +1,7 @@
 """The reference pods under test, with real processes and files that can fail."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
@@ -11,8 +11,9 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
-from fsm.reference.harness import ScopedSUT, reply, scratch_folder, turns
-from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE, CountedContainers
+from fsm.reference.harness import LoopSUT, scratch_folder
+from fsm.reference.pods.containers import Containers
+from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
@@ -20,7 +21,6 @@ from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.faults import FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
-from fsm.reference.tasks import perform
 from fsm.sut import BrokenError, UnsupportedError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 NAME: Final = "pod"
 
 
-class PodsSUT(ScopedSUT):
+class PodsSUT(LoopSUT):
     """:class:`~fsm.reference.pods.service.Pods` under test; *kind* may have planted bugs.
 
     >>> sut = PodsSUT()
@@ -41,6 +41,9 @@ class PodsSUT(ScopedSUT):
     >>> sut.close()
     """
 
+    machine = MACHINE
+    turns = 2
+
     def __init__(self, profile: str = "", *, kind: type[Pods] = Pods) -> None:
         del profile  # these pods conform under every profile
         self._kind = kind
@@ -52,12 +55,11 @@ class PodsSUT(ScopedSUT):
         super().reset()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
-        self._runner = self._scope.enter_context(asyncio.Runner())
         self._runner.get_loop().set_exception_handler(_report)
         self._crash = CrashInjector(self._home)
         self.faults = Faults(self._crash)
         self.worlds: dict[str, FaultyProcesses] = {}
-        self.containers = CountedContainers(self.faults)
+        self.containers = Containers(self.faults)
         self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
         self._start()
 
@@ -129,9 +131,8 @@ class PodsSUT(ScopedSUT):
 
     def do(self, event: str) -> str:
         try:
-            return self._reply(event)
+            return super().do(event)
         finally:
-            self._mend()
             if wrong := self._wrong():
                 raise BrokenError(wrong)
 
@@ -141,7 +142,7 @@ class PodsSUT(ScopedSUT):
         try:
             # A crash of a task of the pods is not raised here.
             with self._crash.at(point), suppress(CrashedError):
-                self._reply(event)
+                self._attempt(event, lambda: self._happen(event))
         finally:
             self._mend()
         crashed = self._crash.crashed
@@ -152,13 +153,15 @@ class PodsSUT(ScopedSUT):
             raise UnsupportedError("its pause process has ended before: it cannot be found ready")
         return crashed
 
-    def _reply(self, event: str) -> str:
-        return reply(MACHINE, event, lambda: self._runner.run(self._happen(event)))
+    def _happen(self, event: str) -> object:
+        if "disk" in self.faults:
+            hide(self._disk)
+        return super()._happen(event)
 
-    async def _happen(self, event: str) -> None:
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
         pods, id_ = self.pods, self._last
-        actions: dict[str, Callable[[], object]] = {
-            "run": self._run,
+        return {
+            "run": self._run_pod,
             "stop": lambda: pods.stop(id_),
             "remove": lambda: pods.remove(id_),
             "create-container": lambda: pods.create_container(id_),
@@ -168,12 +171,8 @@ class PodsSUT(ScopedSUT):
             "exit": self._exit,
             "restart": self._restart,
         }
-        if "disk" in self.faults:
-            hide(self._disk)
-        await perform(actions[event])
-        await turns(2)
 
-    async def _run(self) -> None:
+    async def _run_pod(self) -> None:
         try:
             self._last = await self.pods.run(NAME, self._new_limits())
         finally:

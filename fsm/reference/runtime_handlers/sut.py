@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
-from fsm.reference.harness import reply
+from fsm.reference.harness import ReferenceSUT
 from fsm.reference.runtime_handlers.introspection import (
     FEATURES,
     RRO,
@@ -80,7 +80,7 @@ class _FakeService:
         return _packed(None)
 
 
-class RuntimeHandlersSUT:
+class RuntimeHandlersSUT(ReferenceSUT):
     """One :class:`~fsm.reference.runtime_handlers.introspection.Introspection` under test; *kind* may have planted bugs.
 
     >>> sut = RuntimeHandlersSUT()
@@ -90,18 +90,19 @@ class RuntimeHandlersSUT:
     'unlisted'
     """
 
+    machine = "runtime-handlers"
+
     def __init__(self, profile: str = "", *, kind: type[Introspection] = Introspection) -> None:
         self._profile, self._kind = profile, kind
-        self.reset()
+        super().__init__()
 
     def reset(self) -> None:
+        super().reset()
         self.service = _FakeService()
         self.introspection = self._kind(
             name=NAME, runtime=Runtime(options={}), service=self.service, kernel_has_rro=True, profile=self._profile
         )
         self._listed = 0
-
-    def close(self) -> None: ...
 
     def arrange(self, event: str, outcome: str) -> bool:
         if self._profile and (event, outcome) in NOT_UPSTREAM:
@@ -125,8 +126,8 @@ class RuntimeHandlersSUT:
                 found.default = outcome == "default"
         return True
 
-    def do(self, event: str) -> str:
-        return reply("runtime-handlers", event, lambda: self.introspection.stage(event))
+    def _happen(self, event: str) -> object:
+        return self.introspection.stage(event)
 
     def outputs(self) -> Sequence[str]:
         found = self.introspection

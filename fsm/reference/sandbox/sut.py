@@ -1,7 +1,7 @@
 """The reference sandbox controller under test, with real processes that can fail."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -10,11 +10,10 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import Faults
-from fsm.reference.harness import EmittingSUT, reply, scratch_folder, turns
+from fsm.reference.harness import EmittingSUT, LoopSUT, scratch_folder, turns
 from fsm.reference.sandbox.controller import MACHINE, Controller
 from fsm.reference.sandbox.faults import FAULTS, FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
-from fsm.reference.tasks import perform
 from fsm.sut import BrokenError, UnsupportedError
 
 POD: Final = "pod"
@@ -23,7 +22,7 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 """Outcomes that containerd has not."""
 
 
-class PodSandboxSUT(EmittingSUT):
+class PodSandboxSUT(EmittingSUT, LoopSUT):
     """A :class:`~fsm.reference.sandbox.controller.Controller` under test; *kind* may have planted bugs.
 
     >>> sut = PodSandboxSUT()
@@ -34,6 +33,9 @@ class PodSandboxSUT(EmittingSUT):
     >>> sut.close()
     """
 
+    machine = MACHINE
+    turns = 1
+
     def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
         self._kind = kind or (UpstreamController if profile == "upstream" else Controller)
         super().__init__()
@@ -42,7 +44,6 @@ class PodSandboxSUT(EmittingSUT):
         super().reset()
         self._home = self._scope.enter_context(scratch_folder())
         self._scope.callback(self._end_processes)
-        self._runner = self._scope.enter_context(asyncio.Runner())
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
@@ -74,26 +75,20 @@ class PodSandboxSUT(EmittingSUT):
         self.faults.update(faults)
         return True
 
-    def do(self, event: str) -> str:
-        return self._reply(event, self._happen(event))
-
     def begin(self, event: str) -> str | None:
-        code = self._reply(event, self._begin_wait())
+        code = self._reply(event, self._begin_wait)
         return None if code == "ok" else code
 
     def end(self, event: str) -> str:
         """End the wait: with the exit, or else cancel it."""
-        return self._reply(event, self._end_wait())
+        return self._reply(event, self._end_wait)
 
-    def _reply(self, event: str, act: Coroutine[None, None, None]) -> str:
-        try:
-            return reply(MACHINE, event, lambda: self._runner.run(act))
-        finally:
-            self.faults.clear()
+    def _mend(self) -> None:
+        self.faults.clear()
 
-    async def _happen(self, event: str) -> None:
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
         controller = self.controller
-        actions: dict[str, Callable[[], object]] = {
+        return {
             "create": self._create,
             "start": self._start,
             "stop": lambda: controller.stop(POD),
@@ -106,8 +101,6 @@ class PodSandboxSUT(EmittingSUT):
             "handle": self._handle,
             "unwatched": self._break_watch,
         }
-        await perform(actions[event])
-        await asyncio.sleep(0)
 
     def _start(self) -> None:
         with suppress(CannotHappenError):  # the machine is silent on a second start
