@@ -6,14 +6,13 @@ problem with its place.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
-from fsm.diagrams.read import dot, mermaid
+from fsm.diagrams.read import mermaid
 from fsm.diagrams.read.boxes import strokes
-from fsm.diagrams.read.canvas import canvas
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
+from fsm.diagrams.read.canvas import Canvas, canvas
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location, Notation
 from fsm.errors import InputError, Problem, contents
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "Notation", "find", "parse"]
@@ -21,21 +20,14 @@ __all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "Notati
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""
 
+_GRAPH: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
+"""The heading of a graph in DOT."""
+
 _SPREAD: Final = re.compile(r"\S {2,}\S")
 """Blanks between columns."""
 
 _SQUEEZED: Final = 3
 """Number of strokes like the top of a box from which lost columns are diagnosed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundDrawing:
-    """One place in a text that looks like a drawing: the drawing, unless there are ``problems``."""
-
-    line: int
-    last: int
-    drawing: Drawing | None
-    problems: tuple[Problem, ...]
 
 
 def find(path: str) -> tuple[FoundDrawing, ...]:
@@ -59,41 +51,33 @@ def parse(text: str, path: str) -> tuple[FoundDrawing, ...]:
     [dict_keys(['A', 'B'])]
     """
     sheet = canvas(text, path)
-    found: list[FoundDrawing] = []
-    for drawing, problems in characters.drawings(sheet):
-        found.append(_found(drawing, drawing.line, drawing.last, problems))
-    for block in mermaid.blocks(text, path):
-        drawing = block.read()
-        found.append(_found(drawing, drawing.line, drawing.last, block.problems))
-    for graph in dot.graphs(text, path):
-        read = graph.read()
-        found.append(_found(read, graph.line, graph.line + graph.text.count("\n"), graph.problems))
+    found = [*characters.drawings(sheet), *mermaid.drawings(text, path)]
+    if headings := [heading.start() for heading in _GRAPH.finditer(text)]:
+        # Only a text with a graph waits for pydot; loading it takes as long as all the rest of a command.
+        from fsm.diagrams.read import dot  # noqa: PLC0415
+
+        found += dot.drawings(text, path, headings)
     if not found:
-        raise InputError([_nothing(text, path)])
+        raise InputError([_nothing(sheet)])
     return tuple(sorted(found, key=lambda each: each.line))
-
-
-def _found(drawing: Drawing | None, line: int, last: int, problems: list[Problem]) -> FoundDrawing:
-    return FoundDrawing(line=line, last=last, drawing=None if problems else drawing, problems=tuple(problems))
 
 
 def _refused(path: str, code: str, what: str, hint: str) -> InputError:
     return InputError([Problem(path=path, line=0, code=code, what=what, hint=hint)])
 
 
-def _nothing(text: str, path: str) -> Problem:
-    """The reason why there is no drawing in *text*: its boxes do not close, or there are none."""
-    sheet = canvas(text, path)
+def _nothing(sheet: Canvas) -> Problem:
+    """The reason why there is no drawing: its boxes do not close, or there are none."""
     pieces = [cell for within in sheet.paragraphs() for cell in strokes(sheet, within)]
     if not pieces:
+        code, line, what = "FSM402", 0, "has no drawing of states in it"
         hint = "boxes drawn with + - |, arrows with < > ^ v; a Mermaid stateDiagram; or a DOT digraph"
-        return Problem(path=path, line=0, code="FSM402", what="has no drawing of states in it", hint=hint)
-    line = pieces[0][0] + 1
-    rows = {row for row, _ in pieces}
-    if len(pieces) >= _SQUEEZED and not any(_SPREAD.search(sheet.rows[row]) for row in rows):
+    elif len(pieces) >= _SQUEEZED and not any(_SPREAD.search(sheet.rows[row]) for row, _ in pieces):
+        code, line = "FSM403", pieces[0][0] + 1
         what = "the drawing has lost its columns: runs of blanks were squeezed into one, so no line meets its box"
         hint = "take it from its source; copies through web pages, wikis or data sets often lose blanks"
-        return Problem(path=path, line=line, code="FSM403", what=what, hint=hint)
-    what = f"column {sheet.place(pieces[0]).column}: looks like the border of a box, and no box is closed"
-    hint = "a box is closed by its four sides, with a name in it; one corner may be missing"
-    return Problem(path=path, line=line, code="FSM407", what=what, hint=hint)
+    else:
+        code, line = "FSM407", pieces[0][0] + 1
+        what = f"column {sheet.place(pieces[0]).column}: looks like the border of a box, and no box is closed"
+        hint = "a box is closed by its four sides, with a name in it; one corner may be missing"
+    return Problem(path=sheet.path, line=line, code=code, what=what, hint=hint)

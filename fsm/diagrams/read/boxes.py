@@ -9,10 +9,10 @@ stroke.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from fsm.diagrams.read.canvas import Canvas, Paragraph, runs
-from fsm.diagrams.read.strokes import ARMS, HEADS, Direction, GridCell, beyond, horizontal, reaches, vertical
+from fsm.diagrams.read.canvas import Canvas, runs
+from fsm.diagrams.read.strokes import ARMS, HEADS, OPPOSITE, Direction, GridCell, beyond, horizontal, reaches, vertical
 
 NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""
@@ -54,8 +54,7 @@ class Box:
         return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edge:
+class _Edge(NamedTuple):
     """An unbroken stroke from left to right that could be the top or the bottom of a box."""
 
     row: int
@@ -63,30 +62,25 @@ class _Edge:
     last: int
 
 
-def boxes(sheet: Canvas, within: Paragraph) -> tuple[list[Box], list[Box]]:
-    """The boxes of a paragraph from top to bottom, and apart from them those that contain others."""
-    edges = [edge for row in range(within.first, within.last + 1) for edge in _edges(sheet, row)]
+def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
+    """The boxes in the rows *within* from top to bottom, and apart from them those that contain others."""
+    edges = [edge for row in within for edge in _edges(sheet, row)]
     found: list[Box] = []
     for number, top in enumerate(edges):
-        below = (each for each in edges[number + 1 :] if _aligned(top, each))
-        closed = (_closed(sheet, top, bottom) for bottom in below)
+        closed = (_closed(sheet, top, bottom) for bottom in edges[number + 1 :] if _aligned(top, bottom))
         found += filter(None, [next(filter(None, closed), None)])
-    around = [box for box in found if any(box is not inner and _around(box, inner) for inner in found)]
+    around = [box for box in found if any(box is not each and all(map(box.holds, each.corners())) for each in found)]
     return [box for box in found if box not in around], around
 
 
-def strokes(sheet: Canvas, within: Paragraph) -> list[GridCell]:
+def strokes(sheet: Canvas, within: range) -> list[GridCell]:
     """The beginnings of strokes that could have been the top or the bottom of a box."""
     return [
         (edge.row, edge.first)
-        for row in range(within.first, within.last + 1)
+        for row in within
         for edge in _edges(sheet, row)
         if edge.last - edge.first >= NARROWEST and not horizontal(sheet.at((row, edge.first)))
     ]
-
-
-def _around(box: Box, inner: Box) -> bool:
-    return box.holds((inner.top, inner.left)) and box.holds((inner.bottom, inner.right))
 
 
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
@@ -94,7 +88,7 @@ def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
     text = sheet.rows[row]
     for first, last in runs(_flat(char, text, column) for column, char in enumerate(text)):
         if last - first + 1 >= NARROWEST - 1:
-            yield _Edge(row=row, first=first, last=last)
+            yield _Edge(row, first, last)
 
 
 def _flat(char: str, text: str, column: int) -> bool:
@@ -146,11 +140,8 @@ def _clean(sheet: Canvas, box: Box, corner: GridCell) -> bool:
     char = sheet.at(corner)
     if char in HEADS or not (char in ARMS or char == " "):
         return False
-    back: Direction = "S" if up == "N" else "N"
-    return not (
-        (reaches(char, up) and reaches(sheet.stroke(beyond(corner, up)), back))
-        or (reaches(char, out) and horizontal(sheet.stroke(beyond(corner, out))))
-    )
+    above = reaches(char, up) and reaches(sheet.stroke(beyond(corner, up)), OPPOSITE[up])
+    return not above and not (reaches(char, out) and horizontal(sheet.stroke(beyond(corner, out))))
 
 
 def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, GridCell]:

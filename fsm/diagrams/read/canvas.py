@@ -27,14 +27,6 @@ _CLOSING: Final = re.compile(r"[ \t]*(?:\*+/|\"\"\"|''')[ \t]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraph:
-    """Lines without an empty one among them, by row; ``last`` is included."""
-
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
     """The grid; ``columns`` has for each column the index of its character in the line."""
 
@@ -70,9 +62,9 @@ class Canvas:
         """The text in *row* from one column to another, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
-    def paragraphs(self) -> list[Paragraph]:
-        """The runs of lines that are not empty."""
-        return [Paragraph(first=first, last=last) for first, last in runs(map(bool, map(str.strip, self.rows)))]
+    def paragraphs(self) -> list[range]:
+        """The rows of each run of lines that are not empty."""
+        return [range(first, last + 1) for first, last in runs(map(bool, map(str.strip, self.rows)))]
 
 
 def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
@@ -97,13 +89,8 @@ def canvas(text: str, path: str) -> Canvas:
     >>> canvas("\t// +-> A", "x.go").rows
     ('           +-> A',)
     """
-    rows: list[str] = []
-    columns: list[tuple[int, ...]] = []
-    for line in text.split("\n"):
-        row, places = _spread(_bare(line.removesuffix("\r")))
-        rows.append(row)
-        columns.append(places)
-    return Canvas(path=path, rows=tuple(rows), columns=tuple(columns))
+    rows, columns = zip(*(_spread(_bare(line.removesuffix("\r"))) for line in text.split("\n")), strict=True)
+    return Canvas(path=path, rows=rows, columns=columns)
 
 
 def _bare(line: str) -> str:

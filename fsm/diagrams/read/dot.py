@@ -4,69 +4,81 @@ The name of a state is the first line of the node's label, else the node's name.
 arrow from a point, or from a node with an empty label, has no source.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
 from html import unescape
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
+from pyparsing import Empty, Opt, ParseBaseException, ParserElement
+
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location, Notation, found_drawing
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
-if TYPE_CHECKING:
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
     import pydot
+    from pydot.dot_parser import GraphParser
 
-HEADING: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
 _TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)
 _BREAK: Final = re.compile(r"\\[nlr]|\n|<br\s*/?>|</tr>", re.IGNORECASE)
 _PORT: Final = re.compile(r'("(?:\\.|[^"\\])*"|[^":]+)(?::.*)?')
 _TAG: Final = re.compile(r"<[^>]*>")
 
 
-@dataclass(slots=True)
-class DotGraph:
-    """One graph of a text: its place, and what is read from it."""
+def drawings(text: str, path: str, headings: list[int]) -> Iterator[FoundDrawing]:
+    """The graphs in a text: each from one of *headings* to the brace that closes it, or to the end."""
+    end = 0
+    for start in headings:
+        if start >= end:
+            end = _end(text, start)
+            yield _DotGraph(path=path, line=text.count("\n", 0, start) + 1, text=text[start:end]).read()
 
+
+def _end(text: str, start: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token.group(), 0)
+        if token.group() == "}" and depth == 0:
+            return token.end()
+    return len(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DotGraph:
     path: str
     line: int
     text: str
-    problems: list[Problem] = field(default_factory=list)
 
-    def read(self) -> Drawing | None:
-        """The drawing; ``problems`` are what is wrong with it."""
-        # Only a text with a graph waits for them; loading them takes as long as all the rest of a command.
-        from pyparsing import ParseBaseException  # noqa: PLC0415
-
-        from fsm.diagrams.read.dot_grammar import parse  # noqa: PLC0415
-
+    def read(self) -> FoundDrawing:
         try:
-            graph = parse(self.text)
+            graph = _parsed(self.text)
         except ParseBaseException as error:
             what = f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}"
-            self._add_problem(self.line + error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
-            return None
+            return self._refused(error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
         if graph.get_type() != "digraph":
-            self._add_problem(self.line, "the graph has no directions", "write digraph and ->")
-            return None
-        return self._drawing(graph)
+            return self._refused(0, "the graph has no directions", "write digraph and ->")
+        return found_drawing(self._drawing(graph), ())
 
-    def _add_problem(self, line: int, what: str, hint: str) -> None:
-        self.problems.append(Problem(path=self.path, line=line, code="FSM409", what=what, hint=hint))
+    def _refused(self, below: int, what: str, hint: str) -> FoundDrawing:
+        problem = Problem(path=self.path, line=self.line + below, code="FSM409", what=what, hint=hint)
+        last = self.line + self.text.count("\n")
+        return FoundDrawing(line=self.line, last=last, drawing=None, problems=(problem,))
 
     def _drawing(self, graph: pydot.Graph) -> Drawing:
-        nodes = list(_nodes(graph))
         edges = list(_edges(graph))
         arrows = [match.start() for match in _TOKEN.finditer(self.text) if match.group() == "->"]
         # Each edge of pydot is one arrow of the text, in the same order.
         places = [self._place(at) for at in arrows] if len(arrows) == len(edges) else [self._place(0)] * len(edges)
         ends = [(_members(edge.get_source()), _members(edge.get_destination())) for edge in edges]
         lines: dict[str, list[str]] = {name: [name] for both in ends for side in both for name in side}
-        lines |= {_bare(node.get_name()): _text(node) for node in nodes}
+        lines |= {_bare(node.get_name()): _text(node) for node in _nodes(graph)}
         targets = {name for _, targets in ends for name in targets}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
         first: dict[str, Location] = {}
@@ -86,9 +98,8 @@ class DotGraph:
                     steps=_steps(edge, place),
                     place=place,
                 )
-                for edge, place, (begin, end) in zip(edges, places, ends, strict=True)
-                for source in begin
-                for target in end
+                for edge, place, both in zip(edges, places, ends, strict=True)
+                for source, target in itertools.product(*both)
             ),
             below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
@@ -96,6 +107,29 @@ class DotGraph:
     def _place(self, at: int) -> Location:
         line = self.text.count("\n", 0, at)
         return Location(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
+
+
+def _parsed(text: str) -> pydot.Graph:
+    """The one graph of *text*; raises pyparsing's exception for what is none."""
+    graph: pydot.Graph
+    try:
+        (graph,) = _uncommented().parse_string(text, parse_all=True)
+    except ParseBaseException:
+        (graph,) = GraphParser.parser.parse_string(text, parse_all=True)
+    return graph
+
+
+@cache
+def _uncommented() -> ParserElement:
+    """The grammar of pydot without comments; looking for them before every token takes nine tenths of the time.
+
+    No token begins as a comment does, so what this grammar matches is the same in pydot's.
+    """
+    absent = Opt(Empty()).defaultValue  # pyparsing compares it by identity
+    grammar = deepcopy(GraphParser.parser, {id(absent): absent})
+    for each in grammar.visit_all():  # type: ignore[no-untyped-call]  # pyparsing gives it no types
+        each.ignoreExprs = []
+    return grammar
 
 
 def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
@@ -147,29 +181,12 @@ def _bare(name: str) -> str:
 def _lines(label: str) -> list[str]:
     """The lines of a label that are not empty, tags of HTML removed."""
     html = label.startswith("<") and label.endswith(">")
-    parts: Iterable[str] = _BREAK.split(_bare(label[1:-1] if html else label))
-    plain = (" ".join((unescape(_TAG.sub("", part)) if html else part).split()) for part in parts)
     found: list[str] = []
-    for line in plain:
+    for part in _BREAK.split(_bare(label[1:-1] if html else label)):
+        line = " ".join((unescape(_TAG.sub("", part)) if html else part).split())
         # fsm draw breaks a long label before its outputs.
         if found and line.startswith(("/ ", "↗")):
             found[-1] += f" {line}"
         elif line:
             found.append(line)
     return found
-
-
-def graphs(text: str, path: str) -> Iterator[DotGraph]:
-    """The graphs in a text: each from its heading to the brace that closes it, or to the end."""
-    end = 0
-    for heading in HEADING.finditer(text):
-        if heading.start() < end:
-            continue
-        depth = 0
-        end = len(text)
-        for token in _TOKEN.finditer(text, heading.start()):
-            depth += {"{": 1, "}": -1}.get(token.group(), 0)
-            if token.group() == "}" and depth == 0:
-                end = token.end()
-                break
-        yield DotGraph(path=path, line=text.count("\n", 0, heading.start()) + 1, text=text[heading.start() : end])

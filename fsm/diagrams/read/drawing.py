@@ -5,10 +5,12 @@ A drawing has names and arrows only; what the names mean is up to a machine.
 """
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from fsm.diagrams.abstraction.drawn_names import THEN
+from fsm.errors import Problem
 
 
 class Notation(Enum):
@@ -75,3 +77,19 @@ class Drawing:
     def place(self) -> str:
         """The file and line at which it begins, as ``path:line``."""
         return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDrawing:
+    """One place in a text that looks like a drawing: the drawing, unless there are ``problems``."""
+
+    line: int
+    last: int
+    drawing: Drawing | None
+    problems: tuple[Problem, ...]
+
+
+def found_drawing(drawing: Drawing, problems: Iterable[Problem]) -> FoundDrawing:
+    """*drawing* with its *problems*."""
+    found = tuple(problems)
+    return FoundDrawing(line=drawing.line, last=drawing.last, drawing=None if found else drawing, problems=found)

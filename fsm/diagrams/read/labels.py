@@ -5,15 +5,15 @@ or within the line.  One that is equally near to two lines is a problem; it is n
 assigned to either.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.diagrams.read.drawing import ArrowLabel
+from fsm.diagrams.read.nets import Nets
 from fsm.diagrams.read.phrases import Phrase, names, stacked
 from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
-from fsm.machine.traversal import closure
 
 FARTHEST: Final = 8
 """Largest number of blanks between a label and the line beside it."""
@@ -36,41 +36,30 @@ class Labels:
     """Finds the line of each phrase; ``stretch`` numbers the stretches of line between junctions."""
 
     wires: Wires
-    add_problem: Callable[[GridCell, str, str, str], None]
     stretch: dict[Stroke, int] = field(default_factory=dict)
 
-    def find(
-        self, phrases: Iterable[Phrase], between: Mapping[Stroke, list[Phrase]], first: int, last: int
-    ) -> list[PlacedLabel]:
+    def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """The labels of a drawing that reaches from row *first* to *last*.
 
-        They are all *phrases* within it, and the phrases *between* the two parts of a
+        They are all phrases of *nets* within it, and those between the two parts of a
         broken line.  A phrase directly above or below the drawing may be a sentence
         about it; it is a label only if it is next to an outermost line without one.
         """
-        self._stretches()
-        those = list(phrases)
-        found = [PlacedLabel(step=self._step(label), at=node) for node, label in between.items()]
-        for stack in stacked(phrase for phrase in those if first <= phrase.row <= last):
+        # What lies between two junctions, or a junction and an end, has one label.
+        for number, nodes in enumerate(self.wires.components(lambda node: not self._junction(node))):
+            self.stretch |= dict.fromkeys(nodes, number)
+        found = [PlacedLabel(step=self._step(label), at=node) for node, label in nets.between.items()]
+        for stack in stacked(phrase for phrase in nets.phrases if first <= phrase.row <= last):
             found += self._label(stack)
         named = {self.stretch.get(label.at) for label in found}
-        for phrase in those:
+        for phrase in nets.phrases:
             level = self._level((phrase,)) if phrase.row in {first - 1, last + 1} else {}
             if len(level) == 1 and not named & level.keys():
                 found += [PlacedLabel(step=self._step([phrase]), at=node) for node in level.values()]
         return found
 
-    def _step(self, stack: Iterable[Phrase]) -> ArrowLabel:
-        those = list(stack)
-        return ArrowLabel(names=names(those), place=self.wires.sheet.place(those[0].start))
-
-    def _stretches(self) -> None:
-        """Number the stretches: what lies between two junctions, or a junction and an end, has one label."""
-        links = self.wires.links
-        for root in sorted(links):
-            if root not in self.stretch and not self._junction(root):
-                nodes = closure([root], lambda node: [x for x in links[node].values() if not self._junction(x)])
-                self.stretch |= dict.fromkeys(nodes, len(self.stretch))
+    def _step(self, stack: Sequence[Phrase]) -> ArrowLabel:
+        return ArrowLabel(names=names(stack), place=self.wires.sheet.place(stack[0].start))
 
     def _junction(self, node: Stroke) -> bool:
         return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION
@@ -85,24 +74,22 @@ class Labels:
             rivals = tuple(node for each, (gap, node) in beside.items() if each != number and gap <= 1)
             yield PlacedLabel(step=self._step(stack), at=at, rivals=rivals)
         elif beside:
-            nearest = min(gap for gap, _ in beside.values())
+            nearest, at = min(beside.values())
             near = [node for gap, node in beside.values() if gap <= 1 or gap < 2 * nearest or gap == nearest]
             if len(near) > 1:
                 self._ambiguous(stack, near)
             else:
-                yield PlacedLabel(
-                    step=self._step(stack), at=next(node for gap, node in beside.values() if gap == nearest)
-                )
+                yield PlacedLabel(step=self._step(stack), at=at)
         else:
             what = f"'{stack[0].text}' belongs to no line"
             hint = "write it above, below or beside the line that it is the label of, or take it out of the drawing"
-            self.add_problem(stack[0].start, "FSM406", what, hint)
+            self.wires.add_problem(stack[0].start, "FSM406", what, hint)
 
     def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
         places = [self.wires.sheet.place(node.cell) for node in nodes]
         lines = " and ".join(f"that at {place.line}:{place.column}" for place in places)
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"
-        self.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
+        self.wires.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
     def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         """The horizontal stretches directly above or below *stack*."""
@@ -110,7 +97,7 @@ class Labels:
         for phrase in stack:
             for cell in phrase.cells():
                 for to in ("N", "S"):
-                    node = self._at(beyond(cell, to), "h")
+                    node = next(self.wires.strokes_at(beyond(cell, to), "h"), None)
                     if node is not None and {"E", "W"} & self.wires.links[node].keys() and node in self.stretch:
                         found.setdefault(self.stretch[node], node)
         return found
@@ -122,24 +109,18 @@ class Labels:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
             for column, to in sides:
                 near = self._nearest((phrase.row, column), to)
-                if near is None:
-                    continue
-                gap, node = near
-                number = self.stretch[node]
-                if number not in found or gap < found[number][0]:
-                    found[number] = (gap, node)
+                number = self.stretch[near[1]] if near else -1
+                if near and (number not in found or near[0] < found[number][0]):
+                    found[number] = near
         return found
 
     def _nearest(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
         """The first stroke on the way from *cell*, and the number of blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
-            node = self._at(there, "v")
+            node = next(self.wires.strokes_at(there, "v"), None)
             if node is not None:
                 return (gap, node) if node in self.stretch else None
             if self.wires.sheet.at(there) != " ":
                 return None
         return None
-
-    def _at(self, cell: GridCell, axis: str) -> Stroke | None:
-        return next((node for node in (Stroke(cell), Stroke(cell, axis)) if node in self.wires.links), None)

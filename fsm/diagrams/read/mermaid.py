@@ -8,17 +8,25 @@ https://mermaid.js.org/syntax/stateDiagram.html.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location, Notation
+from fsm.diagrams.read.drawing import (
+    Arrow,
+    ArrowLabel,
+    Drawing,
+    FoundDrawing,
+    Location,
+    Notation,
+    found_drawing,
+)
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
 """The pseudostate: initial as a source, final as a target."""
 
-HEADING: Final = re.compile(r"^\s*(?P<mark>//+!?|\*|#+|;+|)\s*stateDiagram(?:-v2)?\s*;?\s*$")
+_HEADING: Final = re.compile(r"^\s*(?P<mark>//+!?|\*|#+|;+|)\s*stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
 _ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
 _CLASS: Final = r"(?:\s*:::\s*[\w-]+)?"
@@ -34,37 +42,36 @@ _CODE: Final = re.compile(r"#(\w+);")
 _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "semi": ";", "num": "#"}
 
 
-@dataclass(slots=True)
-class Block:
-    """One diagram: its lines, and what is read from them."""
+@dataclass(frozen=True, slots=True)
+class _Diagram:
+    """What is read from one diagram."""
 
     path: str
-    line: int
-    lines: list[tuple[int, str]]
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
-    def read(self) -> Drawing:
-        """The drawing; ``problems`` are what is wrong with it."""
-        note = False
-        for line, text in self.lines:
+    def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> FoundDrawing:
+        """The diagram whose heading is on that line, with *lines* below it."""
+        note, line = False, heading
+        for line, text in lines:
             statement = text.strip().rstrip(";").strip()
             place = Location(line=line, column=len(text) - len(text.lstrip()) + 1)
             if note or _NOTE.match(statement):
                 note = statement != "end note"
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
-        return Drawing(
+        drawing = Drawing(
             path=self.path,
             kind=Notation.MERMAID,
-            line=self.line,
-            last=self.lines[-1][0] if self.lines else self.line,
+            line=heading,
+            last=line,
             states={self._text(name): place for name, place in self.states.items()},
             arrows=tuple(self._arrow(*arrow) for arrow in self.arrows),
             below={self._text(name): self._lines(name)[1:] for name in self.states},
         )
+        return found_drawing(drawing, self.problems)
 
     def _statement(self, statement: str, place: Location) -> None:
         if arrow := _ARROW.match(statement):
@@ -111,18 +118,18 @@ def _plain(text: str) -> str:
     return " ".join(_CODE.sub(char, text).split())
 
 
-def blocks(text: str, path: str) -> Iterator[Block]:
+def drawings(text: str, path: str) -> Iterator[FoundDrawing]:
     """The diagrams in a text: each from its heading to the end of its fence, its comment, or the file."""
     rows = iter(enumerate(text.splitlines(), 1))
     for line, row in rows:
-        heading = HEADING.match(row)
-        if heading is None:
-            continue
-        mark = heading["mark"]
-        lines: list[tuple[int, str]] = []
-        for number, each in rows:
-            bare = each.replace(mark, " " * len(mark), 1) if each.lstrip().startswith(mark) else each
-            if _FENCE.match(bare) or (mark and bare == each):
-                break
-            lines.append((number, bare))
-        yield Block(path=path, line=line, lines=lines)
+        if heading := _HEADING.match(row):
+            yield _Diagram(path).read(line, _below(heading["mark"], rows))
+
+
+def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines of a diagram without the *mark* of the comment that it is in."""
+    for number, row in rows:
+        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
+        if _FENCE.match(bare) or (mark and bare == row):
+            return
+        yield number, bare

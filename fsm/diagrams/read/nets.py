@@ -5,14 +5,13 @@ beginning is a line that leaves a box without an arrowhead, or begins at nothing
 is an arrowhead at a box, or at a word without a box.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.diagrams.read.phrases import Phrase
 from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, Direction, GridCell, beyond, reaches, straight
 from fsm.diagrams.read.wires import Stroke, Wires
-from fsm.machine.traversal import closure
 
 NEAR: Final = 2
 """Largest number of blanks between an arrowhead and its word, and in a line that counts as broken rather than ended."""
@@ -47,10 +46,8 @@ class Nets:
 
     wires: Wires
     phrases: list[Phrase]
-    add_problem: Callable[[GridCell, str, str, str], None]
     words: dict[Stroke, Phrase] = field(default_factory=dict)
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
-    problems: int = 0
 
     def find(self) -> list[Net]:
         """The nets, from the top; phrases that are part of one are removed from ``phrases``."""
@@ -61,15 +58,14 @@ class Nets:
         self._point()
         self._mend()
         found = []
-        for nodes in self._components():
-            before = self.problems
+        for nodes in self.wires.components():
+            before = len(self.wires.problems)
             ends = tuple(self._ends(nodes))
-            found.append(Net(nodes=nodes, ends=ends, broken=self.problems > before))
+            found.append(Net(nodes=nodes, ends=ends, broken=len(self.wires.problems) > before))
         return found
 
     def _add_problem(self, cell: GridCell, what: str, hint: str) -> None:
-        self.problems += 1
-        self.add_problem(cell, "FSM404", what, hint)
+        self.wires.add_problem(cell, "FSM404", what, hint)
 
     def _point(self) -> None:
         """Find the words that arrowheads point at."""
@@ -83,15 +79,17 @@ class Nets:
                     taken.append(word)
         self._take(taken)
 
+    def _at(self, cell: GridCell) -> Phrase | None:
+        """The phrase that covers *cell*."""
+        return next((phrase for phrase in self.phrases if phrase.covers(cell)), None)
+
     def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
         """The phrase that a line at *cell* points at in that direction."""
         for far in range(1, 2 if to in "NS" else NEAR + 2):
             there = beyond(cell, to, far)
-            for phrase in self.phrases:
-                if phrase.row == there[0] and phrase.over(there[1]):
-                    return phrase
-            if self.wires.sheet.at(there) != " ":
-                return None
+            phrase = self._at(there)
+            if phrase is not None or self.wires.sheet.at(there) != " ":
+                return phrase
         return None
 
     def _take(self, those: Iterable[Phrase]) -> None:
@@ -102,9 +100,7 @@ class Nets:
         """Join the two parts of each line that is broken by a label."""
         for node in list(self.wires.links):
             for to in ("E", "S"):
-                if not self._open(node, to):
-                    continue
-                found = self._across(node, to)
+                found = self._across(node, to) if self._open(node, to) else None
                 if found is None:
                     continue
                 label, other = found
@@ -132,26 +128,17 @@ class Nets:
             behind = [(node.cell[0], label[0].last + far) for far in range(1, NEAR + 1)] if label else []
         else:
             cell = beyond(node.cell, to)
-            while here := [phrase for phrase in self.phrases if phrase.row == cell[0] and phrase.over(cell[1])]:
-                label += here
+            while here := self._at(cell):
+                label.append(here)
                 cell = beyond(cell, to)
             behind = [cell] if label else []
         for cell in behind:
-            other = next((each for each in (Stroke(cell), Stroke(cell, "h")) if each in self.wires.links), None)
+            other = next(self.wires.strokes_at(cell, "h"), None)
             if other is not None:
                 strokes = (self.wires.sheet.at(node.cell), self.wires.sheet.at(cell))
                 fits = self._open(other, OPPOSITE[to]) and any(straight(char) or char in HEADS for char in strokes)
                 return (label, other) if fits else None
         return None
-
-    def _components(self) -> list[tuple[Stroke, ...]]:
-        links, seen = self.wires.links, set[Stroke]()
-        found = []
-        for root in sorted(links):
-            if root not in seen:
-                found.append(closure([root], lambda node: links[node].values()))
-                seen.update(found[-1])
-        return found
 
     def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[NetEnd]:
         for node in sorted(nodes):
@@ -179,7 +166,7 @@ class Nets:
                 return
         for far in range(1, NEAR + 1):
             there = beyond(node.cell, to, far)
-            phrase = next((each for each in self.phrases if each.row == there[0] and each.over(there[1])), None)
+            phrase = self._at(there)
             if phrase is not None and phrase.text in STARTS:
                 self._take([phrase])
                 break
@@ -187,18 +174,12 @@ class Nets:
                 what = f"the line ends at '{phrase.text}', which is no box"
                 self._add_problem(node.cell, what, "put it in a box if it is a state; write labels beside lines")
                 return
-            if self.wires.box(there) is not None or any(
-                Stroke(there, axis) in self.wires.links for axis in ("", "h", "v")
-            ):
+            if there in self.wires.owners or any(self.wires.strokes_at(there)):
                 self._add_problem(node.cell, "the line is broken off", "close the gap, or draw it longer")
                 return
         yield NetEnd(state=None, node=node, cell=node.cell, head=False)
 
     def _free(self, node: Stroke) -> Direction:
         """The direction in which the line points at its end *node*."""
-        for to in self.wires.links[node]:
-            return OPPOSITE[to]
-        for to in OPPOSITE:
-            if self._touched(node, to):
-                return OPPOSITE[to]
-        raise AssertionError(node)
+        (to,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
+        return OPPOSITE[to]

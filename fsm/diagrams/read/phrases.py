@@ -1,10 +1,12 @@
 """Words of a drawing outside of boxes: phrases, on one line or stacked on several."""
 
-from collections.abc import Callable, Iterable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fsm.diagrams.read.canvas import Canvas, Paragraph
 from fsm.diagrams.read.strokes import GridCell
+from fsm.diagrams.read.wires import Wires
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,24 +23,28 @@ class Phrase:
         """The cell where it begins."""
         return self.row, self.first
 
-    def over(self, column: int) -> bool:
-        """Whether it covers *column*."""
-        return self.first <= column <= self.last
+    def covers(self, cell: GridCell) -> bool:
+        return self.row == cell[0] and self.first <= cell[1] <= self.last
+
+    def above(self, other: Phrase) -> bool:
+        """Whether *other* is on the next line, and below a part of it."""
+        return self.row == other.row - 1 and self.first <= other.last and other.first <= self.last
 
     def cells(self) -> Iterator[GridCell]:
         """The cells of its characters."""
         return ((self.row, column) for column in range(self.first, self.last + 1))
 
 
-def phrases(sheet: Canvas, within: Paragraph, drawn: Callable[[GridCell], bool]) -> list[Phrase]:
-    """The phrases of a paragraph, line by line, other than what is *drawn*."""
+def phrases(lines: Wires) -> list[Phrase]:
+    """The phrases of a paragraph, line by line: what is part of no line and no box."""
+    sheet, drawn = lines.sheet, {*lines.owners, *(node.cell for node in lines.links)}
     found: list[Phrase] = []
-    for row in range(within.first, within.last + 1):
+    for row in lines.within:
         first: int | None = None
-        width = len(sheet.rows[row])
-        for column in range(width + 1):
-            blank = column >= width or sheet.at((row, column)) == " "
-            apart = drawn((row, column)) or (blank and (sheet.at((row, column + 1)) == " " or drawn((row, column + 1))))
+        for column in range(len(sheet.rows[row]) + 1):
+            cell, after = (row, column), (row, column + 1)
+            blank = sheet.at(cell) == " "
+            apart = cell in drawn or (blank and (sheet.at(after) == " " or after in drawn))
             if first is None and not apart and not blank:
                 first = column
             elif first is not None and apart:
@@ -51,16 +57,9 @@ def stacked(those: Iterable[Phrase]) -> list[tuple[Phrase, ...]]:
     """*those* in stacks: phrases on consecutive lines, one above the other."""
     stacks: list[list[Phrase]] = []
     for phrase in sorted(those, key=lambda each: each.start):
-        above = [
-            stack
-            for stack in stacks
-            if any(
-                each.row == phrase.row - 1 and each.first <= phrase.last and phrase.first <= each.last for each in stack
-            )
-        ]
-        merged = [each for stack in above for each in stack]
+        above = [stack for stack in stacks if any(each.above(phrase) for each in stack)]
         stacks = [stack for stack in stacks if stack not in above]
-        stacks.append([*merged, phrase])
+        stacks.append([*(each for stack in above for each in stack), phrase])
     return [tuple(sorted(stack, key=lambda each: each.start)) for stack in stacks]
 
 

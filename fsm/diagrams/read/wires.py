@@ -4,14 +4,15 @@ Strokes join at a joint (``+``), and where one ends at the side of another (``|-
 Where a stroke continues on both sides (``--|--``) the lines cross without joining.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fsm.diagrams.read.boxes import Box
-from fsm.diagrams.read.canvas import Canvas, Paragraph
+from fsm.diagrams.read.canvas import Canvas
 from fsm.diagrams.read.strokes import (
     ARMS,
+    AXES,
     DIRECTIONS,
     HEADS,
     OPPOSITE,
@@ -23,6 +24,8 @@ from fsm.diagrams.read.strokes import (
     straight,
     vertical,
 )
+from fsm.errors import Problem
+from fsm.machine.traversal import closure
 
 
 class Stroke(NamedTuple):
@@ -45,21 +48,35 @@ class Wires:
     """The lines of a paragraph: each stroke, the strokes it continues to, and the boxes it meets.
 
     ``loose`` are arrowheads and joints on borders that have no line; ``owners`` maps
-    cells to their boxes; ``chars`` is a cache.
+    cells to their boxes; ``chars`` is a cache; ``problems`` are those of the paragraph.
     """
 
     sheet: Canvas
-    within: Paragraph
-    boxes: tuple[Box, ...]
+    within: range
     owners: dict[GridCell, Box]
     chars: dict[GridCell, str] = field(default_factory=dict)
     links: dict[Stroke, dict[Direction, Stroke]] = field(default_factory=dict)
     touches: dict[Stroke, list[Touch]] = field(default_factory=dict)
     loose: list[GridCell] = field(default_factory=list)
+    problems: list[tuple[GridCell, Problem]] = field(default_factory=list)
 
-    def box(self, cell: GridCell) -> Box | None:
-        """The box that *cell* belongs to."""
-        return self.owners.get(cell)
+    def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
+        place = self.sheet.place(cell)
+        what = f"column {place.column}: {what}"
+        self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
+
+    def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
+        """Those strokes *among* all that are connected, from the top."""
+        seen: set[Stroke] = set()
+        for root in sorted(self.links):
+            if root not in seen and among(root):
+                found = closure([root], lambda node: filter(among, self.links[node].values()))
+                seen.update(found)
+                yield found
+
+    def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
+        """The strokes at *cell*: one, or where lines cross those along *axes*."""
+        return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def char(self, cell: GridCell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""
@@ -69,8 +86,8 @@ class Wires:
 
     def _char(self, cell: GridCell) -> str:
         char = self.sheet.stroke(cell)
-        inside = self.within.first <= cell[0] <= self.within.last and (char in ARMS or char in HEADS)
-        return char if inside and self.box(cell) is None and self._turns(cell, char) else " "
+        part = cell[0] in self.within and cell not in self.owners and (char in ARMS or char in HEADS)
+        return char if part and self._turns(cell, char) else " "
 
     def _turns(self, cell: GridCell, char: str) -> bool:
         """Whether a line turns at a dot or a quotation mark."""
@@ -102,29 +119,22 @@ class Wires:
             # The side of a stroke: only another that ends there continues it.
             side = straight(self.char(cell)) and self._ends_at(there, back) and not self._crossed(cell)
             return self.node(there, to) if side else None
-        if reaches(char, back):
-            return self.node(there, to)
-        if straight(char) and self._ends_at(cell, to):
-            return self.node(there, to)
-        return None
+        onward = reaches(char, back) or (straight(char) and self._ends_at(cell, to))
+        return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
         """The stroke that a line going in direction *to* is on at *cell*."""
         return Stroke(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Stroke(cell)
 
-    def _ways(self, node: Stroke) -> Iterable[Direction]:
-        return [to for to in DIRECTIONS if not node.axis or (to in "EW") == (node.axis == "h")]
-
     def _link(self, cell: GridCell) -> None:
-        axes = ("h", "v") if self._crossed(cell) else ("",)
-        for node in [Stroke(cell, axis) for axis in axes]:
-            found: dict[Direction, Stroke] = {}
-            for to in self._ways(node):
-                through = node.axis and not reaches(self.char(cell), to)
+        crossed = self._crossed(cell)
+        for axis in ("h", "v") if crossed else ("",):
+            links = self.links[Stroke(cell, axis)] = {}
+            for to in AXES[axis]:
+                through = crossed and not reaches(self.char(cell), to)
                 there = self.node(beyond(cell, to), to) if through else self._next(cell, to)
                 if there is not None:
-                    found[to] = there
-            self.links[node] = found
+                    links[to] = there
 
     def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
         """Record the line at *border*, or a loose arrowhead or joint there."""
@@ -144,15 +154,15 @@ class Wires:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
 
     def trace(self) -> None:
-        for box in self.boxes:
+        for box in dict.fromkeys(self.owners.values()):
             for border, out in box.sides():
                 self._meet(box, border, out)
             for corner in box.corners():
                 for out in DIRECTIONS:
                     outside = beyond(corner, out)
-                    if self.box(outside) is None and HEADS.get(self.char(outside)) == OPPOSITE[out]:
+                    if outside not in self.owners and HEADS.get(self.char(outside)) == OPPOSITE[out]:
                         self._touch(outside, out, Touch(box, corner, head=True))
-        for row in range(self.within.first, self.within.last + 1):
+        for row in self.within:
             for column in range(len(self.sheet.rows[row])):
                 if self.char((row, column)) != " ":
                     self._link((row, column))
@@ -161,10 +171,8 @@ class Wires:
             del self.links[node]
 
 
-def wires(sheet: Canvas, within: Paragraph, boxes: Iterable[Box]) -> Wires:
-    """The lines of a paragraph."""
-    those = tuple(boxes)
-    owners = {cell: box for box in those for cell in box.cells()}
-    found = Wires(sheet=sheet, within=within, boxes=those, owners=owners)
+def wires(sheet: Canvas, within: range, boxes: Iterable[Box]) -> Wires:
+    """The lines in the rows *within*."""
+    found = Wires(sheet=sheet, within=within, owners={cell: box for box in boxes for cell in box.cells()})
     found.trace()
     return found
