@@ -71,16 +71,20 @@ def load(name: str | PathLike[str]) -> Machine:
     'absent'
     """
     name = fspath(name)
-    if _is_path(name):
-        return _machine(content(name), name)
-    known = names()
     if name in systems():
         raise InputError([_a_system(name)])
+    path = _located(name, "models", names(), "model")
+    return _machine(content(path), path)
+
+
+def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+    """The path *name*, or that of the shipped file in *folder*, if *name* is one of those *known*."""
+    if _is_path(name):
+        return name
     if name not in known:
-        hint = f"{nearest(name, known, of='models')}; or give the path of a .toml file"
-        raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a model", hint=hint)])
-    path = home() / "models" / f"{name}.toml"
-    return _machine(content(path), str(path))
+        hint = f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
+        raise InputError([Problem(path=name, line=0, code="FSM001", what=f"is not the name of a {what}", hint=hint)])
+    return str(home() / folder / f"{name}.toml")
 
 
 def systems() -> tuple[str, ...]:
@@ -129,15 +133,7 @@ def load_system(name: str | PathLike[str]) -> System:
     >>> load_system("node").name
     'node'
     """
-    name = fspath(name)
-    if _is_path(name):
-        path = Path(name)
-    elif name in systems():
-        path = home() / "models" / "systems" / f"{name}.toml"
-    else:
-        hint = f"{nearest(name, systems(), of='systems')}; or give the path of a .toml file"
-        raise InputError([Problem(path=name, line=0, code="FSM001", what="is not the name of a system", hint=hint)])
-
+    path = Path(_located(fspath(name), "models/systems", systems(), "system"))
     return build_system(_composed(content(path), str(path)), partial(_part, path))
 
 
@@ -191,8 +187,7 @@ def claims(name: str) -> Specification | JointSpecification:
     if not _is_path(name):
         if name in systems():
             return _specified(home() / "properties" / "systems" / f"{name}.toml", load_system(name))
-        machine = load(name)
-        return _specified(home() / "properties" / f"{name}.toml", machine)
+        return _specified(home() / "properties" / f"{name}.toml", load(name))
     path = Path(name)
     if states_properties(content(path), path=name):
         return _specified(path, None)
@@ -214,9 +209,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification | 
         hint = f"write its properties in {path}, or give the path of a property file"
         what = "has no properties"
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
-    file = _stated(content(path), str(path))
-
-    return specify(file, partial(_beside, path))
+    return specify(_stated(content(path), str(path)), partial(_beside, path))
 
 
 def _beside(path: Path, name: str) -> Machine | System:

@@ -26,7 +26,8 @@ from fsm.conformance.suite import conform, replay
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.product.flatten import flatten
-from fsm.report import conformance_report, property_report
+from fsm.report import conformance_report
+from fsm.report.property_report import PropertyTestReport
 from fsm.sut import SUT, Stimulus
 
 
@@ -114,12 +115,9 @@ def command(
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
         results = _property_tests(model, factory, only, profile=profile, examples=examples, steps=steps, seed=seed)
-        names = {"machine": machine.name, "sut": sut}
-        if form == "json":
-            click.echo(property_report.json(results, **names, profile=profile, least=least), nl=False)
-        else:
-            click.echo(property_report.text(results, layout(), **names, profile=profile, least=least), nl=False)
-        return property_report.answer(results, profile, least).value
+        report = PropertyTestReport(results=tuple(results), machine=machine.name, sut=sut, profile=profile, least=least)
+        click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
+        return report.answer().value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:

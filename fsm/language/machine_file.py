@@ -37,10 +37,13 @@ def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
             return "<table>"
 
 
-Definition: TypeAlias = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[Name], Tag("<list>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="give a condition, or a list of states"),
-]
+BY_FORM: Final = Discriminator(form_of)
+
+Text: TypeAlias = Annotated[str, Tag("<text>")]
+
+Texts: TypeAlias = Annotated[Text | Annotated[list[str], Tag("<list>")], BY_FORM]
+
+Definition: TypeAlias = Annotated[Text | Annotated[list[Name], Tag("<list>")], BY_FORM]
 """What a name stands for: a condition, or a set of states."""
 
 
@@ -69,18 +72,11 @@ Outcomes: TypeAlias = Annotated[
     Annotated[Name, Tag("<text>")]
     | Annotated[WrittenOutcome, Tag("<table>")]
     | Annotated[list[WrittenOutcome], Tag("<list>")],
-    Discriminator(
-        form_of,
-        custom_error_type="form",
-        custom_error_message="name a state, or give an outcome { to = … } or a list of them",
-    ),
+    BY_FORM,
 ]
 """A target state, one outcome, or a list of named alternatives."""
 
-Refusal: TypeAlias = Annotated[
-    Annotated[Code, Tag("<text>")] | Annotated[list[Code], Tag("<list>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="name an error reply, or a list of them"),
-]
+Refusal: TypeAlias = Annotated[Annotated[Code, Tag("<text>")] | Annotated[list[Code], Tag("<list>")], BY_FORM]
 
 
 class Cells(Form):

@@ -9,15 +9,12 @@ condition means, and whether the names in it exist, is for
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
-from fsm.language.machine_file import Cited, Definition, Form, Name, StateKey, form_of
+from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, StateKey, Texts
 from fsm.property.claims import NO_PROFILE
 
-Conditions: TypeAlias = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[str], Tag("<list>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="give a condition, or a list of them"),
-]
+Conditions: TypeAlias = Texts
 """One condition, or several that are claimed alike; ``then`` puts conditions in order."""
 
 
@@ -29,16 +26,10 @@ class WrittenCounts(Form):
     depth: int = Field(ge=0, description="Steps to the state that is farthest away.")
 
 
-Profiles: TypeAlias = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated[list[str], Tag("<list>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="name a profile, or give a list of them"),
-]
-
-
 class WrittenFailure(Form):
     """A property that is known not to hold."""
 
-    under: Profiles = Field(
+    under: Texts = Field(
         NO_PROFILE, description="The profiles under which it fails; 'none' is without one, '*' everywhere."
     )
     about: str = Field(description="What is wrong there.")
@@ -47,8 +38,7 @@ class WrittenFailure(Form):
 
 
 Failures: TypeAlias = Annotated[
-    Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="give a table { about = … }, or a list"),
+    Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")], BY_FORM
 ]
 """How a property is known to fail, or how it does under some profiles and under others."""
 

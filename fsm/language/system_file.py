@@ -8,9 +8,9 @@ gives them meaning.
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Field, Tag
 
-from fsm.language.machine_file import Cited, Definition, Form, Name, Reply, WrittenClause, form_of, rules_of_event
+from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, Reply, Text, WrittenClause, rules_of_event
 from fsm.machine import Kind, Level
 
 
@@ -36,10 +36,7 @@ class WrittenPart(Form):
     heard: str | None = Field(None, description="Its outputs are observed only while this holds.")
 
 
-Step: TypeAlias = Annotated[
-    Annotated[str, Tag("<text>")] | Annotated["WrittenStep", Tag("<table>")],
-    Discriminator(form_of, custom_error_type="form", custom_error_message="give PART.EVENT, or a table { do = … }"),
-]
+Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_FORM]
 
 
 class WrittenStep(Form):

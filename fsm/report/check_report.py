@@ -1,7 +1,6 @@
 """What the checker concluded, for people and for programs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from enum import Enum
 from typing import Final, assert_never
 
@@ -20,7 +19,7 @@ from fsm.property.evidence import (
     Vacuous,
 )
 from fsm.report import ExitCode, worst
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, record, stated_data
 from fsm.report.layout import COLOURS, PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
@@ -191,23 +190,19 @@ def _examined_data(each: Examined) -> Json:
     return {
         "machine": each.machine.name,
         "profile": each.profile,
-        "reachable": asdict(each.counts),
-        "expected": None if each.expected is None else asdict(each.expected),
+        "reachable": record(each.counts),
+        "expected": None if each.expected is None else record(each.expected),
         "properties": [_checked_data(checked) for checked in each.checked],
     }
 
 
 def _checked_data(checked: Checked) -> Json:
-    stated, known = checked.of, checked.expected
+    known = checked.expected
     return {
-        "name": stated.name,
-        "says": stated.says,
-        "level": stated.level,
-        "source": stated.source,
-        "link": stated.link or None,
+        **stated_data(checked.of),
         "status": status(checked).value.lower(),
-        "searched": asdict(checked.searched),
-        "known": None if known is None else {"about": known.about, "length": known.length, "link": known.link or None},
+        "searched": record(checked.searched),
+        "known": None if known is None else record(known),
         **_conclusion_data(checked),
     }
 

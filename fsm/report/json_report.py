@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.judgement import Judged
     from fsm.machine import Deviation
+    from fsm.property.claims import Property
     from fsm.report import Report
     from fsm.trace import Observation
     from fsm.verdict import Assumed, Deviated, Finding, Judgement, Stretch, Violation
@@ -190,6 +191,17 @@ def _tolerated(each: Deviated) -> Json:
         "deviation": _deviation(each.first.deviation),
         "or": [_deviation(other) for other in each.first.others],
         "clause": record(each.first.deviation.clause),
+    }
+
+
+def stated_data(stated: Property) -> dict[str, Json]:
+    """What *stated* says, and where it comes from."""
+    return {
+        "name": stated.name,
+        "says": stated.says,
+        "level": stated.level,
+        "source": stated.source,
+        "link": stated.link or None,
     }
 
 

@@ -14,7 +14,7 @@ from toml_text import toml_text
 
 from fsm.errors import InputError
 from fsm.language.codes import RULES
-from fsm.language.read import parse, read
+from fsm.language.read import content, parse
 from fsm.language.read.positions import locate
 from fsm.language.read.toml import DEEPEST, LARGEST
 from fsm.library import home
@@ -95,7 +95,7 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
     make(path)
 
     with pytest.raises(InputError) as caught:
-        read(path)
+        parse(content(path), path=str(path))
 
     (problem,) = caught.value.problems
     assert (code, 0, what) == (problem.code, problem.line, problem.what)
@@ -105,7 +105,7 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 def test_a_path_that_no_file_can_have_is_said() -> None:
     """A NUL in a path is a mistake in the input like any other."""
     with pytest.raises(InputError, match=r"cannot be opened: embedded null byte \[FSM001\]"):
-        read("a\0b")
+        content("a\0b")
 
 
 def test_every_rule_of_form_has_a_case() -> None:
@@ -362,4 +362,4 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
-    assert parse(DOOR.encode(), path=str(path)) == read(path)
+    assert parse(DOOR.encode(), path=str(path)) == parse(content(path), path=str(path))

@@ -14,13 +14,13 @@ Place: TypeAlias = tuple[str | int, ...]
 
 def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str] | None:
     """The level and the source of what is *written* at the path *at*; ``None`` where it has neither."""
-    by: tuple[tuple[Level, str | None], ...] = (
-        ("MUST", written.MUST),
-        ("SHOULD", written.SHOULD),
-        ("MAY", written.MAY),
-        ("observed", written.observed),
-    )
-    given = [(level, source) for level, source in by if source is not None]
+    by: dict[Level, str | None] = {
+        "MUST": written.MUST,
+        "SHOULD": written.SHOULD,
+        "MAY": written.MAY,
+        "observed": written.observed,
+    }
+    given = [(level, source) for level, source in by.items() if source is not None]
     if len(given) > 1:
         what = f"[{'.'.join(map(str, at))}] is {' and '.join(level for level, _ in given)} at once"
         problems.say("FSM131", what, "keep the level that is meant", *at, given[-1][0])

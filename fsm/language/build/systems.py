@@ -33,19 +33,13 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     problems = Problems(model=model)
     written = model.written
     base = _Building(problems=problems, find=find, profile=None).system(written.part)
-    profiles = {}
-    for name, each in written.profile.items():
-        profiles[name] = _variant(problems, find, name, each)
-    used = {
-        joint.clause.name
-        for system in (base, *(each.system for each in profiles.values()))
-        for joint in system.events.values()
-    }
+    profiles = {name: _variant(problems, find, name, each) for name, each in written.profile.items()}
+    systems = (base, *(each.system for each in profiles.values()))
+    used = {joint.clause.name for system in systems for joint in system.events.values()}
     for name in written.clause:
         if name not in used:
-            problems.say(
-                "FSM119", f"nothing rests on clause '{name}'", "name it in a joint event, or drop it", "clause", name
-            )
+            what = f"nothing rests on clause '{name}'"
+            problems.say("FSM119", what, "name it in a joint event, or drop it", "clause", name)
     problems.refuse()
     return replace(base, profiles=profiles)
 
@@ -59,11 +53,7 @@ def rebuilt(
     """
     problems = Problems(model=file)
     building = _Building(problems=problems, find=_nothing, profile=profile)
-    define = building.define(system.parts)
-    joining = JointEventBuilder(
-        problems=problems, profile=profile, system=system, name=name, written=written, define=define
-    )
-    joints = {joint.name: joint for joint in joining.joints()}
+    joints = building.joints(system, name, written, building.define(system.parts))
     problems.refuse()
     return replace(system, events={each: joints.get(each, joint) for each, joint in system.events.items()})
 
@@ -122,11 +112,15 @@ class _Building:
                 what = f"a joint event cannot be called '{name}'"
                 self.problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
                 continue
-            builder = JointEventBuilder(
-                problems=self.problems, profile=self.profile, system=system, name=name, written=each, define=define
-            )
-            joints |= {joint.name: joint for joint in builder.joints()}
+            joints |= self.joints(system, name, each, define)
         return replace(system, events=joints)
+
+    def joints(self, system: System, name: str, written: WrittenJoint, define: Definitions) -> dict[str, JointEvent]:
+        """The joint event *name* of each copy that has one."""
+        builder = JointEventBuilder(
+            problems=self.problems, profile=self.profile, system=system, name=name, written=written, define=define
+        )
+        return {joint.name: joint for joint in builder.joints()}
 
     def _clauses(self) -> dict[str, Clause]:
         written = self.problems.model.written

@@ -37,25 +37,9 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 
-def read(path: str | Path) -> Model:
-    """The model in the file at *path*.
-
-    Raises :class:`InputError` with every mistake of form in the file.
-    """
-    return parse(content(path), path=str(path))
-
-
 def describes_system(data: bytes, *, path: str) -> bool:
     """Whether the TOML in *data* is of a system, and not of a machine."""
     return "system" in document(data.removeprefix(codecs.BOM_UTF8), path)
-
-
-def read_properties(path: str | Path) -> File[Stated]:
-    """The properties in the file at *path*.
-
-    Raises :class:`InputError` with every mistake of form in the file.
-    """
-    return parse_properties(content(path), path=str(path))
 
 
 def states_properties(data: bytes, *, path: str) -> bool:
