@@ -1,7 +1,4 @@
-"""Clocks: the machine's, and one that stands still until it is turned.
-
-Code that waits takes its clock as an argument, so that a timeout is reached by turning the clock, not by sleeping.
-"""
+"""Clocks: the machine's, and one that stands still until it is turned, so that tests need not sleep."""
 
 import asyncio
 import threading
@@ -27,9 +24,9 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready* or *until*, and return whether it is ready.
+        """Block the thread until *ready* or *until*; whether it is ready.
 
-        The caller holds *changed*, which is notified whenever *ready* may have changed.
+        *changed* is held, and notified when that may change.
         """
         return changed.wait_for(ready, max(0.0, until - self.now()))
 
@@ -71,10 +68,7 @@ class TurnedClock(Clock):
             await self._turned.wait()
 
     def turn(self, seconds: float) -> None:
-        """Add *seconds*, and wake whatever waits for a time.
-
-        Tasks of an event loop may sleep only if it is turned on the loop's thread.
-        """
+        """Add *seconds*, on the event loop's thread if tasks may sleep, and wake whatever waits for a time."""
         self._turned.set()
         with self._lock:
             self.time += seconds

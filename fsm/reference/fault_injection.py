@@ -27,8 +27,7 @@ class CrashedError(BaseException):
 class CrashInjector:
     """A crash of the process under test before one of its effects, on its world or on the disk at *home*.
 
-    Effects on the disk are audit events of Python.  After ``crashed`` every
-    further effect fails too, so that cleaning up has no effect either.
+    After ``crashed`` every further effect fails too, so that cleaning up has no effect either.
     """
 
     def __init__(self, home: Path) -> None:
@@ -57,12 +56,10 @@ class CrashInjector:
             raise CrashedError
         self._left -= 1
 
-    def audited(self, event: str, arguments: tuple[object, ...]) -> None:
+    def audited(self, event: str, path: object, *arguments: object) -> None:
         """The audit event *event*, one of :data:`EFFECTS`, follows."""
-        path = arguments[0]
-        here = isinstance(path, str | PathLike) and str(path).startswith(self._home)
-        reads = event == "open" and isinstance(arguments[2], int) and not arguments[2] & (O_WRONLY | O_RDWR)
-        if here and not reads:
+        reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
+        if isinstance(path, str | PathLike) and str(path).startswith(self._home) and not reads:
             self.effect()
 
 
@@ -81,7 +78,7 @@ def _audit() -> None:
 
 def _audited(event: str, arguments: tuple[object, ...]) -> None:
     if event in EFFECTS and _THREAD.crash:
-        _THREAD.crash.audited(event, arguments)
+        _THREAD.crash.audited(event, *arguments)
 
 
 class Faults(set[str]):

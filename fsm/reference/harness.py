@@ -19,11 +19,7 @@ MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 
 
 class ReferenceSUT:
-    """A SUT that lets events happen by ``_actions``.
-
-    What it has to release is kept in ``_scope``, which is closed at each
-    reset and at the end.
-    """
+    """A SUT that lets events happen by ``_actions``; ``_scope`` is closed at each reset and at the end."""
 
     machine: ClassVar[str]
     """The name of the machine."""

@@ -25,7 +25,7 @@ from fsm.product.flatten import flatten
 from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, until
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
-from fsm.reference.criservice.construction_sut import AnyController, ConstructionSUT
+from fsm.reference.criservice.construction_sut import ConstructionSUT
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
 from fsm.reference.criservice.faults import Feed, cancel_others, empty_queue
 from fsm.reference.criservice.monitor_sut import MonitorSUT
@@ -71,7 +71,7 @@ class Place:
             monitor=lambda: EventMonitor(lambda: self.feed, self.handle, TurnedClock(hurried=True)),
             watch=lambda path: Syncer(self.watches, path, lambda: self.loaded.append(path.name)),
             registration=lambda: Registration(self.nri, self.domains, FakeDomain()),
-            controller=lambda: AnyController() if self.has_controller else None,
+            controller=lambda: bool if self.has_controller else None,
             introspect=lambda: None,
         )
 

@@ -23,8 +23,8 @@ from fsm.reference.runtime_handlers.introspection import (
     Runtime,
     RuntimeHandler,
     RuntimeHandlerFeatures,
+    cri_userns,
     introspect_runtime_handlers,
-    supports_cri_userns,
 )
 from fsm.reference.runtime_handlers.introspection import Features as Document
 from fsm.reference.runtime_handlers.sut import RuntimeHandlersSUT
@@ -89,7 +89,7 @@ def found(
 )
 def test_the_features_of_a_document(document: dict[str, object], *, mounts: bool, userns: bool) -> None:
     assert RuntimeHandlerFeatures(recursive_read_only_mounts=mounts, user_namespaces=userns) == found(document)
-    assert userns == supports_cri_userns(Document.model_validate(document))
+    assert userns == (cri_userns(Document.model_validate(document)) == "supported")
 
 
 def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:

@@ -1,9 +1,7 @@
 """The checkpoint of a container's record: JSON with a version, as Go's ``encoding/json`` writes and reads it.
 
 Files of containerd 1.6 and 2.1 are read, and written as the same bytes.  Keys
-match without case, unknown keys and ``null`` are skipped; text after the
-object, a number that does not fit its field, and every version but
-:data:`VERSION` are errors.
+match without case, unknown keys and ``null`` are skipped.
 """
 
 import json
@@ -195,7 +193,6 @@ def _folded(key: str) -> str:
 
 
 def _fields(keys: Mapping[str, str], found: dict[str, Json]) -> dict[str, object]:
-    """The values in *found* of the fields that have *keys*."""
     names = {_folded(key): name for name, key in keys.items()}
     fields: dict[str, object] = {}
     for key, value in found.items():

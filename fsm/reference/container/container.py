@@ -1,7 +1,4 @@
-"""A container as containerd keeps it: driven by the machine ``container-status``, with a record and a checkpoint file.
-
-The record always shows what the machine's state shows.
-"""
+"""A container as containerd keeps it; its record always shows what the machine ``container-status`` shows."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from fsm.machine import Outcome
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import SimulatedWorld
@@ -58,9 +54,7 @@ class Container:
     def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
         """The container with the folder *root* after a restart.
 
-        If containerd has no record of it, the container is absent and its
-        folder is cleared; if that record cannot be read, it is absent and the
-        folder stays.
+        It is absent without containerd's record, which clears its folder, or if that record cannot be read.
         """
         self = cls(root, world, effects=effects)
         before, outcome = ABSENT, ""
@@ -110,7 +104,7 @@ class Container:
     def status(self) -> Status:
         """Its record."""
         with self._step():
-            raise_reply("status", self._begin("status"), self._effects.why)
+            self._begin("status")
             return self._effects.status()
 
     def update_resources(self, resources: Resources) -> None:
@@ -126,22 +120,22 @@ class Container:
     def begin(self, event: str) -> bool:
         """Begin the call *event*; whether it is still in progress."""
         with self._step():
-            way = self._begin(event)
-            raise_reply(event, way, self._effects.why)
-            return way.begins
+            return self._begin(event)
 
     def end(self, event: str) -> bool:
         """Continue the call *event*, which has begun, by one stage; whether it is still in progress."""
         with self._step():
-            way = self._end(event)
-            raise_reply(event, way, self._effects.why)
-            return way.begins
+            try:
+                ways = self._position.outcomes(event, ends=True)
+            except CannotHappenError:
+                # Another call has done what this one was to do.
+                return self._begin(event)
+            return self._take(event, self._effects.endings[event](event, {way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """Record that its process ended with *exit*, unless an earlier exit is recorded.
 
-        Raises :class:`OSError` if it cannot be written; nothing has changed
-        then, and the caller has to report the exit again.
+        Raises :class:`OSError` if it cannot be written; it has to be reported again then.
         """
         with self._step():
             self._effects.exit = exit
@@ -172,27 +166,23 @@ class Container:
     def _limit(self, event: str, resources: Resources | None) -> None:
         with self._step():
             self._effects.resources = resources
-            raise_reply(event, self._begin(event), self._effects.why)
+            self._begin(event)
 
-    def _begin(self, event: str) -> Outcome:
+    def _begin(self, event: str) -> bool:
         self._effects.why = f"a container in state {self.state}"
         outcome = ""
         if not is_noop(self._position, event):
             effect = self._effects.beginnings.get(event, self._effects.use)
             outcome = effect(event, offered(self._position, event))
-        return self._position.take(event, outcome)
+        return self._take(event, outcome)
 
-    def _end(self, event: str) -> Outcome:
-        try:
-            ways = self._position.outcomes(event, ends=True)
-        except CannotHappenError:
-            # Another call has done what this one was to do.
-            return self._begin(event)
-        outcome = self._effects.endings[event](event, {way.name for way in ways})
-        return self._position.take(event, outcome, ends=True)
+    def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
+        """Take *outcome* of *event*, and raise its reply if that is an error; whether the call is in progress now."""
+        way = self._position.take(event, outcome, ends=ends)
+        raise_reply(event, way, self._effects.why)
+        return way.begins
 
     def _check(self) -> None:
-        """Check that record and machine show the same state."""
         shows = self._effects.storage.state().value if self._effects.storage else ABSENT
         if shows != self._position.shows:
             raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")

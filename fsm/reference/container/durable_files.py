@@ -17,10 +17,7 @@ MODE: Final = 0o600
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* by *data*, atomically and durably.
-
-    Raises :class:`OSError`; the file then has its old content.
-    """
+    """Replace the content of *path* by *data*; after :class:`OSError` the file has its old content."""
     before = _read(path)
     with _folder(path) as folder:
         _replace(path, data)
@@ -36,10 +33,9 @@ def write(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """Delete *path*, *others*, and temporary files of *path*, as far as they exist.
+    """Delete *path*, *others*, and temporary files of *path*, as far as they exist; raises :class:`OSError`.
 
-    *path* itself goes last, so that after a crash it still leads to the
-    others.  Raises :class:`OSError`, and can be repeated.
+    *path* itself goes last, so that after a crash it still leads to the others.
     """
     for each in (*leftovers(path), *others, path):
         each.unlink(missing_ok=True)

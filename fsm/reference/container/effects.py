@@ -1,8 +1,4 @@
-"""What the events of a container do to its data and its world.
-
-An effect is given the event and the names of the outcomes that the machine
-offers, does its work, and returns the outcome.
-"""
+"""What the events of a container do to its data and its world."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,10 +19,9 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """The effects on the container with the folder *root*, in its *world*.
+    """The effects on the container with the folder *root*, in its *world*; ``storage`` holds its record, if it has one.
 
-    ``storage`` holds its record, if it has one; ``resources`` and ``exit``
-    are arguments of the current event, ``why`` is the reason if it fails.
+    ``resources`` and ``exit`` are arguments of the current event, ``why`` is the reason if it fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -70,13 +65,11 @@ class Effects:
         self.storage = storage
         return "created"
 
-    def _begin_start(self, _event: str, _names: set[str]) -> str:
-        try:
-            self.world.look()
-        except WorldError as error:
-            return self._failure("no-info", error)
-        self._flag(starting=True)
-        return "begins"
+    def _begin_start(self, _event: str, names: set[str]) -> str:
+        found = _first(names, self._look("begins"), "no-info")
+        if found == "begins":
+            self._flag(starting=True)
+        return found
 
     def _end_start(self, _event: str, names: set[str]) -> str:
         if "started" not in names:
@@ -210,5 +203,4 @@ class Effects:
 
 
 def _first(names: set[str], *wanted: str) -> str:
-    """The first of *wanted* that is in *names*."""
     return next(each for each in wanted if each in names)

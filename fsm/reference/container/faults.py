@@ -37,10 +37,9 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class SimulatedWorld:
-    """The surroundings of one container, on a disk at *root*; methods may raise :class:`WorldError`.
+    """The surroundings of one container, on a disk at *root*; ``faults`` raise :class:`WorldError` until :meth:`mend`.
 
-    ``faults`` stay until :meth:`mend`.  ``known`` is whether containerd has a
-    record, ``ended`` whether the process was killed by the current event.
+    ``known`` is whether containerd has a record, ``ended`` whether the current event has killed the process.
     """
 
     def __init__(self, root: Path, crash: CrashInjector | None = None) -> None:

@@ -1,8 +1,7 @@
 """The record that containerd keeps of one container, and the state that is derived from it.
 
-Every field has the type and bounds that it has there: a value that would not
-fit into the file is refused when it is set.  Records are mutable, so they are
-passed on as copies.  :mod:`fsm.reference.container.checkpoint` writes them.
+Every field has the type and bounds that it has there, which are checked when
+it is set.  Records are mutable, so they are passed on as copies.
 """
 
 from enum import StrEnum
@@ -52,8 +51,7 @@ class HugepageLimit(Record):
 class LinuxResources(Record):
     """Limits on Linux; 0 and empty values mean that none is set.
 
-    ``None`` in ``hugepage_limits`` is what containerd wrote while its copies
-    were wrong; it is kept.
+    ``None`` in ``hugepage_limits`` is what a wrong copy in containerd wrote; it is kept.
     """
 
     cpu_period: Int64 = 0

@@ -59,24 +59,17 @@ class StatusStorage:
     def update(self, change: StatusChange) -> None:
         """Replace the record by what *change* returns for a copy of it, in memory only.
 
-        One change at a time.  If *change* raises, or returns a record that is
-        not valid, nothing changes.  Raises :class:`DeletedError`, and
-        :class:`RuntimeError` for an update within an update.
+        If *change* raises, or returns a record that is not valid, nothing changes.  Raises
+        :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.
         """
         self._change(change, checkpointed=False)
 
     def update_sync(self, change: StatusChange) -> None:
-        """As :meth:`update`, and write the checkpoint before the new record can be read.
-
-        Raises :class:`OSError` too; record and file are then unchanged.
-        """
+        """As :meth:`update`, and write the checkpoint first; after :class:`OSError` record and file are unchanged."""
         self._change(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint, and what unfinished writes and deletions left of it.
-
-        Can be repeated after a failure or a crash.  Raises :class:`OSError`.
-        """
+        """Delete the checkpoint, and what was left of it before; can be repeated after an :class:`OSError`."""
         with self._lock:
             try:
                 # containerd moves the file beside its folder before it removes it, and may be stopped in between.
@@ -101,10 +94,7 @@ class StatusStorage:
 
 
 def store(root: Path, status: Status) -> StatusStorage:
-    """A storage for *status* whose checkpoint is written in the folder *root*.
-
-    Raises :class:`OSError`; an older checkpoint is then unchanged.
-    """
+    """A storage for *status* with a checkpoint in the folder *root*; an :class:`OSError` leaves an older one."""
     storage = StatusStorage(root, status)
     storage.update_sync(lambda status: status)
     return storage
@@ -113,8 +103,7 @@ def store(root: Path, status: Status) -> StatusStorage:
 def load(root: Path) -> StatusStorage:
     """A storage for the checkpoint in the folder *root*; temporary files of unfinished writes are deleted.
 
-    Raises :class:`OSError`, and :class:`~fsm.reference.container.checkpoint.CheckpointError`
-    if the file cannot be used.
+    Raises :class:`OSError`, and :class:`~fsm.reference.container.checkpoint.CheckpointError` for a bad file.
     """
     path = root / NAME
     status = decode(path.read_bytes(), str(path))

@@ -94,20 +94,18 @@ class ContainerSUT(ReferenceSUT):
         return None if any(in_progress) else code
 
     def _happen(self, event: str) -> None:
-        match event:
-            case "create":
-                self.container.create(self._new_limits())
-            case "update-resources":
-                self.container.update_resources(self._new_limits())
-            case "exit":
-                self.world.process = None
-                self.container.exited(Exit(0, self.world.now()))
-            case "oom":
-                self.container.oom()
-            case "restart":
-                self._restart()
-            case _:
-                self.container.call(event)
+        actions: dict[str, Callable[[], None]] = {
+            "create": lambda: self.container.create(self._new_limits()),
+            "update-resources": lambda: self.container.update_resources(self._new_limits()),
+            "exit": self._exit,
+            "oom": self.container.oom,
+            "restart": self._restart,
+        }
+        actions.get(event, lambda: self.container.call(event))()
+
+    def _exit(self) -> None:
+        self.world.process = None
+        self.container.exited(Exit(0, self.world.now()))
 
     def _new_limits(self) -> Resources:
         """Limits that differ from all before."""

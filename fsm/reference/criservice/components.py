@@ -55,10 +55,7 @@ class Component:
         return False
 
     def start(self) -> None:
-        """Start its task; if it was stopped before, it ends at once.
-
-        Raises :class:`~fsm.machine.driver.CannotHappenError` if it was started before.
-        """
+        """Start its task, which ends at once after a stop; it cannot happen a second time."""
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -147,10 +144,7 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Register, which may take seconds; it fails with the error of NRI.
-
-        If it is stopped in the meantime, NRI is stopped once it has started.
-        """
+        """Register, which may take seconds; if it is stopped in the meantime, NRI is stopped once it has started."""
         if self.state == "closed":
             self.position.take("starts")
             return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import NoReturn, TypeVar
 
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.event_monitor import EventMonitor
@@ -19,19 +19,12 @@ class ConstructionError(Exception):
     """The service cannot be constructed: a step has failed."""
 
 
-class SandboxController(Protocol):
-    """The controller of pod sandboxes, which uses the service."""
-
-    def init(self, parts: Parts) -> None:
-        """Use *parts*."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
     """A function for each part, which may raise any error.
 
-    ``platform`` returns the folders with CNI configurations, ``watch`` the
-    syncer of one; ``controller`` returns ``None`` if none is configured.
+    ``platform`` returns the folders with CNI configurations; ``controller`` what gives the parts to the controller
+    of pod sandboxes, or ``None`` if none is configured.
     """
 
     queue: Callable[[], Queue]
@@ -40,7 +33,7 @@ class Makers:
     monitor: Callable[[], EventMonitor]
     watch: Callable[[Path], Syncer]
     registration: Callable[[], Registration]
-    controller: Callable[[], SandboxController | None]
+    controller: Callable[[], Callable[[Parts], object] | None]
     introspect: Callable[[], object]
 
 
@@ -106,7 +99,7 @@ class Construction:
         if controller is None:
             self.miss_controller()
         else:
-            self._step("set-controller", lambda: controller.init(self.parts))
+            self._step("set-controller", lambda: controller(self.parts))
 
     def introspect(self) -> Parts:
         """Ask the runtimes for their features; the parts of the service."""

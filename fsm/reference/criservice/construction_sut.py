@@ -1,6 +1,6 @@
 """The construction of the reference CRI service under test; it shows what runs and watches in the world."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -8,7 +8,6 @@ from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT, empty_queue
-from fsm.reference.criservice.service import Parts
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.criservice.upstream import UpstreamConstruction
@@ -21,24 +20,8 @@ LEAKS: Final = ("-leaks", "-panics")
 """The endings of outcomes in which a step fails, as it should and as in containerd."""
 
 
-class AnyController:
-    """A sandbox controller that accepts any service."""
-
-    def init(self, parts: Parts) -> None: ...
-
-
 class ConstructionSUT(ServiceSUT):
-    """A :class:`~fsm.reference.criservice.construction.Construction` under test; *kind* may have planted bugs.
-
-    >>> sut = ConstructionSUT()
-    >>> [sut.do(step) for step in ("start-queue", "platform", "make-server", "make-monitor", "watch-folder")][0]
-    ''
-    >>> sut.shows(), sut.arrange("set-controller", "missing"), sut.do("set-controller"), sut.shows()
-    ('watchers', True, '', 'nothing')
-    >>> sut.outputs()
-    ['error']
-    >>> sut.close()
-    """
+    """A :class:`~fsm.reference.criservice.construction.Construction` under test; *kind* may have planted bugs."""
 
     def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:
         self._kind = kind or (UpstreamConstruction if profile == "upstream" else Construction)
@@ -56,7 +39,7 @@ class ConstructionSUT(ServiceSUT):
             monitor=lambda: EventMonitor(Feed, self._handle),
             watch=self._watch,
             registration=lambda: Registration(NRI(), Domains(), FakeDomain()),
-            controller=lambda: None if self._fails else AnyController(),
+            controller=lambda: None if self._fails else bool,
             introspect=lambda: self._fail("runtimes cannot be asked"),
         )
         self.construction = self._kind(makers, fatal=self._fatal)
@@ -89,23 +72,18 @@ class ConstructionSUT(ServiceSUT):
         return ""
 
     async def _step(self, event: str) -> None:
-        match event:
-            case "start-queue":
-                self.construction.start_queue()
-            case "platform":
-                self.construction.platform()
-            case "make-server":
-                self.construction.make_server()
-            case "make-monitor":
-                self.construction.make_monitor()
-            case "watch-folder":
-                name = "file/folder" if self._fails else str(len(self.construction.syncers))
-                self.construction.watch_folder(self._home / name)
-            case "set-controller":
-                self.construction.set_controller()
-            case _:
-                self.construction.introspect()
-                self._outputs.append("made")
+        folder = self._home / ("file/folder" if self._fails else str(len(self.construction.syncers)))
+        actions: dict[str, Callable[[], object]] = {
+            "start-queue": self.construction.start_queue,
+            "platform": self.construction.platform,
+            "make-server": self.construction.make_server,
+            "make-monitor": self.construction.make_monitor,
+            "watch-folder": lambda: self.construction.watch_folder(folder),
+            "set-controller": self.construction.set_controller,
+            "introspect": self.construction.introspect,
+        }
+        actions[event]()
+        self._outputs += ["made"] * (event == "introspect")
 
     def _queue(self) -> Queue:
         queue = empty_queue()

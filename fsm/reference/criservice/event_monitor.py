@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NoReturn, Self
 
 from fsm.reference.clock import Clock
 from fsm.reference.criservice.components import Component
@@ -13,22 +12,10 @@ class SubscriptionError(Exception):
     """The stream of events has ended."""
 
 
-class _Silent:
-    """A stream without events."""
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> NoReturn:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
 class EventMonitor(Component):
     """Handles the events of the stream that *subscribe* returns, each with the key of its object.
 
-    *handler* raises :class:`~fsm.reference.events.backoff.HandlerError` for an
-    event that has to be retried.
+    *handler* raises :class:`~fsm.reference.events.backoff.HandlerError` for those to be retried.
     """
 
     def __init__(
@@ -56,13 +43,12 @@ class EventMonitor(Component):
 
     async def work(self) -> None:
         """Handle events as they arrive, and retry deferred ones; only those if it has not subscribed."""
-        stream = self._stream or _Silent()
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
         try:
             while not self._stopping.is_set():
-                coming = asyncio.ensure_future(stream.__anext__())
+                coming = asyncio.ensure_future(self._next())
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 await self._idle.wait()  # a retry is at the handler
                 if coming.done():
@@ -78,6 +64,11 @@ class EventMonitor(Component):
     def close(self) -> None:
         self._stopping.set()
         self.backoff.stop()
+
+    async def _next(self) -> tuple[str, str]:
+        while self._stream is None:
+            await asyncio.Event().wait()
+        return await anext(self._stream)
 
     async def _handle(self, event: str) -> None:
         self._idle.clear()

@@ -125,9 +125,3 @@ class ImmediateRegistration(Registration):
     async def join(self) -> None:
         self._domains.register(self._domain)
         self.nri.start()
-
-
-class FakeListener:
-    """A socket of NRI to which plugins never connect."""
-
-    def close(self) -> None: ...

@@ -21,13 +21,7 @@ SHOWS: Final[Mapping[str, str]] = {
 
 
 class MonitorSUT(EmittingSUT, LoopSUT):
-    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs.
-
-    >>> sut = MonitorSUT()
-    >>> [sut.do(event) for event in ("subscribe", "start", "stream-ends")], sut.shows(), sut.outputs()
-    (['', '', ''], 'failed', ['error'])
-    >>> sut.close()
-    """
+    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs."""
 
     machine = "event-monitor"
     turns = 20

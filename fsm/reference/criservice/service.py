@@ -1,8 +1,7 @@
 """The CRI service: Run starts its components, signals that it is ready, and waits for the first that ends.
 
 The machine ``service-run`` is the progress of Run, ``service-flag`` whether
-the service counts as initialised.  When Run returns, everything that it has
-started is stopped, and it returns why it ended.
+the service counts as initialised.
 """
 
 import asyncio
@@ -73,11 +72,10 @@ def exit_process(error: Exception) -> NoReturn:
 
 
 class CRIService:
-    """The service of *parts*; *recover* brings back pods and containers, and raises an error if it cannot.
+    """The service of *parts*; *recover* brings back pods and containers, or raises an error.  For one event loop.
 
-    *pause* is awaited before each phase of Run: ``register``, ``shut-down``,
-    ``wait`` and ``return``.  *clock* limits how long Run waits at the end.
-    For one event loop.
+    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run;
+    *clock* limits how long Run waits at the end.
     """
 
     syncer: type[Syncer] = Syncer
@@ -109,10 +107,9 @@ class CRIService:
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start everything, call *ready*, and return after :meth:`close`.
+        """Start everything, call *ready*, and return after :meth:`close`; can be called once.
 
-        Can be called once.  Raises :class:`RunError` with the reason if it
-        could not start, or ended without being closed.
+        Raises :class:`RunError` if it could not start, or ended without being closed.
         """
         if self.position.state != "idle":
             what = "run"
@@ -147,10 +144,7 @@ class CRIService:
             self._exits.append((pod, container))
 
     def close(self) -> None:
-        """Stop everything, in any state; Run returns afterwards.
-
-        Raises :class:`CloseError` if a component could not be closed, and was aborted.
-        """
+        """Stop everything, in any state; raises :class:`CloseError` if a component had to be aborted."""
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
@@ -163,7 +157,6 @@ class CRIService:
         self.parts.server.start()
 
     def _serve(self, ready: Callable[[], None]) -> None:
-        """Accept calls from now on."""
         self.position.take("registers")
         self.flag.take("sets")
         for pod, container in self._exits:

@@ -5,7 +5,8 @@ import secrets
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 
 from fsm.reference.criservice.components import Component
 
@@ -40,7 +41,8 @@ class StreamingServer(Component):
             raise OSError("the streaming server does not listen")
         token = secrets.token_urlsafe(8)
         self._granted[token] = stream
-        return f"http://{self._http.server_name}:{self._http.server_port}/{token}"
+        host, port = self._http.socket.getsockname()
+        return f"http://{host}:{port}/{token}"
 
     @property
     def socket(self) -> socket.socket | None:
@@ -65,7 +67,6 @@ class StreamingServer(Component):
             self._http = None
 
     def _accept(self) -> None:
-        """Accept a connection, and respond on a thread of its own."""
         if self._http is None or self._broken is None or self._broken.done():
             return
         self._http.handle_request()
@@ -73,19 +74,14 @@ class StreamingServer(Component):
             self._broken.set_exception(self._http.error)
 
 
-class _Http(ThreadingHTTPServer):
+class _Http(ThreadingTCPServer):
+    daemon_threads = True
     block_on_close = False
     request_queue_size = 16
 
     def __init__(self, address: tuple[str, int], granted: dict[str, Callable[[], bytes]]) -> None:
         self.error: OSError | None = None
         super().__init__(address, _handler(granted))
-
-    def server_bind(self) -> None:
-        """Bind without a DNS lookup of the host's name."""
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def get_request(self) -> tuple[socket.socket, object]:
         """The next connection; one that the client has closed already is not an error of the server."""

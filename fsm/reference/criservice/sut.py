@@ -1,8 +1,6 @@
 """The reference CRI service under test: real folders, sockets and tasks, and a gate before each phase of Run.
 
-Failures are real: a folder is removed, a watcher closed, a socket shut down or
-its address in use, a stream broken, an event kept at its handler.  Only a
-server that cannot be closed is simulated.
+Only a server that cannot be closed is simulated; all other failures are real.
 """
 
 import asyncio
@@ -10,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from io import BytesIO
 from typing import Final, NoReturn
 
 from fsm.library import load_system
@@ -17,7 +16,6 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice.components import Component
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import (
-    FakeListener,
     Feed,
     Gate,
     ImmediateRegistration,
@@ -231,10 +229,11 @@ class CRIServiceSUT(ServiceSUT):
         del event
         await self._handled.wait()
 
-    def _listen(self, path: str) -> FakeListener:
+    def _listen(self, path: str) -> BytesIO:
+        """What can be closed as a socket can, and to which no plugin connects."""
         if not self._listens:
             raise OSError(f"cannot listen at {path}")
-        return FakeListener()
+        return BytesIO()
 
     def _ready(self) -> None:
         if not self.service.is_initialized():

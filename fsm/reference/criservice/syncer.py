@@ -21,11 +21,7 @@ class SyncError(Exception):
 
 
 class Watches:
-    """The watches of one event loop.
-
-    All of them share one inotify instance: a user may have only 128 of those,
-    and closing one takes the kernel milliseconds.
-    """
+    """The watches of one event loop; all share one inotify instance, of which a user may have only 128."""
 
     def __init__(self) -> None:
         self._inotify = Inotify(sync_timeout=0)
@@ -34,10 +30,7 @@ class Watches:
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """A watcher of the folder *path*, which is created if necessary.
-
-        Raises :class:`OSError` if it cannot be created or watched.
-        """
+        """A watcher of the folder *path*, which is created if necessary; raises :class:`OSError` if it cannot be."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
         watcher = Watcher(lambda: self._remove(watch, watcher))
@@ -96,10 +89,7 @@ class Watcher:
 
 
 class Syncer(Component):
-    """Calls *load* whenever a file in the folder *path* is written, moved or deleted.
-
-    It watches from the beginning, so that no change is missed before it is started.
-    """
+    """Calls *load* whenever a file in the folder *path* is written, moved or deleted, also before it is started."""
 
     buffered = True
 

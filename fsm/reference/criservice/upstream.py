@@ -1,8 +1,4 @@
-"""The CRI service of containerd and its construction, where that is not what the machines mean.
-
-The system ``cri-service`` without a profile describes this service, and the
-profile ``upstream`` of ``service-construction`` this construction.
-"""
+"""The CRI service of containerd and its construction, where that is not what the machines mean."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -121,7 +117,6 @@ class UpstreamService(CRIService):
             raise RunError(what, errors[what]) from errors[what]
 
     def _exit(self, error: Exception) -> None:
-        """Exit the process, and release everything with it."""
         self.position.take("exits")
         self.flag.take("clears")
         for each in self.parts:

@@ -1,9 +1,7 @@
 """Events that are handled one after the other, and retried after a growing delay when that fails.
 
 The machine ``event-backoff`` drives each key, such as the id of a container.
-Events of a key are handled in order: while one waits, later ones wait behind
-it.  The delay is a second at first, doubles with each failure, and is five
-minutes at most.
+While an event of a key waits, later ones wait behind it.
 """
 
 import asyncio

@@ -16,15 +16,7 @@ ALMOST: Final = 256.0
 
 
 class BackoffSUT(LoopSUT):
-    """A :class:`~fsm.reference.events.backoff.Backoff` under test; *kind* may have planted bugs.
-
-    >>> sut = BackoffSUT()
-    >>> [sut.do(event) for event in ("event", "failed", "event")], sut.shows()
-    (['', '', ''], 'waits-1s')
-    >>> sut.arrange("tick", "due"), sut.do("tick"), sut.shows()
-    (True, '', 'retrying')
-    >>> sut.close()
-    """
+    """A :class:`~fsm.reference.events.backoff.Backoff` under test; *kind* may have planted bugs."""
 
     machine = MACHINE
     turns = 8
@@ -85,7 +77,6 @@ class BackoffSUT(LoopSUT):
         }
 
     def _new(self) -> int:
-        """An event that differs from all before."""
         self._last_event += 1
         return self._last_event
 

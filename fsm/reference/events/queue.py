@@ -1,8 +1,7 @@
-"""The queue of container events behind GetContainerEvents.
+"""The queue of container events behind GetContainerEvents; sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber, and the next one that
-does not exist yet: without a subscriber, events are retained for it for five
-minutes.  Sending never waits for a subscriber.
+The machine ``container-events`` drives each subscriber, and the next one, for
+which events are retained while there is none.
 """
 
 from __future__ import annotations
@@ -221,12 +220,10 @@ class EventQueue(Generic[E]):
             await self._deliver(each, event)
 
     def _send_to_none(self, event: E) -> None:
-        """Send *event* while there is no subscriber."""
         if self._next.take("send", "done").to == "keeping":
             self._retain([event])
 
     async def _deliver(self, subscription: Subscription[E], event: E) -> None:
-        """Add *event* to *subscription*, or discard it if there is no room."""
         room = self.capacity - len(subscription.unread)
         way = subscription.position.take("send", "too-many" if room <= 0 else "fills" if room == 1 else "fits")
         if "discarded" in way.emits:

@@ -1,8 +1,8 @@
 """The reference queue of container events under test: one subscriber, a small buffer, and a clock that is turned.
 
 Events are numbered, so that one that comes twice or out of order is noticed.
-The number of unread or retained events is arranged by sending, reading or
-discarding others first, which does not change the state.
+How many are unread or retained is arranged by sending, reading or discarding
+others first, which does not change the state.
 """
 
 import asyncio
@@ -28,15 +28,7 @@ STATES: Final[Mapping[str, Collection[str]]] = {
 
 
 class EventsSUT(EmittingSUT):
-    """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs.
-
-    >>> sut = EventsSUT()
-    >>> sut.do("send"), sut.arrange("subscribe", "some"), sut.do("subscribe"), sut.shows()
-    ('', True, '', 'unread')
-    >>> sut.arrange("read", "last"), sut.do("read"), sut.outputs()
-    (True, '', ['delivered'])
-    >>> sut.close()
-    """
+    """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs."""
 
     machine = "container-events"
 

@@ -12,10 +12,7 @@ E = TypeVar("E")
 
 
 class UpstreamBackoff(Backoff[E]):
-    """A back-off that loses events: those that are deferred while a queue is retried are overwritten if that fails.
-
-    And an event that fails at first goes behind those that were deferred in the meantime.
-    """
+    """A back-off that drops what was deferred while a retry failed; it also overtakes an event that fails at first."""
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:
@@ -27,10 +24,9 @@ class UpstreamBackoff(Backoff[E]):
 
 
 class UpstreamEventQueue(EventQueue[E]):
-    """A queue with one loop for all subscribers, which waits while the buffer of one of them is full.
+    """A queue whose one loop waits while the buffer of a subscriber is full.
 
-    It notices that a subscriber has left when it sends the next event; if
-    there is room in the buffer, by *chance* only.
+    It notices that a subscriber has left at the next event; if the buffer has room, by *chance* only.
     """
 
     profile = "upstream"

@@ -1,11 +1,7 @@
 """The NRI layer of a runtime: it remembers pods and containers, and relays their events to plugins.
 
-Three machines drive it: ``nri-api`` decides which calls the interface accepts,
-``nri-container`` and ``nri-pod`` which requests are relayed, in which order,
-what is remembered and what is replied.  What is added here: the answers of
-plugins choose among the outcomes, and the changes that plugins request are
-made in the domains.
-
+``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod``
+which requests are relayed; the answers of plugins choose among the outcomes.
 A pod and a container of the same id have separate states.
 """
 
@@ -67,10 +63,9 @@ class NRI:
         listen: Callable[[str], Listener] | None = None,
         sync: SyncLock | None = None,
     ) -> None:
-        """*plugins* are installed, and join at the start.
+        """*plugins* are installed, and join at the start; *sync* keeps plugins from joining.
 
-        *listen* opens the socket at a path to which other plugins connect; it
-        raises :class:`OSError` if it cannot.  *sync* keeps plugins from joining.
+        *listen* opens the socket at a path to which other plugins connect, or raises :class:`OSError`.
         """
         self.config = config or default_config()
         release = self.config.release
@@ -119,10 +114,8 @@ class NRI:
     def start(self) -> None:
         """Let the installed plugins join, and take over the containers' states from the domains.
 
-        Waits as :meth:`register` does.  Raises :class:`RegistrationError` if a
-        plugin cannot join, :class:`NRIError` if the socket cannot be opened:
-        then none has joined, and the start can be repeated.  A second start
-        after a successful one is an error.
+        Waits as :meth:`register` does.  Raises :class:`RegistrationError` if a plugin
+        cannot join, :class:`NRIError` if the socket cannot be opened; it can be repeated then.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -137,10 +130,7 @@ class NRI:
                     self._listener.close()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Change the timeouts of plugins, in seconds; 0 is the default.
-
-        Raises :class:`ValueError` for a negative timeout.
-        """
+        """Change the timeouts of plugins, in seconds, 0 for the default; negative ones are a :class:`ValueError`."""
         with self._call("configure-timeouts") as acts:
             if acts:
                 self.config = replace(
@@ -152,10 +142,8 @@ class NRI:
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it receives the existing objects, and requests from then on.
 
-        Waits while synchronisation is blocked, and raises
-        :class:`BlockedError` after the timeout of a registration;
-        :class:`RegistrationError` for a plugin that cannot be registered,
-        fails, or must not connect by itself.
+        Raises :class:`BlockedError` if synchronisation is blocked for the timeout of a
+        registration, :class:`RegistrationError` for a plugin that fails or must not join.
         """
         if not self._life.accepts("join"):
             return
@@ -234,10 +222,7 @@ class NRI:
         self._container("post-start-container", pod, container)
 
     def update_container(self, pod: Pod, container: Container, resources: Fields) -> Fields | None:
-        """The container's resources are about to be changed to *resources*; what to change them to instead, if anything.
-
-        Other containers are changed as plugins request; failures are logged.
-        """
+        """The container's resources are about to be changed to *resources*; those that plugins want instead, if any."""
         merged = self._container("update-container", pod, container, resources)
         return merged.own if merged else None
 
@@ -254,11 +239,7 @@ class NRI:
         self._container("remove-container", pod, container)
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """The container's process has ended by itself.
-
-        Returns at once: a thread relays it, in no order with other calls, and
-        drops the plugins' answers.
-        """
+        """The container's process has ended by itself: a thread relays it, in no order with other calls."""
         if not self._life.accepts("notify-exit"):
             return
         thread = threading.Thread(

@@ -1,8 +1,4 @@
-"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``.
-
-The machine decides what is possible in each state and what follows.  What is
-added here: how a plugin is called, for how long, and what its answers mean.
-"""
+"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``."""
 
 import logging
 import re
@@ -39,8 +35,7 @@ Launch: TypeAlias = Literal["launched", "built-in"]
 class Plugin(Protocol):
     """A plugin, to derive from; its members are used on a thread of its own, one at a time.
 
-    An exception is an error answer; :class:`PluginLostError` means that the
-    plugin has disconnected.  A plugin that does not answer in time is lost, too.
+    An exception is an error answer; :class:`PluginLostError` means that it has disconnected.
     """
 
     @property
@@ -79,10 +74,8 @@ class Plugin(Protocol):
 class Terms:
     """The settings of connections, which may change while they exist.
 
-    ``registration`` and ``request`` are timeouts in seconds, by ``clock``;
-    ``known`` are all events; ``largest`` is the number of pods and containers
-    in one message, 0 for no limit; ``local`` marks threads of plugins;
-    ``profile`` is that of the machine.
+    ``registration`` and ``request`` are timeouts in seconds; ``known`` are all events; ``largest`` is the
+    number of objects in one message, 0 for no limit; ``local`` marks threads of plugins.
     """
 
     registration: float = REGISTRATION
@@ -179,11 +172,7 @@ class Connection:
         self.register(name, index)
 
     def register(self, name: str, index: str) -> None:
-        """The plugin registers with *name* and *index*.
-
-        Raises :class:`RegistrationError` if they are not valid,
-        :class:`NRIError` if the plugin must not register now.
-        """
+        """The plugin registers; raises :class:`RegistrationError`, or :class:`NRIError` if it must not register now."""
         self._require("register")
         mistake = self._mistake(name, index)
         self._take("register", mistake or "registered")
@@ -207,8 +196,7 @@ class Connection:
     def synchronise(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         """Send the existing objects, in as many messages as necessary; the updates that it requests.
 
-        Raises :class:`RegistrationError` if it fails, or has not answered all
-        messages within the timeout of one request.
+        Raises :class:`RegistrationError` if that fails, or takes longer than one request may.
         """
         most = self._terms.largest or len(pods) + len(containers)
         while len(pods) + len(containers) > most:
@@ -237,10 +225,7 @@ class Connection:
         return ()
 
     def relay(self, request: Request) -> Answer | None:
-        """The answer of the plugin; ``None`` if it has not subscribed, or is lost.
-
-        Raises :class:`PluginFailedError` if it answers with an error.
-        """
+        """The answer of the plugin, or :class:`PluginFailedError`; ``None`` if it has not subscribed, or is lost."""
         if not self.listed:
             self.drop()
             return None

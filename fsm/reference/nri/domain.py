@@ -14,10 +14,7 @@ _Change = TypeVar("_Change", "Update", "Eviction")
 
 
 class Domain(Protocol):
-    """The pods and containers of one namespace.
-
-    It is called while the layer is locked, so it must not call the layer.
-    """
+    """The pods and containers of one namespace; it must not call the layer, which is locked while it calls a domain."""
 
     @property
     def name(self) -> str:
@@ -87,8 +84,7 @@ class Domains:
     def update_containers(self, updates: Iterable[Update]) -> None:
         """Make *updates*, each in the domain that has the container; unknown containers are skipped.
 
-        All updates are tried.  Raises :class:`ChangesFailedError` with those
-        that failed and must not.
+        Raises :class:`ChangesFailedError` with those that failed and must not, after all were tried.
         """
         failed = self._change(updates, lambda domain, update: domain.update_container(update))
         if required := [update for update in failed if not update.ignore_failure]:

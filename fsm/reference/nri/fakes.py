@@ -9,14 +9,7 @@ from fsm.reference.nri.messages import Answer, Container, Eviction, Pod, Request
 
 @dataclass(kw_only=True)
 class FakeDomain:
-    """A domain that changes nothing: updates and evictions are kept in ``done``, those of ``stubborn`` containers fail.
-
-    >>> from fsm.reference.nri.messages import Container, Update
-    >>> domain = FakeDomain(containers=[Container(id="c1", pod_id="p1")])
-    >>> domain.update_container(Update(container_id="c1"))
-    >>> len(domain.done), domain.get_container("c2")
-    (1, None)
-    """
+    """A domain that keeps updates and evictions in ``done``; those of ``stubborn`` containers fail."""
 
     name: str = "k8s.io"
     pods: Sequence[Pod] = ()

@@ -25,16 +25,7 @@ IDLE: Final = frozenset({"ignored", "nothing"})
 
 
 class Lifecycle:
-    """The state of one interface, and the lock that serialises its calls.
-
-    >>> life = Lifecycle("", disabled=False, in_plugin=lambda: False)
-    >>> life.state, life.take("start", "started"), life.state
-    ('created', None, 'started')
-    >>> with life.call("stop") as acts:
-    ...     life.take("stop", "stopped")
-    >>> acts, life.state
-    (True, 'stopped')
-    """
+    """The state of one interface, and the lock that serialises its calls."""
 
     def __init__(self, release: str, *, disabled: bool, in_plugin: Callable[[], bool]) -> None:
         """The interface of *release*; *in_plugin* is whether the current thread runs a plugin."""
@@ -60,17 +51,14 @@ class Lifecycle:
             self._position.take(event, outcome)
 
     def accepts(self, event: str) -> bool:
-        """Whether *event* needs any action.
-
-        Raises the error that the machine replies, or :class:`ReentrantError`
-        in a plugin or domain that the layer is calling.
-        """
+        """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
         if self._holder != threading.get_ident() and not self._in_plugin():
             return self._acts(event)
         with suppress(NRIError):
             if not self._acts(event):
                 return False
-        raise ReentrantError
+        message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
+        raise ReentrantError(message)
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
@@ -105,7 +93,8 @@ class Lifecycle:
         if ways[0].name == "refused":
             match ways[0].reply[0]:
                 case "UNAVAILABLE":
-                    raise NRIStoppedError
+                    message = "the NRI interface was stopped; make a new one"
+                    raise NRIStoppedError(message)
                 case "UNIMPLEMENTED":
                     raise UnimplementedError(f"{event}: there is no such method in this release")
                 case code:

@@ -45,11 +45,10 @@ class MergedAnswers:
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
-        """Add the *answer* of *plugin*.
+        """Add the *answer* of *plugin*; a conflicting update that may fail is dropped as a whole.
 
         Raises :class:`ConflictError` for a field that belongs to another, and
-        :class:`NRIError` for an update of the container that is being
-        created.  A conflicting update that may fail is dropped as a whole.
+        :class:`NRIError` for an update of the container that is being created.
         """
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)

@@ -1,8 +1,7 @@
 """The messages between a runtime, the NRI layer and its plugins.
 
 Resources and adjustments are flat: one value for each field, by a name such
-as ``memory.limit`` or ``annotation.owner``.  The layer passes them on, and
-only keeps track of which plugin has claimed a field.
+as ``memory.limit`` or ``annotation.owner``, which the layer only passes on.
 """
 
 from collections.abc import Mapping
@@ -74,10 +73,9 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event that is sent to a plugin.
+    """An event that is sent to a plugin; ``resources`` are those of an update.
 
-    ``resources`` are those of an update; ``adjusted`` are the adjustments of
-    earlier plugins to the container that is being created.
+    ``adjusted`` are the adjustments of earlier plugins to the container that is being created.
     """
 
     event: str
@@ -89,7 +87,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a plugin: ``adjust`` applies to the container being created, the rest to existing containers.
+    """The answer of a plugin: ``adjust`` is for the container being created, the rest for existing ones.
 
     Parts that the event does not allow are ignored.
     """

@@ -26,19 +26,11 @@ class NRIStoppedError(NRIError):
 
     code = "UNAVAILABLE"
 
-    def __init__(self) -> None:
-        super().__init__("the NRI interface was stopped; make a new one")
-
 
 class ReentrantError(NRIError):
     """A plugin or domain calls the layer while the layer waits for it."""
 
     code = "FAILED_PRECONDITION"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
-        )
 
 
 class UnimplementedError(NRIError):

@@ -96,15 +96,7 @@ class ScriptedPlugin(Plugin):
 
 
 class NriPluginSUT(EmittingSUT):
-    """The connection of a plugin under test; *kind* may have planted bugs.
-
-    >>> sut = NriPluginSUT()
-    >>> [sut.do(event) for event in ("connect", "register", "configure")], sut.outputs(), sut.shows()
-    (['', 'ok', ''], ['Configure'], 'synchronising')
-    >>> sut.arrange("synchronise", "timeout"), sut.do("synchronise"), sut.outputs(), sut.shows()
-    (True, '', ['Synchronize', 'closed'], 'absent')
-    >>> sut.close()
-    """
+    """The connection of a plugin under test; *kind* may have planted bugs."""
 
     machine = MACHINE
 
@@ -162,7 +154,6 @@ class NriPluginSUT(EmittingSUT):
         }
 
     def do(self, event: str) -> str:
-        """Let *event* happen; only calls reply with an error."""
         self._done.clear()
         self.plugin.script = self._outcome
         code = super().do(event)

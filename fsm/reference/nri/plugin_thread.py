@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
@@ -43,41 +44,34 @@ class PluginThread:
         self._thread.name = name
 
     def call(self, function: Callable[[], T], *, until: float) -> T:
-        """The result of *function* on the thread; an exception is raised here.
+        """The result of *function* on the thread, or its exception.
 
-        Raises :class:`PluginLateError` if it does not return before *until*,
-        :class:`PluginLostError` if it ends the thread, or that has ended.
+        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` on an ended thread.
         """
         if self._ended:
             message = "it is closed"
             raise PluginLostError(message)
         if not self._thread.is_alive():
             self._thread.start()
-        results: list[tuple[T | None, BaseException | None]] = []
+        future: Future[T] = Future()
 
         def job() -> None:
-            result: tuple[T | None, BaseException | None]
             try:
-                result = function(), None
+                future.set_result(function())
             except BaseException as error:  # noqa: BLE001  (the caller raises it, and this thread goes on)
-                result = None, error
+                future.set_exception(error)
             with self._changed:
-                results.append(result)
                 self._changed.notify_all()
 
         begin = self._clock.now()
         self._jobs.put(job)
         with self._changed:
-            if not self._clock.wait(self._changed, lambda: bool(results), until=until):
-                message = f"did not answer in {max(0.0, until - begin):.3g} seconds"
-                raise PluginLateError(message)
-        value, error = results[0]
-        if isinstance(error, Exception):
-            raise error
-        if error is not None:
-            message = f"ended its thread: {error!r}"
-            raise PluginLostError(message) from error
-        return value  # type: ignore[return-value]  # there is one if there is no error
+            if not self._clock.wait(self._changed, future.done, until=until):
+                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
+        error = future.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise PluginLostError(f"ended its thread: {error!r}") from error
+        return future.result()
 
     def end(self) -> None:
         """End the thread after the calls that have begun."""

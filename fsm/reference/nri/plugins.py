@@ -47,25 +47,22 @@ class Plugins:
         return self._kind(plugin, self.terms)
 
     def join(self, connection: Connection) -> None:
-        """Call the plugin of *connection* from now on."""
+        """Call its plugin from now on."""
         self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.index))
 
     def request_updates(self, plugin: Plugin | None, make: Callable[[], None]) -> None:
         """*make* updates that *plugin* requests, if one is given; raises :class:`NRIError` if it must not."""
         if plugin is None:
             make()
-            return
-        for connection in self._connections:
-            if connection.plugin is plugin:
-                connection.request_updates(make)
-                return
-        raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
+        elif connections := self._of(plugin):
+            connections[0].request_updates(make)
+        else:
+            raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
 
     def lose(self, plugin: Plugin) -> None:
         """*plugin* has disconnected; has no effect if it has not joined."""
-        for connection in self._connections:
-            if connection.plugin is plugin:
-                connection.hang_up()
+        for connection in self._of(plugin):
+            connection.hang_up()
 
     def leave(self, connection: Connection) -> None:
         """Stop *connection*, which may have joined."""
@@ -77,11 +74,11 @@ class Plugins:
             connection.stop()
         self._connections = ()
 
-    def relay(self, request: Request) -> Relayed:
-        """Send *request* to each plugin that subscribed to it, and merge the answers.
+    def _of(self, plugin: Plugin) -> list[Connection]:
+        return [each for each in self._connections if each.plugin is plugin]
 
-        An error ends it.  A plugin that is lost is skipped and removed.
-        """
+    def relay(self, request: Request) -> Relayed:
+        """Send *request* to each plugin that subscribed to it, up to the first error; lost plugins are removed."""
         merged = MergedAnswers(request)
         lost = False
         try:
@@ -97,7 +94,7 @@ class Plugins:
             for connection in self._connections:
                 if not connection.listed:
                     connection.drop()
-            self._connections = tuple(connection for connection in self._connections if connection.listed)
+            self._connections = tuple(each for each in self._connections if each.listed)
         return Relayed(result="lost" if lost else "ok", merged=merged)
 
 

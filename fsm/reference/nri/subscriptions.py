@@ -23,10 +23,7 @@ EVENTS: Final = (
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """The events that a plugin may subscribe to if *relayed* are relayed.
-
-    The newest release also accepts the validation of adjustments, which is not relayed here.
-    """
+    """The events that a plugin may subscribe to: *relayed*, and the validations of the newest release."""
     return frozenset(relayed) | (set(EVENTS[-1:]) if set(EVENTS[:-1]) <= set(relayed) else set())
 
 

@@ -1,7 +1,6 @@
 """A pod and a container in the reference NRI layer under test; the outputs are the requests to a first plugin.
 
-A second plugin has a higher index.  It must receive each request after the
-first plugin, unless that answered with an error.
+A second plugin must receive each request after it, unless that answered with an error.
 """
 
 import threading
@@ -35,10 +34,7 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 
 class _Heard(NamedTuple):
-    """A request to the plugin with the index ``to``, which answers with ``error`` or ``lost``, or nothing.
-
-    ``alone`` is whether no other plugin was connected.
-    """
+    """A request to the plugin ``to``, answered with ``error``, ``lost`` or nothing; ``alone`` if it is the only plugin."""
 
     to: str
     event: str
@@ -125,10 +121,7 @@ class _NriSUT(ReferenceSUT):
                     self._plugins[index] = self._joined(index)
 
     def outputs(self) -> Sequence[str]:
-        """The requests to the first plugin; raises :class:`BrokenError` if the second did not receive the same after it.
-
-        ``sent`` has the requests to each plugin by index.
-        """
+        """The requests to the first plugin, which the second must receive after it; ``sent`` has those to each."""
         heard = list(self._heard)
         self._heard.clear()
         self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
@@ -164,15 +157,7 @@ class _NriSUT(ReferenceSUT):
 
 
 class NriPodSUT(_NriSUT):
-    """A pod in the reference NRI layer of *release*; *kind* makes the layer.
-
-    >>> sut = NriPodSUT()
-    >>> sut.do("run-pod-sandbox"), sut.outputs(), sut.shows()
-    ('ok', ('RunPodSandbox',), 'running')
-    >>> sut.arrange("stop-pod-sandbox", "error"), sut.do("stop-pod-sandbox"), sut.shows()
-    (True, 'INTERNAL', 'stopped')
-    >>> sut.close()
-    """
+    """A pod in the reference NRI layer of *release*; *kind* makes the layer."""
 
     machine = "nri-pod"
 
@@ -181,15 +166,7 @@ class NriPodSUT(_NriSUT):
 
 
 class NriContainerSUT(_NriSUT):
-    """A container in the reference NRI layer of *release*; *kind* makes the layer.
-
-    >>> sut = NriContainerSUT()
-    >>> sut.do("create-container"), sut.do("sync-running"), sut.shows()
-    ('ok', '', 'running')
-    >>> sut.do("remove-container"), sut.outputs()
-    ('ok', ('CreateContainer', 'StopContainer', 'RemoveContainer'))
-    >>> sut.close()
-    """
+    """A container in the reference NRI layer of *release*; *kind* makes the layer."""
 
     machine = "nri-container"
 

@@ -1,10 +1,8 @@
 """The lock between calls that block plugin synchronisation, any number at a time, and one plugin that joins.
 
-A caller that blocks never waits for a plugin that is itself waiting.  A lock
-that lets the waiting plugin go first, as containerd's does, deadlocks when a
-caller blocks, a plugin waits, and the caller blocks again (removing a pod
-removes its containers).  The price is that a plugin waits as long as anything
-blocks; it gives up when its registration times out.
+A caller that blocks never waits for a plugin that is itself waiting, which
+would be a deadlock when it blocks already (removing a pod removes its
+containers).  The price is that a plugin waits as long as anything blocks.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on its own thread.
+"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on a thread.
 
 A thread that waits continues only after an event for it, so that each step can be observed.
 """

@@ -1,4 +1,4 @@
-"""A plugin's connection as NRI v0.8 to v0.12 has it, and containerd's lock, where those are not what the machines mean."""
+"""A plugin's connection as NRI v0.8 to v0.12 has it, and containerd's lock, where the machines mean something else."""
 
 import threading
 from dataclasses import replace
@@ -10,10 +10,7 @@ from fsm.reference.nri.sync_lock import SyncLock
 
 
 class UpstreamConnection(Connection):
-    """A connection that can be registered a second time, and is not closed where it should be.
-
-    The profile ``upstream`` of the machine allows all of it.
-    """
+    """A connection that can be registered a second time, and is not closed where it should be."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, profile="upstream"))
@@ -22,15 +19,13 @@ class UpstreamConnection(Connection):
         self._process = False
 
     def launch(self, kind: Launch = "launched") -> None:
-        """Launch; a process can be killed."""
         super().launch(kind)
         self._process = kind == "launched"
 
     def register(self, name: str, index: str) -> None:
         """Register; a wrong name does not close the connection, and a listed plugin is renamed.
 
-        Renaming sends to a channel that is never read again, so the next
-        registration blocks until the plugin's own timeout.
+        That sends to a channel that is never read again, so the next one waits for the plugin's own timeout.
         """
         if self.state == "registering" and self._mistake(name, index):
             self._take("register", "bad-names-stay")

@@ -22,10 +22,7 @@ class MetadataError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """The metadata of a pod, with the machine's name for its last known ``state``.
-
-    Times are nanoseconds since 1970, or 0; ``exit`` is that of its pause process.
-    """
+    """The metadata of a pod with its last known ``state``; times are nanoseconds since 1970, or 0."""
 
     id: str
     name: str

@@ -1,9 +1,4 @@
-"""The calls on pods, driven by the machine ``pod-sandbox``; the data of a pod are files, a network and a pause process.
-
-The machine decides whether a call is possible, what follows and what is
-replied.  The methods here add what is done in the world, and which of the
-machine's outcomes that was.
-"""
+"""The calls on pods, driven by the machine ``pod-sandbox``; their data are files, a network and a pause process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -150,11 +145,7 @@ class Pods:
         await self._end(id, "remove", REMOVED, self._delete)
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """Record that the pause process of *pod* has *ended*.
-
-        Raises :class:`OSError` if it cannot be written; nothing has changed
-        then, and the exit has to be reported again.
-        """
+        """Record that the pause process of *pod* has *ended*; after :class:`OSError` it has to be reported again."""
         (way,) = pod.position.outcomes("exit")
         if way.to != pod.position.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -219,7 +210,6 @@ class Pods:
                 await self._fail_run(pod, MakeError("the run was not complete", left))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod that is *found* to the store."""
         record = self.controller.recover(found.id)
         pod = Pod.read(found, self._position(found.state))
         wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
@@ -323,7 +313,6 @@ class Pods:
         return "gone", ""
 
     def _exit(self, pod: Pod) -> Exit | None:
-        """The exit of the pause process of *pod*, as far as its controller knows it."""
         with suppress(CallError):
             return self.controller.status(pod.id).exit
         return None
@@ -333,11 +322,9 @@ class Pods:
             pod.watch.cancel()
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        """Write the metadata of *pod*, with *state* or its own."""
         self.metadata.save(pod.metadata(state or pod.position.state))
 
     def _position(self, state: str = "") -> Position:
-        """The position of a pod in *state*, or of an absent one."""
         return driver(MACHINE, self.profile).position(state)
 
     def _get(self, id_: str) -> Pod:

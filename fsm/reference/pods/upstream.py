@@ -1,7 +1,6 @@
 """Pods as containerd has them, where that is not what the machine means.
 
-The machine's profiles for versions of containerd allow what clients can
-observe of it, but not three things that no contract can allow: a pod that
+Three things are in no profile, since no contract can allow them: a pod that
 failed or was removed is back after a restart, a name stays reserved without a
 pod, and a failed run leaves a ready pod.
 """
@@ -27,8 +26,7 @@ FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
 class UpstreamPods(Pods):
     """Pods with two records: that of the list, which an exit reaches later, and the controller's, which is the status.
 
-    No state is written.  With ``shim``, the sandboxers of pods are shims:
-    there is no pause container from which a restart recovers them.
+    No state is written.  With ``shim`` there is no pause container from which a restart recovers them.
     """
 
     profile = "containerd-2.1"

@@ -1,8 +1,7 @@
 """The features of runtimes, as containerd's CRI plugin finds them out at its start, for the answer to Status.
 
 The machine ``runtime-handlers`` drives the way from a configured runtime to
-its entry in the list.  Its stages read a features document, as the
-``features`` command of an OCI runtime prints it; every part may be absent.
+its entry in the list, by way of the features document of its OCI runtime.
 """
 
 import os
@@ -144,10 +143,7 @@ class Service(Protocol):
 
 
 class Commands:
-    """Runs the ``features`` command of OCI runtimes on this machine, as the shim of runc does.
-
-    Old runtimes without that command have no features document.
-    """
+    """Runs the ``features`` command of OCI runtimes on this machine, if they have it, as the shim of runc does."""
 
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
         """The output of the runtime that the options name, or of ``runc``."""
@@ -171,17 +167,12 @@ def kernel_supports_rro(release: str = "") -> bool:
     return tuple(map(int, numbers)) >= RRO_SINCE
 
 
-def supports_cri_userns(features: Features) -> bool:
-    """Whether pods can have user namespaces: the runtime supports them, and mounts with mapped ids.
+def cri_userns(features: Features) -> str:
+    """Whether pods can have user namespaces, as an outcome of the machine; mounts with mapped ids are needed, too.
 
-    >>> supports_cri_userns(Features())
-    False
+    >>> cri_userns(Features())
+    'no-linux'
     """
-    return _userns(features) == "supported"
-
-
-def _userns(features: Features) -> str:
-    """Whether it supports user namespaces, as an outcome of the machine."""
     linux = features.linux
     if linux is None:
         return "no-linux"
@@ -246,10 +237,7 @@ class Introspection:
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do one stage, by the machine's name; its outcome.
-
-        Raises :class:`~fsm.machine.driver.CannotHappenError` if it is not the next one.
-        """
+        """Do one stage, by the machine's name; its outcome."""
         self._names = offered(self._position, event)
         before = self._position.state
         way = self._position.take(event, self._stages[event]())
@@ -321,7 +309,7 @@ class Introspection:
         return "rro" if self.kernel_has_rro else "old-kernel"
 
     def _user_namespaces(self) -> str:
-        outcome = _userns(self._decoded())
+        outcome = cri_userns(self._decoded())
         if outcome == "no-linux":
             self._why = "its features document has no Linux part"
             return self._or("no-linux-panics", outcome)
@@ -345,10 +333,7 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
 def introspect_runtime_handlers(
     runtimes: Mapping[str, Runtime], default: str, service: Service, *, kernel_has_rro: bool, profile: str = ""
 ) -> list[RuntimeHandler]:
-    """The handlers that Status lists for *runtimes* by name; the one called *default* is listed twice.
-
-    Raises :class:`PanicError` if containerd crashes under *profile*.
-    """
+    """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
     handlers: list[RuntimeHandler] = []
     for name, runtime in runtimes.items():
         Introspection(
@@ -364,10 +349,7 @@ def introspect_runtime_handlers(
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
-    """The value of *packed*, which has to be a *kind*; text is JSON that a command printed.
-
-    Raises :class:`ValueError`.
-    """
+    """The value of *packed*, a *kind*, which may be JSON that a command printed; raises :class:`ValueError`."""
     if packed.type_url != url:
         raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
     if isinstance(packed.value, str):

@@ -81,14 +81,7 @@ class _FakeService:
 
 
 class RuntimeHandlersSUT(ReferenceSUT):
-    """One :class:`~fsm.reference.runtime_handlers.introspection.Introspection` under test; *kind* may have planted bugs.
-
-    >>> sut = RuntimeHandlersSUT()
-    >>> sut.do("runtime-type"), sut.arrange("request", "by-path"), sut.do("request"), sut.outputs()
-    ('', True, '', ('RuntimePath.path',))
-    >>> sut.shows()
-    'unlisted'
-    """
+    """The introspection of one runtime under test; *kind* may have planted bugs."""
 
     machine = "runtime-handlers"
 

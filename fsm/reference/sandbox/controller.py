@@ -1,9 +1,4 @@
-"""The sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox.
-
-The machine decides whether a call is possible, what follows, and whether
-waiting callers are notified.  The methods here add what is done in the world,
-and which of the machine's outcomes that was.
-"""
+"""The sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox."""
 
 import asyncio
 from collections.abc import Callable
@@ -43,8 +38,7 @@ class SandboxRecord:
 class Sandbox:
     """A sandbox in the controller's store, or one that is not in it.
 
-    ``exited`` is set to its exit once that is recorded; ``watch`` is the task
-    that waits for its process; ``noticed`` is whether the machine has seen the exit.
+    ``exited`` is set to its exit once that is recorded; ``noticed`` is whether the machine has seen it.
     """
 
     def __init__(self, name: str, world: Processes, position: Position) -> None:
@@ -221,7 +215,6 @@ class Controller:
         sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def _watch(self, sandbox: Sandbox) -> None:
-        """Wait for the exit of *sandbox*, and handle it."""
         while True:
             try:
                 ended = await sandbox.world.exited()
@@ -233,7 +226,7 @@ class Controller:
             self.retries.defer(sandbox.id, (sandbox, ended))
 
     def _lose_watch(self, sandbox: Sandbox) -> None:
-        """The watch broke, which says nothing about the process: it is watched again."""
+        """The watch broke: the process is watched again."""
         self._notice_exit(sandbox)
         self._take(sandbox, "unwatched")
 

@@ -37,10 +37,7 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 class FaultyProcesses(Processes):
-    """Processes that fail at *faults*, and whose exits are seen while the ``gate`` is open.
-
-    With ``breaks`` the watch breaks once.  The hook adds to *outputs*.
-    """
+    """Processes that fail at *faults*; exits are seen while the ``gate`` is open, and the watch ``breaks`` once."""
 
     def __init__(
         self, root: Path, outputs: list[str], *, faults: Faults | None = None, now: Callable[[], int] = time.time_ns

@@ -23,15 +23,7 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 
 
 class PodSandboxSUT(EmittingSUT, LoopSUT):
-    """A :class:`~fsm.reference.sandbox.controller.Controller` under test; *kind* may have planted bugs.
-
-    >>> sut = PodSandboxSUT()
-    >>> [sut.do(event) for event in ("create", "start", "exit")], sut.shows()
-    (['ok', 'ok', ''], 'SANDBOX_READY')
-    >>> sut.arrange("handle", "kept"), sut.do("handle"), sut.shows(), sut.outputs()
-    (True, '', 'SANDBOX_NOTREADY', ['wake'])
-    >>> sut.close()
-    """
+    """A :class:`~fsm.reference.sandbox.controller.Controller` under test; *kind* may have planted bugs."""
 
     machine = MACHINE
     turns = 1

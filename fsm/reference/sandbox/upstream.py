@@ -1,7 +1,4 @@
-"""The sandbox controller of containerd 2.2, where that is not what the machine means.
-
-The profile ``upstream`` of the machine allows all of it.
-"""
+"""The sandbox controller of containerd 2.2, where that is not what the machine means."""
 
 from contextlib import suppress
 from dataclasses import replace
