@@ -80,27 +80,22 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     moves = dynamics(table, shown=recording.shown, outputs=recording.outputs)
     track: _Track | None = None
     found: dict[str, None] = {}
-    for batch in recording.batches:
-        for seen in batch.observations:
-            if seen.of not in {"", machine.entity}:
+    for seen in (each for batch in recording.batches for each in batch.observations):
+        if seen.of not in {"", machine.entity}:
+            continue
+        if seen.entity:
+            found.setdefault(seen.entity, None)
+            entity = entity or seen.entity
+            if not seen.entity.startswith(entity):
                 continue
-            if seen.entity:
-                found.setdefault(seen.entity, None)
-                entity = entity or seen.entity
-                if not seen.entity.startswith(entity):
-                    continue
-                start = moves.beginning() if recording.fresh else moves.everything()
-                track = track or _Track(table=table, dynamics=moves, now=start)
-            if track is not None and not track.take(seen):
-                return _marks(track)
+            start = moves.beginning() if recording.fresh else moves.everything()
+            track = track or _Track(table=table, dynamics=moves, now=start)
+        if track is not None and not track.take(seen):
+            break
     if track is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
         what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
         raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
-    return _marks(track)
-
-
-def _marks(track: _Track) -> Marks:
     return Marks(
         steps=frozenset(track.steps), states=frozenset(track.states), failed=frozenset(track.failed), seen=track.seen
     )

@@ -39,83 +39,75 @@ class Act(NamedTuple):
     failed: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Abstraction:
     """The moves that a full drawing ``must`` have, in the machine's order, and those that it ``may`` have.
 
-    ``names`` maps drawn states to the states that they stand for.  ``nowhere`` are the
+    ``shown`` maps each state to the name under which it is drawn.  ``nowhere`` are the
     interrupting events that are drawn without a source, since the state before them
-    does not matter.  ``ends`` maps a move that begins a call to the moves that the call
-    may be in the end.  ``begun`` are the outcomes that begin a call and stay in the
-    same state: a loop may show that.
+    does not matter.  ``named`` are the outcomes with labels of their own.  ``ends`` maps
+    a move that begins a call to the moves that the call may be in the end.  ``begun``
+    are the outcomes that begin a call and stay in the same state: a loop may show that.
     """
 
-    machine: Machine
-    names: Mapping[str, tuple[str, ...]]
-    nowhere: frozenset[str] = frozenset()
-    named: frozenset[tuple[str, str]] = frozenset()
-    shown: dict[str, str] = field(default_factory=dict)
+    table: Table
+    shown: dict[str, str]
+    nowhere: frozenset[str]
+    named: frozenset[tuple[str, str]]
     must: dict[Move, list[Act]] = field(default_factory=dict)
     may: dict[Move, list[Act]] = field(default_factory=dict)
     ends: dict[Move, set[Move]] = field(default_factory=dict)
     begun: set[tuple[Move, str]] = field(default_factory=set)
 
-    def find_moves(self) -> None:
-        self.shown = {state: name for name, states in self.names.items() for state in states}
-        for state in self.machine.states:
-            self.shown.setdefault(state, state)
-        table = tabulate(self.machine)
-        for row in table.rows:
-            for number in range(len(table.states)):
-                self._cell(table, row, number)
-
-    def _cell(self, table: Table, row: Row, number: int) -> None:
-        cell, ways = table.cell(number, row.index), table.step(number, row.index) or ()
+    def add_cell(self, row: Row, number: int) -> None:
+        """Add the moves of *row* from the state of that number."""
+        table, cell = self.table, self.table.cell(number, row.index)
+        ways = table.step(number, row.index) or ()
         if not isinstance(cell, Moves | Ignores):
             return
         finals = [end for way in ways for end in _finals(table, row, way)]
-        here = self.shown[table.states[number]]
         # A deviation may make a move of what is ignored; a drawing shows the machine.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
-            moves = self.shown[table.states[way.to]] != here
+            key = self._key(row, number, way)
+            moves = self.shown[table.states[way.to]] != self.shown[table.states[number]]
             if way.begins and not moves:
                 if way.to == number:
-                    key = self._key(table, row, number, way)
                     self.begun |= {(key, way.name), (key, "")}
                 continue
-            key = self._note(table, row, number, way, must=isinstance(cell, Moves) and (moves or stays))
+            self._note(row, number, way, must=isinstance(cell, Moves) and (moves or stays))
             if way.begins:
-                leads = (self._key(table, row, number, end) for end in _finals(table, row, way))
-                self.ends.setdefault(key, set()).update(leads)
+                self.ends.setdefault(key, set()).update(self._key(row, number, end) for end in _finals(table, row, way))
         for end in finals:
             if end not in ways:
-                self._note(table, row, number, end, must=False)
+                self._note(row, number, end, must=False)
 
-    def _key(self, table: Table, row: Row, number: int, way: Way) -> Move:
+    def _key(self, row: Row, number: int, way: Way) -> Move:
         event = row.event.name
-        source = "" if event in self.nowhere else self.shown[table.states[number]]
-        return Move(source, event, self.shown[table.states[way.to]])
+        source = "" if event in self.nowhere else self.shown[self.table.states[number]]
+        return Move(source, event, self.shown[self.table.states[way.to]])
 
-    def _note(self, table: Table, row: Row, number: int, way: Way, *, must: bool) -> Move:
-        event, key, state = row.event.name, self._key(table, row, number, way), table.states[number]
+    def _note(self, row: Row, number: int, way: Way, *, must: bool) -> None:
+        event = row.event.name
         named = (event, way.name) in self.named
-        unconditional = event in self.nowhere and isinstance(table.cell(number, row.index), Moves)
+        unconditional = event in self.nowhere and isinstance(self.table.cell(number, row.index), Moves)
         into = self.must if must or unconditional or named else self.may
         failed = bool(way.reply) and "ok" not in way.reply
-        into.setdefault(key, []).append(Act(state=state, outcome=way.name, named=named, failed=failed))
-        return key
+        act = Act(state=self.table.states[number], outcome=way.name, named=named, failed=failed)
+        into.setdefault(self._key(row, number, way), []).append(act)
+
+    def acts(self, key: Move) -> tuple[Act, ...]:
+        return (*self.must.get(key, ()), *self.may.get(key, ()))
 
     def omitted(self, act: Act, event: str) -> bool:
         """Whether the model lists *act* among what drawings leave out."""
-        omission = (self.machine.omits or {}).get(event, Omission())
+        omission = (self.table.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
         """Whether the machine has the move, by that outcome if one is named."""
-        acts = (*self.must.get(key, ()), *self.may.get(key, ()))
-        return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in acts)
+        return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
 def _finals(table: Table, row: Row, way: Way) -> list[Way]:
@@ -127,12 +119,12 @@ def _finals(table: Table, row: Row, way: Way) -> list[Way]:
     def ways(state: int, *, begin: bool) -> list[Way]:
         return [each for each in table.step(state, end) or () if each.begins == begin]
 
-    between = closure([way.to], lambda state: [each.to for each in ways(state, begin=True)])
+    between = closure([way.to], lambda state: (each.to for each in ways(state, begin=True)))
     return [each for state in between for each in ways(state, begin=False)]
 
 
 def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Abstraction:
-    """The abstraction of *machine* under these names.
+    """The abstraction of *machine*, of whose states those that *names* maps to are drawn under these names.
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.library import load
@@ -140,13 +132,15 @@ def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: It
     >>> [key.target for key in abstract(machine, proposed(machine)).must if key.event == "run"]
     ['ready', 'SANDBOX_NOTREADY']
     """
+    drawn = {state: name for name, states in names.items() for state in states}
+    outcomes = [(event.name, way) for event in machine.events.values() for way in outcomes_of(event)]
     found = Abstraction(
-        machine=machine,
-        names=names,
+        table=tabulate(machine),
+        shown=drawn | {state: state for state in machine.states if state not in drawn},
         nowhere=frozenset(nowhere),
-        named=frozenset(
-            (event.name, way.name) for event in machine.events.values() for way in outcomes_of(event) if way.aliases
-        ),
+        named=frozenset((event, way.name) for event, way in outcomes if way.aliases),
     )
-    found.find_moves()
+    for row in found.table.rows:
+        for number in range(len(found.table.states)):
+            found.add_cell(row, number)
     return found

@@ -56,6 +56,10 @@ class LabelMeanings:
             found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
         return found
 
+    def events(self, labels: Iterable[str]) -> set[str]:
+        """The events that any of *labels* means."""
+        return {meaning.event for _, meaning in self.meant(labels) if meaning}
+
     def _quiet(self, label: str) -> str:
         """*label* without the outputs that ``fsm draw`` writes behind a slash, which are separated by commas too."""
         if _OUTPUTS not in label:

@@ -8,6 +8,7 @@ does not, a drawing may be a sketch: only the states and events that it shows ar
 compared, and only outcomes that succeed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,80 +22,85 @@ ANY: Final = "any state"
 """The name that ``fsm draw`` gives to the source of an arrow from every state."""
 
 
-@dataclass(slots=True)
-class Matching:
+def compare_with_drawing(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
+    """What *machine* and *drawing* have in common, and what only one of them has.
+
+    With *complete*, all that the model does not list as left out must be drawn, even if
+    the model does not mention drawings.
+    """
+    known = label_meanings(machine)
+    found = groups(machine, {name: drawing.below.get(name, ()) for name in drawing.states})
+    drawing = _without_words(drawing, found, known)
+    events = [(arrow, event) for arrow in drawing.arrows for event in known.events(arrow.labels)]
+    nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
+    abstraction = abstract(machine, _merged(machine, found), nowhere)
+    return _Matching(
+        drawing=drawing,
+        strict=complete or machine.omits is not None,
+        found=found,
+        known=known,
+        abstraction=abstraction,
+        initial=abstraction.shown[machine.initial],
+        events=frozenset(event for _, event in events),
+    ).compare(machine)
+
+
+def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
+    """*drawing*, where an arrow that begins at its own label is one without a source.
+
+    ``fsm draw`` draws so the events it otherwise leaves out, where nothing else leads
+    to a state.
+    """
+    written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
+    words = {
+        name: lines
+        for name, lines in written.items()
+        if all(meaning for _, meaning in known.meant(lines))
+        and all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in drawing.arrows)
+    }
+    arrows = tuple(
+        replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
+        if arrow.source in words
+        else arrow
+        for arrow in drawing.arrows
+    )
+    states = {name: place for name, place in drawing.states.items() if name not in words}
+    return replace(drawing, states=states, arrows=arrows)
+
+
+def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The states that each drawn name stands for, together with names for the same state, and those not drawn."""
+    merged: dict[str, tuple[str, ...]] = {}
+    for name, states in found.items():
+        same = next((other for other in merged if set(found[other]) & set(states)), name)
+        merged[same] = merged.get(same, ()) + states
+    drawn = {state for states in merged.values() for state in states}
+    for name, states in proposed(machine).items():
+        merged.setdefault(name, tuple(state for state in states if state not in drawn))
+    return {name: states for name, states in merged.items() if states}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matching:
     """Compares one drawing; the machine is the first."""
 
-    machine: Machine
     drawing: Drawing
-    complete: bool
-    found: dict[str, tuple[str, ...]] = field(init=False)
-    known: LabelMeanings = field(init=False)
-    abstraction: Abstraction = field(init=False)
-    initial: str = field(init=False)
+    strict: bool
+    found: Mapping[str, tuple[str, ...]]
+    known: LabelMeanings
+    abstraction: Abstraction
+    initial: str
+    events: frozenset[str]
     moves: list[ComparedMove] = field(default_factory=list)
     drawn: dict[Move, set[str]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        below = {name: self.drawing.below.get(name, ()) for name in self.drawing.states}
-        self.found = groups(self.machine, below)
-        self.known = label_meanings(self.machine)
-        self.drawing = self._without_words()
-        nowhere = {
-            event
-            for arrow in self.drawing.arrows
-            if arrow.source is None
-            for event in self._events(arrow)
-            if self.machine.events[event].interrupts
-        }
-        merged: dict[str, tuple[str, ...]] = {}
-        for name, states in self.found.items():
-            merged[self._same(name, merged)] = merged.get(self._same(name, merged), ()) + states
-        drawn = {state for states in merged.values() for state in states}
-        for name, states in proposed(self.machine).items():
-            rest = tuple(state for state in states if state not in drawn)
-            if rest and name not in merged:
-                merged[name] = rest
-        self.abstraction = abstract(self.machine, {name: states for name, states in merged.items() if states}, nowhere)
-        self.initial = self.abstraction.shown[self.machine.initial]
-
-    def _without_words(self) -> Drawing:
-        """The drawing, where an arrow that begins at its own label is one without a source.
-
-        ``fsm draw`` draws so the events it otherwise leaves out, where nothing else
-        leads to a state.
-        """
-        written = {name: (name, *self.drawing.below.get(name, ())) for name in self.drawing.states}
-        words = {
-            name: lines
-            for name, lines in written.items()
-            if not self.found[name]
-            and all(meaning for _, meaning in self.known.meant(lines))
-            and all(
-                name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in self.drawing.arrows
-            )
-        }
-        arrows = tuple(
-            replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
-            if arrow.source in words
-            else arrow
-            for arrow in self.drawing.arrows
-        )
-        states = {name: place for name, place in self.drawing.states.items() if name not in words}
-        return replace(self.drawing, states=states, arrows=arrows)
-
-    def _same(self, name: str, among: dict[str, tuple[str, ...]]) -> str:
-        """The first of the drawn names that have a state in common with *name*."""
-        return next((other for other in among if set(self.found[other]) & set(self.found[name])), name)
-
-    def compare(self) -> Comparison:
-        """All states and moves of both."""
+    def compare(self, machine: Machine) -> Comparison:
         for arrow in self.drawing.arrows:
             self._arrow(arrow)
         for key, acts in self.abstraction.must.items():
             self._move(key, acts)
         return Comparison(
-            first=self.machine.name,
+            first=machine.name,
             second=self.drawing.place,
             states=tuple(self._states()),
             moves=tuple(self.moves),
@@ -118,33 +124,22 @@ class Matching:
             source = "" if first else self._shown(arrow.source)
             self._only_drawn(arrow, Move(source, "", target), "", wrong)
             return
-        if arrow.source == ANY and not self.found[ANY]:
-            self._from_any(arrow, target)
-            return
-        for label, meaning in self.known.meant(arrow.labels):
-            interrupts = meaning is not None and self.machine.events[meaning.event].interrupts
-            source = "" if arrow.source is None and interrupts else self._shown(arrow.source)
-            event, outcome = meaning or Meaning(label)
-            key = Move(source, event, target)
-            if meaning is None or unknown:
-                self._only_drawn(arrow, key, label, Why.EVENT if meaning is None else Why.STATE)
-            elif not self.abstraction.allows(key, outcome):
-                why = Why.OUTCOME if outcome and self.abstraction.allows(key, "") else None
-                self._only_drawn(arrow, key, label, why)
-            else:
-                self._both(arrow, key, label, outcome)
-
-    def _from_any(self, arrow: Arrow, target: str) -> None:
-        """Treat an arrow from any state as one from each state in which the machine has the move."""
+        # An arrow from any state is one from each state in which the machine has the move.
+        anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
-            keys = [Move(source, event, target) for source in dict.fromkeys(self.abstraction.shown.values())]
-            keys = [key for key in keys if self.abstraction.allows(key, outcome)]
-            for key in keys:
+            nowhere = arrow.source is None and event in self.abstraction.nowhere
+            source = ANY if anywhere else "" if nowhere else self._shown(arrow.source)
+            sources = dict.fromkeys(self.abstraction.shown.values()) if anywhere else [source]
+            keys = [Move(each, event, target) for each in sources]
+            allowed = [] if unknown else [key for key in keys if self.abstraction.allows(key, outcome)]
+            for key in allowed:
                 self._both(arrow, key, label, outcome)
-            if not keys:
-                why = Why.EVENT if meaning is None else None
-                self._only_drawn(arrow, Move(ANY, event, target), label, why)
+            if not allowed:
+                elsewhere = outcome and not anywhere and self.abstraction.allows(keys[0], "")
+                known = None if anywhere else Why.STATE if unknown else Why.OUTCOME if elsewhere else None
+                why = Why.EVENT if meaning is None else known
+                self._only_drawn(arrow, Move(source, event, target), label, why)
 
     def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
         # An arrowhead may be far from the label in question.
@@ -156,8 +151,8 @@ class Matching:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
-        acts = (*self.abstraction.must.get(key, ()), *self.abstraction.may.get(key, ()))
-        outcomes, places = tuple(dict.fromkeys(act.outcome for act in acts)), (None, arrow.place)
+        outcomes = tuple(dict.fromkeys(act.outcome for act in self.abstraction.acts(key)))
+        places = (None, arrow.place)
         self.moves.append(
             ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=outcomes, places=places)
         )
@@ -183,20 +178,12 @@ class Matching:
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 
     def _may_be_left_out(self, key: Move, act: Act) -> bool:
-        if self._strict:
+        if self.strict:
             return self.abstraction.omitted(act, key.event)
-        events = {event for arrow in self.drawing.arrows for event in self._events(arrow)}
         states = {self._shown(name) for name in self.drawing.states}
         if any(arrow.source is None for arrow in self.drawing.arrows):
             states |= {self.initial, ""}
-        return act.failed or key.event not in events or not {key.source, key.target} <= states
-
-    def _events(self, arrow: Arrow) -> set[str]:
-        return {meaning.event for _, meaning in self.known.meant(arrow.labels) if meaning is not None}
-
-    @property
-    def _strict(self) -> bool:
-        return self.complete or self.machine.omits is not None
+        return act.failed or key.event not in self.events or not {key.source, key.target} <= states
 
     def _states(self) -> list[ComparedState]:
         shown = self.abstraction.shown
@@ -206,19 +193,9 @@ class Matching:
         states = []
         for name, own in stands_for.items():
             drawn = name in places or (name == self.initial and nowhere)
-            missing = Where.FIRST if self._strict else Where.UNDRAWN
-            where = Where.BOTH if drawn else missing
+            where = Where.BOTH if drawn else Where.FIRST if self.strict else Where.UNDRAWN
             states.append(ComparedState(name=name, where=where, stands_for=own, place=places.get(name)))
         for name, place in self.drawing.states.items():
             if name != ANY and not self.found[name]:
                 states.append(ComparedState(name=name, where=Where.SECOND, place=place, why=Why.STATE))
         return states
-
-
-def compare_with_drawing(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
-    """What *machine* and *drawing* have in common, and what only one of them has.
-
-    With *complete*, all that the model does not list as left out must be drawn, even if
-    the model does not mention drawings.
-    """
-    return Matching(machine=machine, drawing=drawing, complete=complete).compare()

@@ -1,9 +1,16 @@
-"""Two machines, or one under two profiles: every outcome of every cell, with its reply and outputs."""
+"""Two machines, or one under two profiles, and two drawings: what they have of the same names.
+
+Of machines it is every outcome of every cell, with its reply and outputs; of drawings
+the states and arrows.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, side_of
+from fsm.diagrams.abstraction import Move
+from fsm.diagrams.abstraction.drawn_names import parts
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, side_of
+from fsm.diagrams.read.drawing import Drawing, Location
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
 
@@ -39,13 +46,9 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
     return Comparison(
         first=names[0],
         second=names[1],
-        states=(
-            *(ComparedState(name=name, where=Where.BOTH if name in shared else Where.FIRST) for name in first.states),
-            *(
-                ComparedState(name=states[name], where=Where.SECOND)
-                for name in second.states
-                if states[name] not in first.states
-            ),
+        states=tuple(
+            ComparedState(name=name, where=side_of(name, first.states, shared))
+            for name in dict.fromkeys((*first.states, *states.values()))
         ),
         moves=tuple(
             ComparedMove(
@@ -90,4 +93,37 @@ def _entries(machine: Machine, states: Mapping[str, str], events: Mapping[str, s
             for reply in way.reply or ("",):
                 entry = _Entry(source, name, states[table.states[way.to]], reply, way.emits, way.begins, silent=False)
                 found[entry] = (*found.get(entry, ()), way.name)
+    return found
+
+
+def compare_drawings(first: Drawing, second: Drawing) -> Comparison:
+    """What two drawings have in common; names must be equal."""
+    mine, theirs = _drawn(first), _drawn(second)
+    states = {**first.states, **second.states}
+    return Comparison(
+        first=first.place,
+        second=second.place,
+        states=tuple(
+            ComparedState(name=name, where=side_of(name, first.states, second.states), place=place)
+            for name, place in states.items()
+        ),
+        moves=tuple(
+            ComparedMove(
+                **key._asdict(),
+                where=side_of(key, mine, theirs),
+                label=key.event,
+                places=(mine.get(key), theirs.get(key)),
+            )
+            for key in {**mine, **theirs}
+        ),
+    )
+
+
+def _drawn(drawing: Drawing) -> dict[Move, Location]:
+    """The drawn moves, one for each event of a label, with the first place of each."""
+    found: dict[Move, Location] = {}
+    for arrow in drawing.arrows:
+        for label in arrow.labels or [""]:
+            for part in parts(label):
+                found.setdefault(Move(arrow.source or "", part, arrow.target), arrow.place)
     return found
