@@ -1,4 +1,4 @@
-"""``fsm mutate``: which mistakes in a model its properties would notice."""
+"""``fsm mutate``: which mistakes in a model its properties would notice, and which in a recording its judge."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,8 +18,11 @@ from fsm.mutation import (
     mutants,
     mutation_outcomes,
 )
+from fsm.mutation.power import CONTRACTS, Trial
 from fsm.property.claims import JointSpecification, Specification
+from fsm.recordings.restarts import Assume, Restarts
 from fsm.report import mutation_report as report
+from fsm.report import power_report
 
 FEW: Final = 8
 """Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""
@@ -35,11 +38,48 @@ FEW: Final = 8
     type=click.Choice(["survivors", "equivalent", "all"]),
     default="survivors",
     show_default=True,
-    help="The mutants to list one by one; survivors always are.",
+    help="The mutants to list one by one; otherwise survivors are listed cell by cell.",
 )
+@click.option(
+    "--recording",
+    "-r",
+    "recordings",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Edit this recording instead, and find out which illegal edits 'fsm judge' accuses; may be repeated.",
+)
+@click.option(
+    "--with",
+    "-w",
+    "calls",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The CRI calls of the run in which a plugin received the NRI events in the recording.",
+)
+@click.option(
+    "--restarts",
+    type=click.Choice(["none", "seen", "maybe"]),
+    default="maybe",
+    show_default=True,
+    help="Where to assume a restart of the runtime that no line of a recording shows, as 'fsm judge' has it.",
+)
+@click.option("--limit", type=click.IntRange(0), default=300, show_default=True, help="Edits to try; 0 for all.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which edits to try, if not all.")
 @format_option
-def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str) -> int:
-    """Find out which mistakes in a model its properties would notice.
+def command(
+    names: tuple[str, ...],
+    profile: str | None,
+    only: tuple[str, ...],
+    listed: str,
+    recordings: tuple[str, ...],
+    calls: str | None,
+    restarts: Assume,
+    limit: int,
+    seed: int,
+    form: str,
+) -> int:
+    """Find out which mistakes in a model its properties would notice, or in a recording its judge.
 
     MODEL is a name from 'fsm list', FILE a property file or a model file;
     all shipped models if there is none. A mutant is the model with one cell
@@ -55,11 +95,23 @@ def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], 
     that the others let pass, and of a system the first property that kills a
     mutant is listed. The exit code is 1 if any survives.
 
+    With --recording the edits are of recorded lines: replies, states, times,
+    ids, lines less, twice or moved. Those that are illegal without doubt are
+    judged (docs/power.md). The exit code is 1 if any is missed, or if the
+    recording is accused without an edit.
+
     \b
     fsm mutate cri-pod
     fsm mutate container-status --property stop-is-idempotent --list all
     fsm mutate plugin-sync
+    fsm mutate --recording cri-calls.jsonl --profile containerd-2.1
     """
+    if recordings:
+        if names or only:
+            raise click.UsageError("--recording is judged by contracts: leave out MODEL and --property")
+        return _power(recordings, calls or "", profile, restarts, limit, seed, form)
+    if calls:
+        raise click.UsageError("--with is about NRI events: give these with --recording")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     if profile is not None:
@@ -72,6 +124,23 @@ def command(names: tuple[str, ...], profile: str | None, only: tuple[str, ...], 
         mutated = tuple(_mutated(each, profile, only, advanced) for each in found)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
+
+
+def _power(
+    recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
+) -> int:
+    trials = [
+        Trial(name=name, calls=calls, profile=profile, restarts=Restarts(assume=restarts))
+        for name in dict.fromkeys(recordings)
+    ]
+    for trial in trials:
+        if trial.kind not in CONTRACTS:
+            what = f"{trial.name} holds {trial.kind.value}; give containerd logs, CRI calls or NRI events"
+            raise click.BadParameter(what, param_hint="--recording")
+    with progress("mutating", limit * len(trials)) as advanced:
+        powers = tuple(trial.power(seed=seed, limit=limit, advanced=advanced) for trial in trials)
+    click.echo(power_report.json(powers) if form == "json" else power_report.text(powers, layout()), nl=False)
+    return power_report.answer(powers).value
 
 
 def _mutants(of: Specification | JointSpecification, profile: str | None) -> Iterable[Mutant | JointMutant]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fsm.recordings.error_texts import ABSENT
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Observation
 
@@ -47,7 +48,7 @@ def _enum(name: str) -> str:
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
 
 
-_NAMES: Final = {form: name for name in (*_CONTAINER_EVENTS, *_POD_EVENTS) for form in (name, _enum(name))}
+EVENT_NAMES: Final = {form: name for name in (*_CONTAINER_EVENTS, *_POD_EVENTS) for form in (name, _enum(name))}
 _LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
     "CONTAINER_RUNNING": "sync-running",
@@ -86,6 +87,8 @@ class NriEventReader:
 
     notes: Counter[str] = field(default_factory=Counter)
     _begun: bool = False
+    _new: dict[str, set[str]] = field(default_factory=dict)
+    """The containers of each pod whose run the plugin received on this connection: all of them are new."""
 
     def observations(self, line: bytes) -> Iterator[Observation]:
         """The observations in *line*, if nothing else is known of the time between two connections."""
@@ -104,17 +107,28 @@ class NriEventReader:
         if not line.strip():
             return None
         try:
-            return _DECODER.decode(line)
+            event = _DECODER.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self.notes["foreign or damaged lines"] += 1
             return None
+        if event.connects:
+            self._new.clear()
+        return event
 
     def observed(self, event: NriEvent) -> Iterator[Observation]:
         """The observations of pods and containers that *event* stands for."""
-        name = _NAMES.get(event.event)
+        name = EVENT_NAMES.get(event.event)
         if name in _POD_EVENTS and event.pod:
+            if name == "RunPodSandbox":
+                self._new[event.pod] = set()
+            elif name == "RemovePodSandbox":
+                self._new.pop(event.pod, None)
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
         elif name in _CONTAINER_EVENTS and event.container:
+            known = self._new.get(event.pod, {event.container})
+            if event.container not in known and name != "CreateContainer":
+                yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
+            known.add(event.container)
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
         elif event.synchronizes:
             yield from _synchronized(event)

@@ -28,6 +28,12 @@ class Mutated:
     def equivalent(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
         return tuple(each for each in self.outcomes if each.equivalent)
 
+    @property
+    def score(self) -> float:
+        """The part of the mutants that are killed, of those that are not equivalent."""
+        able = len(self.outcomes) - len(self.equivalent)
+        return 1 - len(self.survivors) / able if able else 1.0
+
     def kills(self) -> dict[str, int]:
         """How many each property kills, in the order of the file."""
         counted = Counter(name for each in self.outcomes for name in each.killers)
@@ -63,18 +69,34 @@ class _Writer:
             how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
             yield f"  {how if count else self.layout.style(how, 'yellow')}  {name}"
         for each in mutated.outcomes:
-            if self._tells(each):
+            if self.listed == "all" or (self.listed == "equivalent" and each.equivalent):
                 yield from self._mutant(each, machine.path)
+        if self.listed != "all":
+            yield from self._survivors(mutated)
         word_for = "system" if joint else "machine"
         dead = sum(bool(each.killers) for each in mutated.outcomes)
         word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
         yield (
             f"{self.layout.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
             f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
+            + (f", score {mutated.score:.1%}" if mutated.survivors else "")
         )
 
-    def _tells(self, each: MutationOutcome[Mutant | JointMutant]) -> bool:
-        return self.listed == "all" or each.survives or (self.listed == "equivalent" and each.equivalent)
+    def _survivors(self, mutated: Mutated) -> Iterator[str]:
+        """The survivors, those of one cell together."""
+        cells: dict[int, dict[str, list[str]]] = {}
+        for each in mutated.survivors:
+            where, _, change = each.mutant.name.partition(": ")
+            cells.setdefault(each.mutant.line, {}).setdefault(where, []).append(change)
+        for line, changes in cells.items():
+            lead = f"  {self.layout.style('survives', 'red')}  "
+            for where, those in changes.items():
+                first, *rest = self.layout.kept(f"{where}: {', '.join(those)}", " " * 12)
+                yield lead + first.strip()
+                yield from rest
+                lead = " " * 12
+            place = _place(mutated.specification.machine.path, line)
+            yield from self.layout.kept(f"{place}: no property breaks", " " * 12)
 
     def _mutant(self, outcome: MutationOutcome[Mutant | JointMutant], path: str) -> Iterator[str]:
         if outcome.killers:
@@ -84,8 +106,11 @@ class _Writer:
         else:
             word, colour, more = "survives", "red", "no property breaks"
         yield f"  {self.layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
-        place = f"{path}:{outcome.mutant.line}" if outcome.mutant.line else path
-        yield from self.layout.kept(f"{place}: {more}", " " * 12)
+        yield from self.layout.kept(f"{_place(path, outcome.mutant.line)}: {more}", " " * 12)
+
+
+def _place(path: str, line: int) -> str:
+    return f"{path}:{line}" if line else path
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:
@@ -96,6 +121,7 @@ def json(mutated: tuple[Mutated, ...]) -> str:
             "mutants": len(each.outcomes),
             "survivors": len(each.survivors),
             "equivalent": len(each.equivalent),
+            "score": round(each.score, 4),
             "kills": dict(each.kills()),
             "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
         }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from commands import Terminal, fsm
 from door_project import CLAIM, door
+from judged import RECORDINGS
 from machines import DOOR, edited
 
 if TYPE_CHECKING:
@@ -64,14 +66,16 @@ def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
 
 
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    """With the name of the mutant, and the file and line of its cell."""
+    """With the name of the mutant, the file and line of its cell, and a score; those of one cell stand together."""
     ran = fsm("mutate", door(tmp_path, CLAIM))
     line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
 
     assert ran.returncode == 1
-    assert "  survives  push in open: refused\n" in ran.stdout
+    assert "  survives  push in open: " in ran.stdout
+    assert ran.stdout.count("push in open: ") == 1
     assert f"models/door.toml:{line}: no property breaks" in " ".join(ran.stdout.split())
     assert ran.stdout.splitlines()[-1].startswith("fails: ")
+    assert re.search(r" survivors, score \d+\.\d%$", ran.stdout)
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
@@ -82,7 +86,10 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
     assert "  killed    remove in gone: to shut\n" in everything
     assert "by gone-for-good" in " ".join(everything.split())
     assert "killed  " not in alike
-    assert set(alike.splitlines()) <= set(everything.splitlines())
+    equal = {line for line in alike.splitlines() if "survives" not in line and line.startswith("  equal")}
+    assert equal
+    assert equal <= set(everything.splitlines())
+    assert "  survives  push in open: refused\n" in everything
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:
@@ -113,8 +120,42 @@ def test_what_a_program_reads(tmp_path: Path) -> None:
     assert ("fails", "door") == (document["verdict"], machine["machine"])
     assert machine["mutants"] == len(machine["outcomes"]) == len({each["mutant"] for each in machine["outcomes"]})
     assert machine["survivors"] == sum(not each["killers"] and not each["equivalent"] for each in machine["outcomes"])
+    assert 0 < machine["score"] < 1
     assert machine["equivalent"] == sum(each["equivalent"] for each in machine["outcomes"])
     assert all(each["line"] > 0 for each in machine["outcomes"])
+
+
+CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
+
+
+def test_edits_of_a_recording() -> None:
+    """How many of the illegal ones are noticed, by kind and by cell, and the false alarms."""
+    ran = fsm("mutate", "--recording", CALLS, "--profile", "containerd-2.1", "--limit", "40", "--seed", "3")
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "40 of 722 edits tried" in ran.stdout
+    assert "noticed 100.0%; 0 false alarms, 0 surprises" in " ".join(ran.stdout.split())
+    assert "missed  kind\n" in ran.stdout
+    assert "cri-container: " in ran.stdout
+    assert ran.stdout.endswith("verdict: holds\n")
+
+
+def test_edits_of_a_recording_for_a_program() -> None:
+    """Every illegal edit with its line, its cell and the answer."""
+    ran = fsm("mutate", "--recording", CALLS, "--limit", "40", "--format", "json")
+    document: Any = json.loads(ran.stdout)
+    (recording,) = document["recordings"]
+
+    assert ("holds", 40) == (document["verdict"], recording["tried"])
+    assert recording["illegal"] == len(recording["planted"]) == sum(recording["answers"].values())
+    assert all(each["line"] > 0 and each["why"] and each["answer"] != "missed" for each in recording["planted"])
+
+
+def test_a_recording_that_is_accused_fails() -> None:
+    """As 1.6 is without its profile."""
+    name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
+
+    assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
 
 
 WRONG = [
@@ -124,6 +165,12 @@ WRONG = [
     (["mutate", "cri-pod", "--property", "stop"], "properties: "),
     (["mutate", "cri-pod", "--profile", "containerd-1.5"], "profiles: containerd-1.6"),
     (["mutate", "cri-pod", "--list", "none"], "'none' is not one of"),
+    (["mutate", "--recording", "no/such.log"], "'no/such.log' does not exist"),
+    (["mutate", "cri-pod", "--recording", CALLS], "leave out MODEL"),
+    (["mutate", "cri-pod", "--with", CALLS], "give these with --recording"),
+    (["mutate", "--recording", CALLS, "--profile", "containerd-1.5"], "no profile 'containerd-1.5'"),
+    (["mutate", "--recording", CALLS, "--with", CALLS], "holds CRI calls"),
+    (["mutate", "--recording", str(RECORDINGS / "README.md")], "give containerd logs, CRI calls or NRI events"),
 ]
 
 

@@ -1,0 +1,217 @@
+"""How many of the single edits that make a recording illegal its judge accuses, and how many false alarms it gives.
+
+An edit is *illegal without doubt* in three cases.  An entity that it touches contradicts
+its contract by the strict reading (:mod:`fsm.mutation.strict_reading`), and did not before.
+It changes a time or an exit code that another line fixes.  Or a plugin, which was told of
+a call before its reply, is not any more.  ``docs/power.md`` has what that rests on.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Literal, TypeAlias
+
+from fsm.judgement import judge
+from fsm.library import load
+from fsm.mutation.recorded_acts import Entity, RecordedActs, of_calls, of_events, of_log, told
+from fsm.mutation.recording_edits import DATA, RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
+from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
+from fsm.recordings import RecordingKind, open_recording
+from fsm.recordings.line_reader import LineReader
+from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.recordings.restarts import Restarts
+from fsm.verdict import Illegal
+
+EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
+ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
+"""A violation of a MUST more than before the edit; something weaker; nothing."""
+
+CONTRACTS: Final = {
+    RecordingKind.CALLS: {CONTAINER: "cri-container", POD: "cri-pod"},
+    RecordingKind.LOG: {CONTAINER: "cri-container", POD: "cri-pod"},
+    RecordingKind.EVENTS: {CONTAINER: "plugin-container", POD: "plugin-pod"},
+}
+"""By what each kind of recording is read strictly; a log is read as the calls in it."""
+
+_Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illegality:
+    """Why an edited recording is illegal: the cell of ``machine`` that it contradicts, and the acts that leave no doubt."""
+
+    machine: str
+    cell: str
+    why: str
+    acts: tuple[RecordedAct, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """An edit that is illegal without doubt, and what the judge made of it."""
+
+    edit: RecordingEdit
+    illegality: Illegality
+    answer: EditAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """Of the ``edits`` of a recording ``tried`` were planted, and those of them that are illegal without doubt judged.
+
+    ``alarms`` are the violations of a MUST in the recording as it is, ``surprises`` what is weaker.
+    """
+
+    name: str
+    kind: RecordingKind
+    edits: int
+    tried: int
+    planted: tuple[Planted, ...]
+    alarms: int
+    surprises: int
+
+    def counts(self) -> dict[str, int]:
+        """Number of illegal edits with each answer."""
+        return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The recording in the file ``name``, perhaps with the ``calls`` of the same run, and how it is judged."""
+
+    name: str
+    calls: str = ""
+    profile: str | None = None
+    restarts: Restarts = field(default_factory=Restarts)
+
+    @property
+    def kind(self) -> RecordingKind:
+        return open_recording(self.name).kind
+
+    def power(self, *, seed: int = 0, limit: int = 0, advanced: Callable[[], None] = lambda: None) -> Power:
+        """What becomes of all edits, or of *limit* of them, chosen by *seed*; *advanced* is called after each."""
+        lines = _lines(self.name)
+        reading = _StrictReading(self, lines)
+        every = list(reading.edits())
+        chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
+        planted: list[Planted] = []
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "edited"
+            file.write_bytes(b"\n".join(lines) + b"\n")
+            before = self._alarms(file)
+            for edit in sorted(chosen, key=lambda each: each.line):
+                edited = edit.applied(lines)
+                illegality = reading.illegality(edit, edited)
+                if illegality is not None:
+                    file.write_bytes(b"\n".join(edited) + b"\n")
+                    after = self._alarms(file)
+                    answer = next((each for each in ANSWERS[:-1] if after[each] - before[each]), ANSWERS[-1])
+                    planted.append(Planted(edit=edit, illegality=illegality, answer=answer))
+                advanced()
+        return Power(
+            name=self.name,
+            kind=self.kind,
+            edits=len(every),
+            tried=len(chosen),
+            planted=tuple(planted),
+            alarms=before["caught"].total(),
+            surprises=before["surprise"].total(),
+        )
+
+    def _alarms(self, file: Path) -> _Alarms:
+        """What the judge finds in *file*, counted, by the level of what it breaks."""
+        found: _Alarms = {answer: Counter() for answer in ANSWERS}
+        room = self.restarts
+        judged = judge(
+            file,
+            calls=self.calls,
+            profile=self.profile,
+            restarts=room.assume,
+            shortest_restart=room.shortest / 1e9,
+        )
+        for judgement in judged.judgements:
+            for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+                first = finding.first[0]
+                which = (first.machine, first.cause.value, first.observation.event, first.illegal, first.clause.name)
+                found["caught" if first.clause.level == "MUST" else "surprise"][which] += finding.count
+        return found
+
+
+def _lines(name: str) -> list[bytes]:
+    return [line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines] if name else []
+
+
+class _StrictReading:
+    """What is beyond doubt of one recording, as it is and edited."""
+
+    def __init__(self, trial: Trial, lines: Sequence[bytes]) -> None:
+        self.restarts, self.kind, self.lines, self.calls = trial.restarts, trial.kind, lines, _lines(trial.calls)
+        self.machines = {}
+        for of, name in CONTRACTS[self.kind].items():
+            machine = load(name)
+            self.machines[of] = machine.under(trial.profile if trial.profile in machine.profiles else None)
+        self.before = self._read(lines)
+        self.told = told(lines, self.calls)
+        self.illegal: dict[Entity, bool] = {}
+
+    def _read(self, lines: Sequence[bytes]) -> RecordedActs:
+        if self.kind is RecordingKind.CALLS:
+            return of_calls(lines, self.restarts)
+        return of_events(lines) if self.kind is RecordingKind.EVENTS else of_log(lines)
+
+    def edits(self) -> Sequence[RecordingEdit]:
+        """Every edit."""
+        if self.kind is RecordingKind.CALLS:
+            return list(edits_of_calls(self.lines))
+        return list(
+            edits_of_events(self.lines, self.calls) if self.kind is RecordingKind.EVENTS else edits_of_log(self.lines)
+        )
+
+    def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
+        """Why *edit*, which makes the recording *lines*, is illegal without doubt; ``None`` if there is doubt."""
+        if edit.kind == DATA:
+            return Illegality(
+                machine=self.machines[CONTAINER].name, cell="status", why=f"another line fixes {edit.what}"
+            )
+        read, touched = self._read(lines), edit.touched(self.lines)
+        for entity in sorted({*self.before.acts, *read.acts}):
+            if entity[1] in touched or read.pods.get(entity[1]) in touched:
+                found = self._contradiction(read, entity)
+                if found is not None and entity not in self.illegal:
+                    self.illegal[entity] = self._contradiction(self.before, entity) is not None
+                if found is not None and not self.illegal[entity]:
+                    return self._stated(found)
+        after = told(lines, self.calls) if self.calls else {}
+        late = next((call for call, before in self.told.items() if before and after.get(call) is False), None)
+        if late is None:
+            return None
+        of = POD if late[0].endswith("PodSandbox") else CONTAINER
+        why = f"{late[0]} succeeds before the plugin is told of it"
+        return Illegality(machine=self.machines[of].name, cell=f"{late[0]} succeeds", why=why)
+
+    def _stated(self, found: Contradiction) -> Illegality:
+        act, states = found.act, " or ".join(found.states)
+        seen = " ".join(filter(None, (act.event, act.reply, act.shows)))
+        return Illegality(
+            machine=self.machines[act.of].name,
+            cell=f"{act.event} in {states}",
+            why=f"{seen} in line {act.line}, where it is {states}",
+            acts=found.before,
+        )
+
+    def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
+        """Of a log and of events only what is new counts: nothing is known of the rest, nor of what was in progress."""
+        of, identity = entity
+        machine, fresh = self.machines[of], entity in read.fresh
+        if self.kind is RecordingKind.LOG and of == CONTAINER:
+            fresh &= (POD, read.pods.get(identity, "")) in read.fresh
+        if self.kind is not RecordingKind.CALLS and not fresh:
+            return None
+        acts, unseen = read.during(entity), ["exit"]
+        if self.kind is RecordingKind.EVENTS:
+            acts, unseen = read.acts.get(entity, []), []
+        initial = [machine.initial] if fresh else list(machine.states)
+        return contradiction(machine, acts, read.rooms, initial=initial, unseen=unseen)

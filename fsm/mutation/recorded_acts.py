@@ -1,0 +1,266 @@
+"""What was done to each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
+
+It is read anew from the lines, and not by way of observations.  What is not certain is left
+open: shortened ids, containers whose pod is not known, calls that were given up.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from fsm.mutation.strict_reading import FOREVER, RecordedAct, Room
+from fsm.recordings.cri_calls import LOST, CriCallLine
+from fsm.recordings.error_texts import meant, split, unanswered, unresolved
+from fsm.recordings.log_entries import entry
+from fsm.recordings.nri_events import EVENT_NAMES, NriEvent
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
+from fsm.recordings.restarts import Restarts
+
+T = TypeVar("T", CriCallLine, NriEvent)
+
+Entity: TypeAlias = tuple[str, str]
+"""The kind of an entity and its id."""
+
+FULL: Final = re.compile(r"[0-9a-f]{64}")
+_ON: Final = re.compile(r'^(\w+?) (?:within sandbox |for )?"([0-9a-f]+)"(.*)', re.DOTALL)
+_MADE: Final = re.compile(r'returns (?:container|sandbox) id "([0-9a-f]+)"$')
+_RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
+_LOGGED: Final = frozenset(
+    {"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox"}
+)
+_INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
+_TOLD: Final = {
+    "RunPodSandbox": ("RunPodSandbox",),
+    "CreateContainer": ("CreateContainer", "PostCreateContainer"),
+    "StartContainer": ("StartContainer", "PostStartContainer"),
+    "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
+    **{name: (name,) for name in ("StopPodSandbox", "StopContainer", "RemoveContainer", "RemovePodSandbox")},
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedActs:
+    """What was done to each entity, and where restarts may have been.
+
+    ``fresh`` are those that did not exist before the recording; ``pods`` has the pod of each container.
+    """
+
+    acts: dict[Entity, list[RecordedAct]] = field(default_factory=lambda: defaultdict(list))
+    rooms: list[Room] = field(default_factory=list)
+    fresh: set[Entity] = field(default_factory=set)
+    pods: dict[str, str] = field(default_factory=dict)
+
+    def made(self, act: RecordedAct, identity: str, pod: str = "") -> None:
+        """*act* made the entity *identity*, in *pod*."""
+        of = CONTAINER if act.event == "CreateContainer" else POD
+        self.acts[of, identity].append(replace(act, entity=identity, of=of))
+        self.fresh.add((of, identity))
+        if pod:
+            self.pods.setdefault(identity, pod)
+
+    def during(self, entity: Entity) -> list[RecordedAct]:
+        """All that was done to *entity*, also by calls on its pod, or on any pod if that is not known."""
+        kind, identity = entity
+        own = self.acts.get(entity, [])
+        if kind == POD:
+            return own
+        pod = self.pods.get(identity, "")
+        made = next((act for act in own if act.event == "CreateContainer"), None)
+        known = made is not None and (POD, pod) in self.fresh
+        pods = [pod] if known else [each for of, each in tuple(self.acts) if of == POD]
+        calls = [act for each in pods for act in self.acts[POD, each] if made is None or act.end >= made.start]
+        # A container that is created while its pod is being removed may outlive it.
+        orphan = made is None or any(act.event == "RemovePodSandbox" and act.start <= made.end for act in calls)
+        found = list(own)
+        for act in calls:
+            certain = known and not orphan and made is not None and act.start > made.end and act.reply == "ok"
+            for inner in _INNER.get(act.event, ()):
+                reached = replace(act, entity=identity, of=CONTAINER, event=inner)
+                found.append(reached if certain else replace(reached, reply="", certain=False))
+        return found
+
+
+def decoded(line: bytes, what: type[T]) -> T | None:
+    """*line* as *what*; ``None`` if it is something else.
+
+    >>> decoded(b'{"op": "StopContainer", "id": "c1"}', CriCallLine).id
+    'c1'
+    """
+    try:
+        return msgspec.json.decode(line, type=what)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+class TimedCall(NamedTuple):
+    """A call of a client with its interval, and the number of its line."""
+
+    line: int
+    call: CriCallLine
+    start: int
+    end: int
+
+
+def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
+    """The calls in *lines*, and what was shown."""
+    for number, line in enumerate(lines, 1):
+        call = decoded(line, CriCallLine)
+        if call is not None and call.start is not None:
+            yield TimedCall(number, call, call.start, max(call.start, call.end or 0))
+
+
+def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
+    """The calls of a client; a restart may have been where no answered call was in progress for long enough."""
+    found = RecordedActs()
+    busy: list[tuple[int, int]] = []
+    down: list[int] = []
+    vague: list[RecordedAct] = []
+    for number, call, start, end in timed(lines):
+        if call.op == "status":
+            _show(found.acts[CONTAINER, call.id], call.state)
+            continue
+        code = meant(call.code, call.detail)
+        if unanswered(code, call.detail):
+            down.append(end)
+        elif code not in LOST:
+            busy.append((start, end))
+        if unresolved(call.detail) or call.op not in POD_CALLS | CONTAINER_CALLS:
+            continue
+        act = _act(call.op, call.pod if call.op == "CreateContainer" else call.id, start, end, code, number)
+        if call.op in {"CreateContainer", "RunPodSandbox"} and code == "OK":
+            found.made(act, call.id, call.pod)
+        if call.op != "RunPodSandbox":
+            (found.acts[act.of, act.entity] if FULL.fullmatch(act.entity) else vague).append(act)
+    for act in vague:
+        meant_ = [each for of, each in found.acts if of == act.of and act.entity and each.startswith(act.entity)]
+        for identity in meant_:
+            found.acts[act.of, identity].append(replace(act, entity=identity, reply="", certain=False))
+    found.rooms = list(_rooms(sorted(busy), down, restarts))
+    return found
+
+
+def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
+    """The call that ended with *code*; if it was given up, it may act at any later time."""
+    reply = "" if code in LOST else "ok" if code == "OK" else code
+    of = POD if event in POD_CALLS else CONTAINER
+    return RecordedAct(
+        entity=entity, of=of, event=event, start=start, end=end if reply else FOREVER, reply=reply, line=line
+    )
+
+
+def _show(acts: list[RecordedAct], state: str) -> None:
+    """The last status call of *acts* that succeeded returned *state*."""
+    reads = (index for index, act in enumerate(acts) if act.event == "ContainerStatus" and act.reply == "ok")
+    last = max(reads, default=None)
+    if last is not None and not acts[last].shows:
+        acts[last] = replace(acts[last], shows=state)
+
+
+def _rooms(busy: Sequence[tuple[int, int]], down: Sequence[int], restarts: Restarts) -> Iterator[Room]:
+    latest = busy[0][0] if busy else 0
+    for start, end in busy:
+        gone = restarts.assume != "none" and any(latest < at <= start for at in down)
+        long = restarts.assume == "maybe" and start - latest >= restarts.shortest
+        if gone or long:
+            yield Room(start=latest, end=start)
+        latest = max(latest, end)
+
+
+def of_log(lines: Sequence[bytes]) -> RecordedActs:
+    """The calls in a log; the time is the number of the line.
+
+    Calls on one entity whose requests and replies overlap are not told apart: each may have
+    acted from the first request to the last reply.
+    """
+    found = RecordedActs()
+    asked: dict[tuple[str, str], list[RecordedAct]] = {}
+    for number, line in enumerate(lines, 1):
+        read = entry(line)
+        if read is None:
+            continue
+        if read.message in {"starting containerd", "Start recovering state"}:
+            found.rooms.append(Room(start=number, end=number, certain=True))
+            _over(found, asked, number)
+        made = _MADE.search(read.message)
+        if _RUN.match(read.message) and made:
+            found.made(_act("RunPodSandbox", "", number, number, "OK", number), made[1])
+        on = _ON.match(read.message)
+        if on is None or on[1] not in _LOGGED:
+            continue
+        calls = asked.setdefault((on[1], on[2]), [])
+        ok, failed = " returns " in on[3], on[3].endswith(" failed")
+        waiting = [index for index, act in enumerate(calls) if not act.line]
+        if not ok and not failed:
+            calls.append(replace(_act(on[1], on[2], number, FOREVER, "", 0), certain=False))
+        elif waiting:
+            code = "OK" if ok else "" if unresolved(read.error) else split(read.error)[0]
+            act = _act(on[1], on[2], calls[0].start, number, code, number)
+            calls[waiting[0]] = act = replace(act, end=number, certain=bool(act.reply))
+            if made:
+                found.made(act, made[1], on[2])
+            if len(waiting) == 1:
+                _over(found, {(on[1], on[2]): asked.pop((on[1], on[2]))}, number)
+    _over(found, asked, FOREVER)
+    return found
+
+
+def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
+    """No more replies come to the calls *asked*; each may have acted from the first request until *at*."""
+    for calls in asked.values():
+        for act in calls:
+            found.acts[act.of, act.entity].append(replace(act, start=calls[0].start, end=at))
+    asked.clear()
+
+
+def of_events(lines: Sequence[bytes]) -> RecordedActs:
+    """The events of a plugin; the time is the number of the line.
+
+    A pod, and what is in it, counts as long as the connection lasts on which its run was told.
+    """
+    found = RecordedActs()
+    connection: dict[Entity, int] = {}
+    begun = 0
+    for number, line in enumerate(lines, 1):
+        event = decoded(line, NriEvent)
+        begun += event is not None and event.connects
+        if event is None or event.event not in EVENT_NAMES or not event.pod:
+            continue
+        name = EVENT_NAMES[event.event]
+        entity = (CONTAINER, event.container) if event.container else (POD, event.pod)
+        if connection.setdefault(entity, begun) == begun:
+            act = RecordedAct(entity=entity[1], of=entity[0], event=name, start=number, end=number, line=number)
+            found.acts[entity].append(act)
+            found.pods.setdefault(event.container, event.pod)
+            found.fresh |= {entity} if name == "RunPodSandbox" else set()
+    inner = [((CONTAINER, each), (POD, pod)) for each, pod in found.pods.items()]
+    found.fresh |= {each for each, pod in inner if pod in found.fresh and connection.get(each) == connection[pod]}
+    return found
+
+
+def told(lines: Sequence[bytes], calls: Sequence[bytes]) -> dict[tuple[str, str, int], bool]:
+    """Whether a plugin was told of each call before its reply; the keys are the name, the id and the start of a call.
+
+    Only of calls that succeeded while the plugin was certainly connected: between a
+    connection and the last event before the next.
+    """
+    spans: list[tuple[int, int]] = []
+    times: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for line in lines:
+        event = decoded(line, NriEvent)
+        if event is None or event.ts is None:
+            continue
+        first, last = (event.ts, 0) if event.connects or not spans else spans.pop()
+        spans.append((first, max(last, event.ts)))
+        times[EVENT_NAMES.get(event.event, ""), event.container or event.pod].append(event.ts)
+    found: dict[tuple[str, str, int], bool] = {}
+    for _, call, start, end in timed(calls):
+        if call.op in _TOLD and call.code == "OK" and any(first < start and end < last for first, last in spans):
+            since = 0 if call.op.startswith(("Stop", "Remove")) else start  # again, these succeed without an event
+            found[call.op, call.id, start] = all(
+                any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
+            )
+    return found

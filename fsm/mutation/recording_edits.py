@@ -1,0 +1,203 @@
+"""Single edits of a recording: a reply flipped, a state changed, lines dropped, doubled, moved, and so on.
+
+Whether the edited recording is legal is not decided here.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from fsm.mutation.recorded_acts import decoded, timed
+from fsm.recordings.cri_calls import LOST, CriCallLine
+from fsm.recordings.nri_events import NriEvent
+from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
+
+DATA: Final = "data changed"
+"""The kind of edits of what is fixed by another line: times, and exit codes."""
+
+STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
+LATE: Final = 1_000_000
+"""Nanoseconds after the end of its call at which a plugin is told late."""
+
+_ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
+_MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
+_CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
+_FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")
+_STATE: Final = re.compile(rb'(?<="state": ")\w+')
+_CODE: Final = re.compile(rb'"code": "\w*"')
+_DETAIL: Final = re.compile(rb'"detail": "(?:[^"\\]|\\.)*"')
+_LOGGED: Final = re.compile(
+    rb'((?:Create|Start|Stop|Remove)Container|(?:Stop|Remove)PodSandbox) (?:within sandbox |for )?\\"'
+)
+_ERROR: Final = re.compile(rb'"error":"(?:[^"\\]|\\.)*",|(?<=failed") error="(?:[^"\\]|\\.)*"')
+_TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
+
+_Lines: TypeAlias = tuple[bytes, ...]
+_Timed: TypeAlias = Callable[[_Lines, _Lines], _Lines]
+"""What gives the first lines the times of the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingEdit:
+    """An edit of one line, or of the few that belong together: for the index of each line, what stands there instead."""
+
+    kind: str
+    what: str
+    line: int
+    changes: Mapping[int, _Lines]
+
+    def applied(self, lines: Sequence[bytes]) -> list[bytes]:
+        """*lines*, edited.
+
+        >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
+        [b'a']
+        """
+        return [new for index, line in enumerate(lines) for new in self.changes.get(index, (line,))]
+
+    def touched(self, lines: Sequence[bytes]) -> frozenset[str]:
+        """The full ids in the lines before and after."""
+        before = tuple(lines[index] for index in self.changes)
+        return frozenset(
+            found.decode() for new in (before, *self.changes.values()) for line in new for found in _ID.findall(line)
+        )
+
+
+class _Unit(NamedTuple):
+    """Lines that are edited together: a call with what was shown, an event; ``identity`` is what it is about."""
+
+    event: str
+    identity: bytes
+    pod: bool
+    indices: tuple[int, ...]
+
+
+def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
+    """Edits of recorded CRI calls."""
+    units: list[_Unit] = []
+    reads: dict[str, int] = {}
+    shown: dict[bytes, list[int]] = {}
+    for number, call, _, _ in timed(lines):
+        index, line = number - 1, lines[number - 1]
+        if call.op == "status":
+            shown.setdefault(call.id.encode(), []).append(index)
+            for state in STATES:
+                if state.decode() != call.state:
+                    yield _edit(
+                        "state changed", f"{call.state} → {state.decode()}", {index: (_STATE.sub(state, line),)}
+                    )
+            if call.id in reads:
+                unit = units[reads[call.id]]
+                units[reads.pop(call.id)] = unit._replace(indices=(*unit.indices, index))
+        elif call.op in CONTAINER_CALLS | POD_CALLS:
+            if call.op == "ContainerStatus" and call.code == "OK":
+                reads[call.id] = len(units)
+            units.append(_Unit(call.op, call.id.encode(), call.op in POD_CALLS - {"CreateContainer"}, (index,)))
+            yield from _flipped(index, line, call)
+    for indices in shown.values():
+        yield from _of_data(indices, lines)
+    yield from _of_units(units, lines, _at_the_time_of_call)
+
+
+def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEdit]:
+    if call.op in _MAKES or call.code in LOST:
+        return
+    for code in _CODES if call.code == "OK" else ("OK",):
+        flipped = _CODE.sub(f'"code": "{code}"'.encode(), _DETAIL.sub(b'"detail": ""', line))
+        yield _edit("reply flipped", f"{call.op} {call.code} → {code}", {index: (flipped,)})
+
+
+def _of_data(indices: Sequence[int], lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
+    """Edits of the times and codes of one container that two of the lines with the same state have in common."""
+    for name in _FIXED:
+        field = re.compile(rb'(?<="' + name + rb'": )\d+')
+        values = {index: (*_STATE.findall(lines[index]), *field.findall(lines[index])) for index in indices}
+        for index, value in values.items():
+            exit_code = name == b"exit_code" and value[0] == b"CONTAINER_EXITED"
+            if list(values.values()).count(value) > 1 and (exit_code or (name != b"exit_code" and value[-1] != b"0")):
+                line = field.sub(str(int(value[-1]) + 1).encode(), lines[index])
+                yield _edit(DATA, f"{name.decode()} of {value[0].decode()}", {index: (line,)})
+
+
+def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
+    """Edits of the lines of a containerd log that are about calls."""
+    units: list[_Unit] = []
+    for index, line in enumerate(lines):
+        found, ids = _LOGGED.search(line), _ID.findall(line)
+        if found is None or not ids:
+            continue
+        call = found[1].decode()
+        units.append(_Unit(call, ids[-1], call in POD_CALLS - {"CreateContainer"}, (index,)))
+        if b"returns successfully" in line:
+            for code in _CODES.values():
+                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_failing(line, code),)})
+        elif b'\\" failed"' in line and call not in _MAKES:
+            fine = _ERROR.sub(b"", line).replace(b' failed"', b' returns successfully"')
+            yield _edit("reply flipped", f"{call} failed → OK", {index: (fine,)})
+    yield from _of_units(units, lines, _at_the_time_of)
+
+
+def _failing(line: bytes, code: str) -> bytes:
+    error = f"rpc error: code = {code} desc = planted".encode()
+    failed = line.replace(b'PodSandbox \\"', b'PodSandbox for \\"').replace(b" returns successfully", b" failed")
+    return b'{"error":"' + error + b'",' + failed[1:] if line.startswith(b"{") else failed + b' error="' + error + b'"'
+
+
+def edits_of_events(lines: Sequence[bytes], calls: Sequence[bytes]) -> Iterator[RecordingEdit]:
+    """Edits of the events of a plugin; with the *calls* of the run, it is told late as well."""
+    units: list[_Unit] = []
+    made = [(call.id, start, end) for _, call, start, end in timed(calls) if call.code == "OK"]
+    times = {index: event.ts for index, line in enumerate(lines) if (event := decoded(line, NriEvent)) and event.ts}
+    for index, at in times.items():
+        event = decoded(lines[index], NriEvent)
+        if event is None or not event.pod:
+            continue
+        identity = event.container or event.pod
+        units.append(_Unit(event.event, identity.encode(), not event.container, (index,)))
+        ends = [end for about, start, end in made if about == identity and start <= at <= end]
+        if ends:
+            late = max(ends) + LATE
+            moved = re.sub(rb'(?<="ts": )\d+', str(late).encode(), lines[index])
+            after = max(each for each, ts in times.items() if ts < late)
+            yield _edit(
+                "told late", event.event, {index: ()} | {after: (lines[after], moved) if after != index else (moved,)}
+            )
+    yield from _of_units(units, lines, _at_the_time_of)
+
+
+def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) -> Iterator[RecordingEdit]:
+    """The edits that every form of recording allows."""
+    for number, unit in enumerate(units):
+        own = tuple(lines[index] for index in unit.indices)
+        yield _edit("line dropped", unit.event, dict.fromkeys(unit.indices, ()))
+        yield _edit("line doubled", unit.event, {unit.indices[-1]: (own[-1], *own)})
+        later = next((each for each in units[number + 1 :] if each.identity == unit.identity), None)
+        if later is not None and later.indices[0] > unit.indices[-1]:
+            others = tuple(lines[index] for index in later.indices)
+            moved = {unit.indices[0]: timed_as(others, own), later.indices[0]: timed_as(own, others)}
+            changes = dict.fromkeys((*unit.indices, *later.indices), ()) | moved
+            if moved[unit.indices[0]] != own:  # as two requests of the same call may be
+                yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
+        alike = (
+            each.identity for each in reversed(units[:number]) if each.pod == unit.pod and _ID.fullmatch(each.identity)
+        )
+        other = next((each for each in alike if each != unit.identity), None)
+        if other is not None and _ID.fullmatch(unit.identity):
+            renamed = {index: (lines[index].replace(unit.identity, other),) for index in unit.indices}
+            yield _edit("id exchanged", unit.event, renamed)
+
+
+def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
+    """What was shown was read when the call had ended."""
+    start, end = (re.findall(rb'(?<="' + name + rb'": )\d+', of[0])[0] for name in (b"start", b"end"))
+    first = re.sub(rb'(?<="start": )\d+', start, re.sub(rb'(?<="end": )\d+', end, lines[0]))
+    return (first, *(re.sub(rb'(?<="start": )\d+', end, line) for line in lines[1:]))
+
+
+def _at_the_time_of(lines: _Lines, of: _Lines) -> _Lines:
+    times = _TIME.findall(of[0])
+    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines)
+
+
+def _edit(kind: str, what: str, changes: Mapping[int, _Lines]) -> RecordingEdit:
+    return RecordingEdit(kind=kind, what=what, line=min(changes) + 1, changes=changes)

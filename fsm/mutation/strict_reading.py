@@ -1,0 +1,183 @@
+"""Whether what one entity went through contradicts its machine, by a naive reading of the cells.
+
+A second opinion on the judge: it takes a machine's dataclasses and nothing of the engines.
+Each act happens at some instant of its interval, every order that the intervals allow is
+tried, and what may be is kept one by one.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
+
+FOREVER: Final = 1 << 63
+"""The end of an act that may happen at any later time."""
+
+TOO_MANY: Final = 2_000
+"""Situations at which a reading gives up, and finds no contradiction."""
+
+_Calls: TypeAlias = frozenset[tuple[int, bool]]
+"""The acts that have not happened yet: the number of each, and whether it has begun."""
+
+_Situation: TypeAlias = tuple[str, _Calls]
+_Way: TypeAlias = tuple[str, tuple[str, ...], bool]
+"""A state that follows, the replies that fit, none for all of them, and whether the call has only begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAct:
+    """A call, or what a plugin received: it happens at one instant from ``start`` to ``end``.
+
+    An empty ``reply`` or ``shows`` is unknown.  One that is not ``certain`` may not have happened.
+    """
+
+    entity: str
+    of: str
+    event: str
+    start: int
+    end: int
+    line: int = 0
+    reply: str = ""
+    shows: str = ""
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A stretch of time in which the runtime was restarted, or may have been unless that is ``certain``."""
+
+    start: int
+    end: int
+    certain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """No order explains ``act``, since the entity can only be in one of ``states``; ``before`` are the acts until then."""
+
+    act: RecordedAct
+    states: tuple[str, ...]
+    before: tuple[RecordedAct, ...]
+
+
+def contradiction(
+    machine: Machine,
+    acts: Sequence[RecordedAct],
+    rooms: Sequence[Room],
+    *,
+    initial: Collection[str],
+    unseen: Collection[str],
+) -> Contradiction | None:
+    """The first of *acts* that no order explains, from one of the states *initial*.
+
+    The signals *unseen* may happen at any time, hidden events only in *rooms*.
+
+    >>> from fsm.library import load
+    >>> acts = [RecordedAct(entity="c", of="", event="stop", start=at, end=at, reply="INTERNAL") for at in (1, 2)]
+    >>> contradiction(load("cri-container"), acts, [], initial=["exited"], unseen=["exit"]).states
+    ('exited',)
+    """
+    reading = _Reading(machine, acts, unseen)
+    now = reading.quietly({(state, _Calls()) for state in initial})
+    ends = ((act.end, True, number) for number, act in enumerate(reading.acts))
+    left = list(rooms)
+    for at, over, number in sorted([*((act.start, False, each) for each, act in enumerate(reading.acts)), *ends]):
+        if at == FOREVER or len(now) > TOO_MANY:
+            break
+        now = reading.restarted(now, left, at)
+        if not over:
+            now = reading.quietly({(state, calls | {(number, False)}) for state, calls in now})
+            continue
+        act, own = reading.acts[number], {(number, False), (number, True)}
+        after = {(state, calls - own) for state, calls in now if not (act.certain and calls & own)}
+        if not after:
+            before = sorted((each for each in acts if each.start <= act.start), key=lambda each: each.start)
+            return Contradiction(act=act, states=tuple(sorted({state for state, _ in now})), before=tuple(before))
+        now = after
+    return None
+
+
+class _Reading:
+    def __init__(self, machine: Machine, acts: Sequence[RecordedAct], unseen: Collection[str]) -> None:
+        self.machine = machine
+        events = {name: event for event in machine.events.values() for name in (event.name, event.rpc) if name}
+        self.first = {
+            (name, state): self._ways(cell, state) for name, of in events.items() for state, cell in of.cells.items()
+        }
+        self.then = {
+            (name, state): self._ways(cell, state) for name, of in events.items() for state, cell in of.ends.items()
+        }
+        self.acts = [act for act in acts if act.event in events and not self._means_nothing(act)]
+        self.unseen = unseen
+        self.hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
+
+    def _ways(self, cell: Cell, state: str) -> list[_Way]:
+        match cell:
+            case Silent():
+                return [(each, (), False) for each in self.machine.states]
+            case Cannot():
+                return []
+            case Ignores():
+                return [(state, ("ok",), False)]
+            case Refuses():
+                return [(state, cell.codes, False)]
+            case Moves():
+                return [(each.to, each.reply, each.begins) for each in cell.outcomes]
+
+    def _means_nothing(self, act: RecordedAct) -> bool:
+        """Whether *act* moves nothing, and may end so in every state."""
+        return all(
+            any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
+            for state in self.machine.states
+            for ways in [self.first[act.event, state]]
+        )
+
+    def _fits(self, act: RecordedAct, to: str, replies: tuple[str, ...], begins: bool) -> bool:  # noqa: FBT001  (as ways have it)
+        shown = act.shows in {"", self.machine.states[to].shows}
+        error = "error" in replies and act.reply != "ok"
+        return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
+
+    def restarted(self, now: set[_Situation], left: list[Room], at: int) -> set[_Situation]:
+        """*now*, after the restarts before *at* that happened, or may have; those that are over are taken from *left*."""
+        maybe = False
+        while left and left[0].start < at:
+            maybe |= not left[0].certain
+            if left[0].certain:
+                now = self.quietly(self._hidden(now))
+            if left[0].end > at:
+                break
+            del left[0]
+        while maybe and (more := self.quietly(self._hidden(now)) - now):
+            now |= more
+        return now
+
+    def _hidden(self, now: set[_Situation]) -> set[_Situation]:
+        """*now*, after one hidden event, which ends the calls that have begun."""
+        return {
+            (to, frozenset(each for each in calls if not each[1]))
+            for state, calls in now
+            for name in self.hidden
+            for to, _, _ in self.first[name, state]
+        }
+
+    def quietly(self, now: set[_Situation]) -> set[_Situation]:
+        """*now*, and all that unseen signals and acts make of it."""
+        found, todo = set(now), list(now)
+        while todo and len(found) <= TOO_MANY:
+            fresh = set(self._next(*todo.pop())) - found
+            found |= fresh
+            todo += fresh
+        return found
+
+    def _next(self, state: str, calls: _Calls) -> Iterator[_Situation]:
+        for name in self.unseen:
+            for to, _, _ in self.first[name, state]:
+                yield to, calls
+        for number, begun in calls:
+            act, rest = self.acts[number], calls - {(number, begun)}
+            # A call that has begun and was displaced may end in any way.
+            ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
+            for way in ways:
+                if self._fits(act, *way):
+                    yield way[0], rest | {(number, True)} if way[2] else rest

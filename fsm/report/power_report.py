@@ -1,0 +1,107 @@
+"""Which illegal edits of recordings the judge accuses, for people and for programs."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
+from fsm.mutation.strict_reading import RecordedAct
+from fsm.report import ExitCode
+from fsm.report.json_report import Json, dumped
+from fsm.report.layout import Layout
+from fsm.report.words import plural, short
+
+MISSED: Final = 5
+"""Missed edits of a recording that are explained, those with the fewest acts first."""
+
+Counts = dict[str, Counter[EditAnswer]]
+
+
+def answer(powers: tuple[Power, ...]) -> ExitCode:
+    """It fails if an edit is missed, or a recording as it is accused; where nothing illegal was planted it is unknown."""
+    if any(each.alarms or each.counts()["missed"] for each in powers):
+        return ExitCode.FAILS
+    return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
+
+
+def share(powers: tuple[Power, ...]) -> str:
+    """The percentage of the illegal edits that are noticed; empty if there are none."""
+    illegal, missed = (
+        sum(map(number, powers)) for number in (lambda of: len(of.planted), lambda of: of.counts()["missed"])
+    )
+    return f"{1 - missed / illegal:.1%}" if illegal else ""
+
+
+def tables(power: Power) -> tuple[Counts, Counts]:
+    """The answers by kind of edit, and by cell."""
+    kinds: Counts = {}
+    cells: Counts = {}
+    for each in power.planted:
+        kinds.setdefault(each.edit.kind, Counter())[each.answer] += 1
+        cells.setdefault(f"{each.illegality.machine}: {each.illegality.cell}", Counter())[each.answer] += 1
+    return dict(sorted(kinds.items())), dict(sorted(cells.items()))
+
+
+def missed(power: Power) -> list[Planted]:
+    """The edits that are missed, those with the fewest acts first."""
+    found = [each for each in power.planted if each.answer == "missed"]
+    return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
+
+
+def text(powers: tuple[Power, ...], layout: Layout) -> str:
+    """The report for people, ending in a newline."""
+    lines = [line for each in powers for line in _lines(each, layout)]
+    return "\n".join([*lines, f"verdict: {layout.verdict(answer(powers))}"]) + "\n"
+
+
+def _lines(power: Power, layout: Layout) -> Iterator[str]:
+    yield layout.style(power.name, "bold") + f": {power.kind.value}"
+    planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} illegal without doubt"
+    alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
+    yield from layout.kept(f"{planted}, noticed {share((power,)) or 'none'}; {alarms}")
+    for title, table in zip(("kind", "cell"), tables(power), strict=True):
+        columns = "".join(f"{each:>10}" for each in ANSWERS)
+        yield f"  {columns}  {title}"
+        for name, counted in table.items():
+            yield "  " + "".join(f"{counted[each]:>10,}" for each in ANSWERS) + f"  {name}"
+    for each in islice(missed(power), MISSED):
+        yield f"  {layout.style('missed', 'red')}  line {each.edit.line}, {each.edit.kind}: {each.edit.what}"
+        yield from layout.kept(f"{each.illegality.machine}: {each.illegality.why}", " " * 10)
+        if each.illegality.acts:
+            before = " → ".join(map(_act, each.illegality.acts[-MISSED:]))
+            yield from layout.kept(short(f"{each.illegality.acts[0].entity}: {before}"), " " * 10)
+
+
+def _act(act: RecordedAct) -> str:
+    return " ".join(filter(None, (act.event, act.reply, act.shows)))
+
+
+def json(powers: tuple[Power, ...]) -> str:
+    """The same as one JSON document, every illegal edit listed, ending in a newline."""
+    recordings: list[Json] = [
+        {
+            "recording": each.name,
+            "kind": each.kind.value,
+            "edits": each.edits,
+            "tried": each.tried,
+            "illegal": len(each.planted),
+            "answers": dict(each.counts()),
+            "alarms": each.alarms,
+            "surprises": each.surprises,
+            "planted": [
+                {
+                    "line": planted.edit.line,
+                    "kind": planted.edit.kind,
+                    "edit": planted.edit.what,
+                    "machine": planted.illegality.machine,
+                    "cell": planted.illegality.cell,
+                    "why": planted.illegality.why,
+                    "answer": planted.answer,
+                }
+                for planted in each.planted
+            ],
+        }
+        for each in powers
+    ]
+    return dumped({"verdict": answer(powers).name.lower(), "recordings": recordings})

@@ -1,0 +1,61 @@
+"""The power of the judge is measured by what it does not decide itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from judged import RECORDINGS, content
+
+from fsm.judgement import judge
+from fsm.mutation import power
+from fsm.mutation.power import Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.judgement import Judged
+
+CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
+
+
+def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is held to does not come from it."""
+    seeing = Trial(name=CALLS).power(limit=60)
+    whole = judge(CALLS)
+
+    def blind(*_: object, **__: object) -> Judged:
+        return whole
+
+    monkeypatch.setattr(power, "judge", blind)
+    blinded = Trial(name=CALLS).power(limit=60)
+
+    assert [each.edit for each in seeing.planted] == [each.edit for each in blinded.planted]
+    assert blinded.counts()["missed"] == len(blinded.planted) > 0
+    assert seeing.counts()["missed"] == 0
+
+
+def test_an_accusation_that_was_there_before_does_not_count() -> None:
+    """Stops of containers that are gone fail in 1.6, also without an edit."""
+    name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
+    found, tolerated = Trial(name=name).power(limit=40), Trial(name=name, profile="containerd-1.6").power(limit=40)
+
+    assert found.alarms > 0
+    assert tolerated.alarms == 0
+
+
+def test_the_same_seed_gives_the_same_edits() -> None:
+    """Another gives others, and no limit gives all."""
+    first, again, other = (Trial(name=CALLS).power(limit=30, seed=seed) for seed in (1, 1, 2))
+
+    assert first == again
+    assert [each.edit for each in first.planted] != [each.edit for each in other.planted]
+    assert first.tried == 30 < first.edits
+
+
+def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
+    """They are no calls."""
+    file = tmp_path / "calls"
+    file.write_bytes(b'{"op": 7}\nnot json\n\n' + content("cri-calls-2.1.9.jsonl"))
+
+    assert Trial(name=str(file)).power(limit=30).planted

@@ -1,0 +1,129 @@
+"""The strict reading: what it finds, and that it finds nothing in what containerd really did."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from judged import CALLS, LOGS, content, profile
+from power_page import CROWDED
+from thorough import TIMES
+
+from fsm.library import load
+from fsm.mutation.recorded_acts import RecordedActs, of_calls, of_log
+from fsm.mutation.strict_reading import Contradiction, RecordedAct, Room, contradiction
+from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.recordings.restarts import Restarts
+
+CONTAINERS = load("cri-container")
+
+
+def acts(*calls: str) -> list[RecordedAct]:
+    """*calls* as ``start-end call reply [shows]``, or ``at call reply``."""
+    found = []
+    for number, (when, event, reply, *shows) in enumerate(map(str.split, calls), 1):
+        start, _, end = when.partition("-")
+        found.append(
+            RecordedAct(
+                entity="c",
+                of=CONTAINER,
+                event=event,
+                start=int(start),
+                end=int(end or start),
+                line=number,
+                reply=reply,
+                shows="".join(shows),
+            )
+        )
+    return found
+
+
+def read(*calls: str, rooms: tuple[Room, ...] = ()) -> tuple[int, tuple[str, ...]] | None:
+    """The call that contradicts the contract of a container that is created first, and the states it was in."""
+    found = contradiction(CONTAINERS, acts(*calls), rooms, initial=["absent"], unseen=["exit"])
+    return None if found is None else (found.act.line, found.states)
+
+
+LEGAL = [
+    ("1 create ok", "2 start ok", "3 status ok CONTAINER_EXITED", "4 stop ok", "5 remove ok", "6 status NOT_FOUND"),
+    ("1 create ok", "2-9 start ok", "3-8 remove INTERNAL", "4-7 status ok CONTAINER_CREATED"),
+    ("1 create ok", "2-9 remove ok", "3-4 stop INTERNAL", "5-6 status ok CONTAINER_CREATED", "10 stop ok"),
+]
+ILLEGAL = [
+    (("1 create ok", "2 start ok", "3 status ok CONTAINER_CREATED"), (3, ("exited", "running"))),
+    (("1 create ok", "2-5 start ok", "3-6 start ok"), (3, ("exited", "running"))),
+    (("1 create ok", "2 remove ok", "3 stop INTERNAL"), (3, ("absent",))),
+    (("1 create ok", "2 remove ok", "3 status ok CONTAINER_EXITED"), (3, ("absent",))),
+]
+
+
+@pytest.mark.parametrize("calls", LEGAL, ids=" ".join)
+def test_an_order_is_found(calls: tuple[str, ...]) -> None:
+    """Of what may have happened unseen, and of calls that overlap."""
+    assert read(*calls) is None
+
+
+@pytest.mark.parametrize(("calls", "found"), ILLEGAL, ids=[" ".join(each[0]) for each in ILLEGAL])
+def test_a_contradiction_is_found(calls: tuple[str, ...], found: tuple[int, tuple[str, ...]]) -> None:
+    """With the states that the other calls leave."""
+    assert found == read(*calls)
+
+
+@pytest.mark.parametrize("certain", [False, True])
+def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
+    """Where one may have been, or has been, and nothing more."""
+    room = Room(start=1, end=3, certain=certain)
+
+    assert read("1 create ok", "4 status ok CONTAINER_UNKNOWN", rooms=(room,)) is None
+    assert (2, ("created",)) == read("1 create ok", "4 status ok CONTAINER_UNKNOWN")
+    assert read("1 create ok", "4 status ok CONTAINER_CREATED", "5 status ok CONTAINER_RUNNING", rooms=(room,)) == (
+        3,
+        ("created",),
+    )
+
+
+def contradictions(name: str) -> list[Contradiction]:
+    """Whatever contradicts its contract in a recording, under the profile of its version."""
+    lines = content(name).splitlines()
+    calls = name in CALLS
+    recorded: RecordedActs = of_calls(lines, Restarts()) if calls else of_log(lines)
+    machines = {CONTAINER: load("cri-container").under(profile(name)), POD: load("cri-pod").under(profile(name))}
+    found = []
+    for entity in list(recorded.acts):
+        of, identity = entity
+        machine, fresh = machines[of], entity in recorded.fresh
+        if calls or (fresh and (of == POD or (POD, recorded.pods[identity]) in recorded.fresh)):
+            initial = [machine.initial] if fresh else list(machine.states)
+            found.append(
+                contradiction(machine, recorded.during(entity), recorded.rooms, initial=initial, unseen=["exit"])
+            )
+    assert found
+    return [each for each in found if each is not None]
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
+)
+def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
+    """Where the reading is too strict, edits that are legal would be taken for illegal."""
+    assert [] == contradictions(name)
+
+
+def test_a_planted_line_does() -> None:
+    """The same reading sees what is wrong."""
+    name = "cri-calls-2.1.9.jsonl"
+    lines = content(name).splitlines()
+    index, call = next(
+        (index, call)
+        for index, call in enumerate(map(json.loads, lines))
+        if call["op"] == "StartContainer" and call["code"] == "NOT_FOUND"
+    )
+    lines[index] = json.dumps(call | {"code": "OK", "detail": ""}).encode()
+    recorded = of_calls(lines, Restarts())
+    machine = load("cri-container")
+    found = contradiction(
+        machine, recorded.during((CONTAINER, call["id"])), recorded.rooms, initial=["absent"], unseen=["exit"]
+    )
+
+    assert found is not None
+    assert (index + 1, ("absent",)) == (found.act.line, found.states)

@@ -1,0 +1,125 @@
+"""``docs/power.md``: which illegal edits of the shipped recordings are noticed, and the false alarms.
+
+``python tests/support/power_page.py --write`` measures all of it and writes the page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from judged import CALLS, EVENTS, LOGS, RECORDINGS, profile
+
+from fsm.mutation.power import ANSWERS, Power, Trial
+from fsm.recordings.restarts import Restarts
+from fsm.report.power_report import share, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.mutation.power import EditAnswer
+    from fsm.recordings.restarts import Assume
+
+PAGE: Final = RECORDINGS.parent.parent / "docs" / "power.md"
+LIMIT: Final = 60
+"""Edits of each recording; the crowded ones take seconds for each of these."""
+
+CROWDED: Final = ("contexts", "random", "kill9")
+MEASURED: Final = "\n## In all\n"
+"""Where the tables begin; what stands before them is written by hand."""
+HEAD: Final = (
+    "| recording | profile | edits | illegal | caught | surprise | missed | noticed | false alarms | surprises |"
+)
+RULE: Final = "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+
+
+def measured(name: str, calls: str = "", *, under: str | None = None, assume: Assume = "maybe") -> Power:
+    """The power over the recording *name*, with the *calls* of the same run."""
+    trial = Trial(
+        name=str(RECORDINGS / name),
+        calls=str(RECORDINGS / calls) if calls else "",
+        profile=under,
+        restarts=Restarts(assume=assume),
+    )
+    return trial.power(limit=LIMIT // 5 if any(each in name for each in CROWDED) else LIMIT)
+
+
+def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
+    """A row of a table about *powers*."""
+    those = tuple(powers)
+    numbers = [
+        sum(each.tried for each in those),
+        sum(len(each.planted) for each in those),
+        *(sum(each.counts()[answer] for each in those) for answer in ANSWERS),
+    ]
+    ends = [share(those) or "-", sum(each.alarms for each in those), sum(each.surprises for each in those)]
+    return " | ".join(["| " + label, under or "none", *map(str, numbers), *map(str, ends)]) + " |"
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Every recording, with the calls of the same run where it is of a plugin."""
+    yield from ((name, "") for name in (*CALLS, *LOGS, *EVENTS))
+    for name in EVENTS:
+        calls = name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
+        yield name, calls
+
+
+def label(name: str, calls: str, assume: Assume = "maybe") -> str:
+    """What a row is of."""
+    return f"`{name}`" + (" `--with` calls" if calls else "") + (f" `--restarts {assume}`" if assume != "maybe" else "")
+
+
+def rows(chosen: Iterable[tuple[str, str, Assume]]) -> Iterator[tuple[str, Power]]:
+    """The row of each recording, under the profile of its version, and what was measured."""
+    for name, calls, assume in chosen:
+        power = measured(name, calls, under=profile(name), assume=assume)
+        yield row(label(name, calls, assume), profile(name), [power]), power
+
+
+def page() -> str:
+    """The page."""
+    each = list(rows((name, calls, "maybe") for name, calls in sources()))
+    quiet = [name for name in CALLS if "restart" not in name and "checkpoints" not in name and "nri.calls" not in name]
+    strict = list(rows((name, "", "none") for name in quiet if "forgotten" not in name and "orphan" not in name))
+    powers = [power for _, power in each]
+    bare = [name for name, calls in sources() if name.startswith(("cri-calls", "containerd-", "nri-")) and not calls]
+    plain = [row(label(name, ""), None, [measured(name)]) for name in bare]
+    kinds: dict[str, Counter[EditAnswer]] = {}
+    models: dict[str, Counter[EditAnswer]] = {}
+    for power in powers:
+        by_kind, by_cell = tables(power)
+        for kind, counted in by_kind.items():
+            kinds.setdefault(kind, Counter()).update(counted)
+        for cell, counted in by_cell.items():
+            models.setdefault(cell.partition(":")[0], Counter()).update(counted)
+    totals = [
+        row("**all recordings**", "its own", powers),
+        row("**`--restarts none`**", "its own", (p for _, p in strict)),
+    ]
+    return "\n".join(
+        [
+            PAGE.read_text(encoding="utf-8").partition(MEASURED)[0] + MEASURED,
+            *(HEAD, RULE, *totals, ""),
+            *_table("kind of edit", kinds),
+            *_table("model", models),
+            *("## Each recording", "", HEAD, RULE, *(line for line, _ in each), ""),
+            *("## Without a restart that no line shows", "", HEAD, RULE, *(line for line, _ in strict), ""),
+            *("## Without a profile", "", HEAD, RULE, *plain, ""),
+        ]
+    )
+
+
+def _table(title: str, counted: dict[str, Counter[EditAnswer]]) -> list[str]:
+    lines = [f"| {title} | " + " | ".join(ANSWERS) + " |", "|---|--:|--:|--:|"]
+    for name, answers in sorted(counted.items()):
+        lines.append(f"| {name} | " + " | ".join(str(answers[each]) for each in ANSWERS) + " |")
+    return [*lines, ""]
+
+
+if __name__ == "__main__":
+    written = page()
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(written, encoding="utf-8")
+    else:
+        sys.stdout.write(written)
