@@ -46,10 +46,8 @@ def drawn(shown: Outline) -> str:
         first = min(column for _, column in page.cells)
         cells |= {(row, left + column - first): char for (row, column), char in page.cells.items()}
         left = max(column for _, column in cells) + 1 + _APART
-    lines = [[" "] * left for _ in range(max(row for row, _ in cells) + 1)]
-    for (row, column), char in cells.items():
-        lines[row][column] = char
-    return "\n".join("".join(line).rstrip() for line in lines) + "\n"
+    rows = range(max(row for row, _ in cells) + 1)
+    return "".join("".join(cells.get((row, column), " ") for column in range(left)).rstrip() + "\n" for row in rows)
 
 
 def _together(shown: Outline) -> list[list[str]]:
@@ -93,9 +91,9 @@ class _Page:
         for state in self.states:
             self._box(state)
         if self.shown.initial in self.states:
-            self._enter(0, self.top[self.shown.initial])
+            self._descend(0, self.top[self.shown.initial])
         for line in straight.values():
-            self._straight(line)
+            self._descend(self.bottom[line.source], self.top[line.target], line.labels)
         for line in loops:
             self._loop(line)
         self._trunks(self._around(straight, around))
@@ -148,18 +146,12 @@ class _Page:
         self.met[state] = self.met.get(state, 0) + 1
         return self.top[state] + 2 * self.met[state] - 1
 
-    def _enter(self, start: int, top: int) -> None:
-        """The arrow that marks the initial state."""
-        self._put(start, self._middle, "+")
-        self._down(self._middle, start + 1, top - 1)
-        self._put(top, self._middle, "v")
-
-    def _straight(self, line: OutlineArrow) -> None:
-        first, last = self.bottom[line.source], self.top[line.target]
+    def _descend(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:
+        """An arrow from row *first* straight down to the box at row *last*."""
         self._put(first, self._middle, "+")
         self._down(self._middle, first + 1, last - 1)
         self._put(last, self._middle, "v")
-        for number, label in enumerate(line.labels):
+        for number, label in enumerate(labels):
             self._put(first + 2 + number, self._middle + 2, label)
 
     def _loop(self, line: OutlineArrow) -> None:
@@ -211,10 +203,7 @@ class _Page:
     def _levels(self) -> None:
         """Draw the horizontal parts of the arrows on the right: out of a box with a label, or into one."""
         for row, column, label in self.turns:
-            if label:
-                self._put(row, self.width - 1, f"+- {label} -")
-            else:
-                self._put(row, self.width - 1, "<")
+            self._put(row, self.width - 1, f"+- {label} -" if label else "<")
             self._across(row, self.width, column - 1)
             self._put(row, column, "+")
 

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
@@ -48,13 +49,17 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     return words
 
 
-def counted(edge: PictureEdge) -> list[str]:
-    """A line for each label of *edge*, with the number of times its cell was used, if that is known."""
-    counts = edge.counts or (0,) * len(edge.labels)
-    return [
-        caption(label) + (f" {count:,}{TIMES}" if count else "")
-        for label, count in zip(edge.labels, counts, strict=True)
-    ]
+def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
+    """The edges, each with the word in which it begins if that is no node, and with the words beside it.
+
+    There is a *line* for each label, with the number of times its cell was used, if
+    that is known.
+    """
+    for edge in picture.edges:
+        counts = (f" {count:,}{TIMES}" if count else "" for count in edge.counts or (0,) * len(edge.labels))
+        words = separator.join(line(caption(label) + count) for label, count in zip(edge.labels, counts, strict=True))
+        word = {ANY: "any state", ELSEWHERE: words}.get(edge.source, "")
+        yield edge, word, "" if edge.source == ELSEWHERE else words
 
 
 def footer(picture: Picture) -> list[str]:

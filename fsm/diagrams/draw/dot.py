@@ -137,13 +137,10 @@ def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
     words = f"<i>{escape(words)}</i>" if label.kind != "call" else escape(words)
     if colour:
         words = _font(words, colour)
-    if not emits:
-        yield _row(words)
-    elif long:
-        yield _row(words)
-        yield _row(f"&#160;&#160;{_font(escape(emits), DIM)}")
-    else:
-        yield _row(f"{words}&#160;{_font(escape(emits), DIM)}")
+    beside = f"&#160;{_font(escape(emits), DIM)}" if emits else ""
+    yield _row(words if long else f"{words}{beside}")
+    if emits and long:
+        yield _row(f"&#160;{beside}")
 
 
 def _row(words: str) -> str:

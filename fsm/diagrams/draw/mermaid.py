@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
+from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.picture import Picture, PictureNode
 
 CLASSES: Final = {
     "passing": "stroke-dasharray:4",
@@ -32,17 +32,16 @@ def mermaid(picture: Picture) -> str:
                 used.setdefault(kind, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
-    for edge in picture.edges:
-        words = "<br>".join(map(_text, counted(edge)))
+    for edge, word, words in worded(picture, _text, "<br>"):
         name = names[origin(edge)]
-        if edge.source in {ANY, ELSEWHERE}:
-            lines.append(f'    state "{words if edge.source == ELSEWHERE else "any state"}" as {name}')
+        if word:
+            lines.append(f'    state "{word}" as {name}')
             used.setdefault("word", []).append(name)
-        label = f": {words}" if edge.source != ELSEWHERE else ""
-        lines.append(f"    {name} --> {names[edge.target]}{label}")
+        lines.append(f"    {name} --> {names[edge.target]}{f': {words}' if words else ''}")
     lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
     lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
-    title = [f"    %% {line}" for line in [*_plain(picture.title), *footer(picture)]]
+    plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
+    title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
 
 
@@ -54,7 +53,3 @@ def _quoted(node: PictureNode) -> str:
 def _text(words: str) -> str:
     """*words* with what is syntax in Mermaid as character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
-
-
-def _plain(words: str) -> list[str]:
-    return [line for line in re.sub(r"[^\x20-\uffff]", " ", words).splitlines() if line.strip()]

@@ -8,6 +8,7 @@ state is drawn once, from *any state*; states that differ in nothing that is dra
 one node; deviations of a profile are always drawn.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
@@ -23,9 +24,6 @@ ELSEWHERE: Final = "…"
 
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
 """What is drawn on request only: every outcome separately, outcomes that stay in the state, and so on."""
-
-Moved: TypeAlias = "tuple[str, str, str]"
-"""Event, source and target of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +95,11 @@ class Picture:
 class Marks:
     """What a run or some recordings add to a picture.
 
-    The steps and states of the run, the states in which it failed and what was observed
-    there; the number of uses of each cell.
+    The steps of the run by event, source and target, its states, the states in which it
+    failed and what was observed there; the number of uses of each cell.
     """
 
-    steps: frozenset[Moved] = frozenset()
+    steps: frozenset[tuple[str, str, str]] = frozenset()
     states: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     seen: EdgeLabel | None = None
@@ -139,10 +137,8 @@ class _Drawing:
 
     def event(self, event: Event, *, asked: bool) -> None:
         """Draw *event*, or record that it is left out."""
-        if event.interrupts and not asked and "interrupts" not in self.show:
-            self.left_out[event.name] = None
-            return
-        arrows = [arrow for state in self.machine.states for arrow in self._arrows(event, state)]
+        left = event.interrupts and not asked and "interrupts" not in self.show
+        arrows = [] if left else [arrow for state in self.machine.states for arrow in self._arrows(event, state)]
         everywhere = self._everywhere(arrows)
         drawn = False
         for source, target, label in arrows:
@@ -197,6 +193,15 @@ class _Drawing:
     def picture(self) -> Picture:
         """The picture of all events drawn so far."""
         passing = {state for event in self.machine.events.values() for state in event.ends}
+        met = Counter[str]()
+        for (_, state), count in self.marks.counts.items():
+            met[state] += count
+        seen = self.marks.seen
+        failures = [
+            PictureEdge(source=state, target=state, labels=(seen,), failed=True)
+            for state in self.machine.states
+            if seen is not None and state in self.marks.failed
+        ]
         nodes = [
             PictureNode(
                 name=state.name,
@@ -207,7 +212,7 @@ class _Drawing:
                 passing=state.name in passing,
                 marked=state.name in self.marks.states,
                 failed=state.name in self.marks.failed,
-                count=self._met(state.name),
+                count=met[state.name] if self.marks.counts else None,
             )
             for state in self.machine.states.values()
         ]
@@ -219,7 +224,7 @@ class _Drawing:
             edges=(
                 *(self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()),
                 *self._strays(),
-                *self._failures(),
+                *failures,
             ),
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
@@ -242,35 +247,13 @@ class _Drawing:
                 if labels:
                     yield self._edge(ELSEWHERE, state, tuple(labels))
 
-    def _failures(self) -> Iterator[PictureEdge]:
-        """A loop at each state in which the run failed."""
-        if self.marks.seen is not None:
-            for state in self.machine.states:
-                if state in self.marks.failed:
-                    yield PictureEdge(source=state, target=state, labels=(self.marks.seen,), failed=True)
-
-    def _met(self, state: str) -> int | None:
-        if not self.marks.counts:
-            return None
-        return sum(count for (_, where), count in self.marks.counts.items() if where == state)
-
     def _edge(self, source: str, target: str, labels: tuple[EdgeLabel, ...]) -> PictureEdge:
         kept = labels if "outcomes" in self.show else _once(labels)
         sources = set(self.machine.states) if source in {ANY, ELSEWHERE} else {source}
         marked = any((label.event, each, target) in self.marks.steps for label in labels for each in sources)
-        counts = self.marks.counts
-        return PictureEdge(
-            source=source,
-            target=target,
-            labels=kept,
-            marked=marked,
-            counts=tuple(
-                sum(counts.get((f"{'…' if label.ends else ''}{label.event}", each), 0) for each in sources)
-                for label in kept
-            )
-            if counts
-            else (),
-        )
+        cells = (f"{'…' if label.ends else ''}{label.event}" for label in kept if self.marks.counts)
+        counts = tuple(sum(self.marks.counts.get((cell, each), 0) for each in sources) for cell in cells)
+        return PictureEdge(source=source, target=target, labels=kept, marked=marked, counts=counts)
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:

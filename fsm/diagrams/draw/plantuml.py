@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from fsm.diagrams.draw.captions import counted, footer, identifiers, origin
+from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
 
 WORD: Final = (
@@ -32,14 +32,12 @@ def plantuml(picture: Picture) -> str:
         lines += _node(node, names[node.name])
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
-    for edge in picture.edges:
+    for edge, word, words in worded(picture, _text, "\\n"):
         name = names[origin(edge)]
-        words = "\\n".join(map(_text, counted(edge)))
-        if edge.source in {ANY, ELSEWHERE}:
-            lines.append(f'state "{words if edge.source == ELSEWHERE else "any state"}" as {name} <<word>>')
+        if word:
+            lines.append(f'state "{word}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
-        label = f" : {words}" if edge.source != ELSEWHERE else ""
-        lines.append(f"{name} {arrow} {names[edge.target]}{label}")
+        lines.append(f"{name} {arrow} {names[edge.target]}{f' : {words}' if words else ''}")
     if below := footer(picture):
         lines += ["footer", *map(_text, below), "endfooter"]
     return "\n".join([*lines, "@enduml"]) + "\n"
@@ -49,8 +47,7 @@ def _node(node: PictureNode, name: str) -> list[str]:
     style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
     states = "\\n".join(map(_text, node.states))
     lines = [f'state "{states}" as {name}{style}']
-    rows = [node.shows] if node.shows else []
-    rows += [f"met {node.count:,}"] if node.count is not None else []
+    rows = [*filter(None, [node.shows]), *([f"met {node.count:,}"] if node.count is not None else [])]
     return [*lines, *(f"{name} : {_text(words)}" for words in rows)]
 
 

@@ -113,41 +113,31 @@ def svg(shown: SequenceChart) -> bytes:
     width, height = _WIDE * len(at), _HIGH * (len(shown.rows) + 2)
     root = ET.Element("svg", xmlns=_SVG, width=str(width), height=str(height), viewBox=f"0 0 {width} {height}")
     ET.SubElement(root, "style").text = _STYLE
-    marker = ET.SubElement(
-        root, "marker", id="to", viewBox="0 0 8 8", refX="8", refY="4", markerWidth="8", markerHeight="8", orient="auto"
-    )
-    ET.SubElement(marker, "path", {"d": "M0,0 L8,4 L0,8", "class": "line"})
+    size = {"refX": 8, "refY": 4, "markerWidth": 8, "markerHeight": 8}
+    marker = _add(root, "marker", id="to", viewBox="0 0 8 8", **size, orient="auto")
+    _add(marker, "path", d="M0,0 L8,4 L0,8", kind="line")
     for name, x in at.items():
-        ET.SubElement(
-            root, "line", {"class": "life", "x1": f"{x}", "x2": f"{x}", "y1": f"{_HIGH}", "y2": f"{height - 8}"}
-        )
-        _text(root, x, _HIGH - 10, name)
+        _add(root, "line", kind="life", x1=x, x2=x, y1=_HIGH, y2=height - 8)
+        _add(root, "text", x=x, y=_HIGH - 10).text = name
     for number, row in enumerate(shown.rows, 2):
         y = _HIGH * number
         match row.kind:
             case "step":
-                _text(root, 6, y, row.text, "step")
+                _add(root, "text", x=6, y=y, kind="step").text = row.text
             case "note":
-                wide = 7 * len(row.text) + 12
-                x = at[row.source]
-                ET.SubElement(
-                    root,
-                    "rect",
-                    {"class": "box", "x": f"{x - wide // 2}", "y": f"{y - 15}", "width": f"{wide}", "height": "21"},
-                )
-                _text(root, x, y, row.text)
+                x, wide = at[row.source], 7 * len(row.text) + 12
+                _add(root, "rect", kind="box", x=x - wide // 2, y=y - 15, width=wide, height=21)
+                _add(root, "text", x=x, y=y).text = row.text
             case _:
-                _message(root, at[row.source], at[row.target], y, row)
+                source, target = at[row.source], at[row.target]
+                style = {"marker-end": "url(#to)"} | ({"stroke-dasharray": "5 3"} if row.kind == "reply" else {})
+                kind = "line output" if row.kind == "output" else "line"
+                _add(root, "line", kind=kind, **style, x1=source, x2=target, y1=y, y2=y)
+                _add(root, "text", x=(source + target) // 2, y=y - 5).text = row.text
     return bytes(ET.tostring(root, encoding="utf-8"))
 
 
-def _message(root: ET.Element, source: int, target: int, y: int, row: ChartRow) -> None:
-    line = {"class": f"line{' output' if row.kind == 'output' else ''}", "marker-end": "url(#to)"}
-    if row.kind == "reply":
-        line["stroke-dasharray"] = "5 3"
-    ET.SubElement(root, "line", {**line, "x1": f"{source}", "x2": f"{target}", "y1": f"{y}", "y2": f"{y}"})
-    _text(root, (source + target) // 2, y - 5, row.text)
-
-
-def _text(root: ET.Element, x: int, y: int, text: str, kind: str = "") -> None:
-    ET.SubElement(root, "text", {"x": f"{x}", "y": f"{y}", **({"class": kind} if kind else {})}).text = text
+def _add(parent: ET.Element, tag: str, **attributes: str | int) -> ET.Element:
+    """A new element; *kind* is its class."""
+    named = {"class" if name == "kind" else name: f"{value}" for name, value in attributes.items()}
+    return ET.SubElement(parent, tag, named)

@@ -106,27 +106,20 @@ def _aligned(top: _Edge, bottom: _Edge) -> bool:
 def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
     """The box between two strokes, if there is one."""
     left, right = min(top.first, bottom.first), max(top.last, bottom.last)
-    inside = range(top.row + 1, bottom.row)
-    if right - left < NARROWEST - 1 or not inside:
+    if right - left < NARROWEST - 1 or bottom.row - top.row <= 1:
         return None
-    if not all(_upright(sheet.at((row, left))) and _upright(sheet.at((row, right))) for row in inside):
-        return None
-    if _ruled(sheet, top.row, bottom.row, left, right):
-        return None
-    name, cell = _name(sheet, top, bottom)
+    name, cell = _name(sheet, range(top.row + 1, bottom.row), left + 1, right - 1)
     box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
-    if not box.name or not all(_clean(sheet, box, corner) for corner in box.corners()):
-        return None
-    return box
+    upright = all(_upright(sheet.at(side)) for side, out in box.sides() if out in "EW")
+    clean = upright and not _ruled(sheet, box) and all(_clean(sheet, box, corner) for corner in box.corners())
+    return box if name and clean else None
 
 
-def _ruled(sheet: Canvas, top: int, bottom: int, left: int, right: int) -> bool:
+def _ruled(sheet: Canvas, box: Box) -> bool:
     """Whether lines cross it from side to side or from top to bottom, as in a table."""
-    inside = range(top + 1, bottom)
-    rules = any(all(sheet.at((row, column)) in ARMS for column in range(left, right + 1)) for row in inside)
-    return rules or any(
-        all(_upright(sheet.at((row, column))) for row in range(top, bottom + 1)) for column in range(left + 1, right)
-    )
+    rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
+    rules = any(all(sheet.at((row, column)) in ARMS for column in columns) for row in rows[1:-1])
+    return rules or any(all(_upright(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
 
 
 def _upright(char: str) -> bool:
@@ -144,11 +137,9 @@ def _clean(sheet: Canvas, box: Box, corner: GridCell) -> bool:
     return not above and not (reaches(char, out) and horizontal(sheet.stroke(beyond(corner, out))))
 
 
-def _name(sheet: Canvas, top: _Edge, bottom: _Edge) -> tuple[str, GridCell]:
-    """The lines in the box, joined by blanks, without remarks in parentheses; and where they begin."""
-    left, right = min(top.first, bottom.first), max(top.last, bottom.last)
-    lines = {row: sheet.text(row, left + 1, right - 1) for row in range(top.row + 1, bottom.row)}
+def _name(sheet: Canvas, rows: range, first: int, last: int) -> tuple[str, GridCell]:
+    """The lines in a box, joined by blanks, without remarks in parentheses; and where they begin."""
+    lines = {row: sheet.text(row, first, last) for row in rows}
     named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}
-    row = next(iter(named), top.row)
-    blanks = len(lines.get(row, "")) - len(lines.get(row, "").lstrip())
-    return " ".join(" ".join(named.values()).split()), (row, left + 1 + blanks)
+    row = next(iter(named), rows[0])
+    return " ".join(" ".join(named.values()).split()), (row, first + len(lines[row]) - len(lines[row].lstrip()))

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyparsing import Empty, Opt, ParseBaseException, ParserElement
 
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location, Notation, found_drawing
+from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, Notation, found_drawing, only_step
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
@@ -95,7 +95,7 @@ class _DotGraph:
                 Arrow(
                     source=texts[source] if lines[source] else None,
                     target=texts[target],
-                    steps=_steps(edge, place),
+                    steps=only_step(_lines(str(edge.get("label") or "")), place),
                     place=place,
                 )
                 for edge, place, both in zip(edges, places, ends, strict=True)
@@ -162,11 +162,6 @@ def _text(node: pydot.Node) -> list[str]:
     if node.get("shape") == "point":
         return []
     return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
-
-
-def _steps(edge: pydot.Edge, place: Location) -> tuple[ArrowLabel, ...]:
-    names = tuple(_lines(str(edge.get("label") or "")))
-    return (ArrowLabel(names=names, place=place),) if names else ()
 
 
 def _bare(name: str) -> str:

@@ -37,6 +37,12 @@ class ArrowLabel:
     place: Location
 
 
+def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
+    """The steps of an arrow with one label at most."""
+    found = tuple(names)
+    return (ArrowLabel(names=found, place=place),) if found else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
     """A line from one state to another.

@@ -20,6 +20,7 @@ from fsm.diagrams.read.drawing import (
     Location,
     Notation,
     found_drawing,
+    only_step,
 )
 from fsm.errors import Problem
 
@@ -50,7 +51,7 @@ class _Diagram:
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
+    arrows: list[tuple[str, str, tuple[ArrowLabel, ...], Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> FoundDrawing:
         """The diagram whose heading is on that line, with *lines* below it."""
@@ -62,14 +63,23 @@ class _Diagram:
                 note = statement != "end note"
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
+        texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
         drawing = Drawing(
             path=self.path,
             kind=Notation.MERMAID,
             line=heading,
             last=line,
-            states={self._text(name): place for name, place in self.states.items()},
-            arrows=tuple(self._arrow(*arrow) for arrow in self.arrows),
-            below={self._text(name): self._lines(name)[1:] for name in self.states},
+            states={texts[name][0]: place for name, place in self.states.items()},
+            arrows=tuple(
+                Arrow(
+                    source=None if source == NOWHERE else texts[source][0],
+                    target=texts[target][0],
+                    steps=steps,
+                    place=place,
+                )
+                for source, target, steps, place in self.arrows
+            ),
+            below={text[0]: text[1:] for text in texts.values()},
         )
         return found_drawing(drawing, self.problems)
 
@@ -78,7 +88,8 @@ class _Diagram:
             for name in (arrow["source"], arrow["target"]):
                 if name != NOWHERE or name == arrow["target"]:
                     self.states.setdefault(name, place)
-            self.arrows.append((arrow["source"], arrow["target"], arrow["label"] or "", place))
+            names = (_plain(name) for name in _BREAK.split(arrow["label"] or "") if name.strip())
+            self.arrows.append((arrow["source"], arrow["target"], only_step(names, place), place))
         elif (named := _NAMED.match(statement)) or (named := _PLAIN.match(statement)):
             self.states.setdefault(named["id"], place)
             if named.re is _NAMED:
@@ -87,22 +98,6 @@ class _Diagram:
             hint = "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; nested states are not read"
             what = f"column {place.column}: not a statement of a flat state diagram: {statement!r}"
             self.problems.append(Problem(path=self.path, line=place.line, code="FSM408", what=what, hint=hint))
-
-    def _text(self, name: str) -> str:
-        """The name of the state *name* as it is drawn."""
-        return self._lines(name)[0]
-
-    def _lines(self, name: str) -> tuple[str, ...]:
-        return tuple(map(_plain, _BREAK.split(self.texts.get(name, name))))
-
-    def _arrow(self, source: str, target: str, label: str, place: Location) -> Arrow:
-        names = tuple(_plain(name) for name in _BREAK.split(label) if name.strip())
-        return Arrow(
-            source=None if source == NOWHERE else self._text(source),
-            target=self._text(target),
-            steps=(ArrowLabel(names=names, place=place),) if names else (),
-            place=place,
-        )
 
 
 def _plain(text: str) -> str:
