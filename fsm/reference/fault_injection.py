@@ -73,12 +73,12 @@ _THREAD: Final = _Thread()
 @cache
 def _audit() -> None:
     """Install the audit hook; once, since it cannot be removed and slows everything down."""
-    sys.addaudithook(_audited)
 
+    def audited(event: str, arguments: tuple[object, ...]) -> None:
+        if event in EFFECTS and _THREAD.crash:
+            _THREAD.crash.audited(event, *arguments)
 
-def _audited(event: str, arguments: tuple[object, ...]) -> None:
-    if event in EFFECTS and _THREAD.crash:
-        _THREAD.crash.audited(event, *arguments)
+    sys.addaudithook(audited)
 
 
 class Faults(set[str]):

@@ -147,7 +147,7 @@ def _parsed(data: bytes, path: str) -> Json:
     # A byte that is not UTF-8 becomes a lone surrogate, as those that are written as escapes.
     text = data.decode(errors="surrogateescape")
     try:
-        return _whole(json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number))
+        found: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
         raise DamagedError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
@@ -155,13 +155,15 @@ def _parsed(data: bytes, path: str) -> Json:
         raise DamagedError(path, f"no JSON: {error}") from error
     except RecursionError as error:
         raise DamagedError(path, "nested too deep") from error
+    return found
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
-    for key, value in pairs:
+    for raw, value in pairs:
+        key = _whole(raw)
         found.pop(key, None)  # so that the last one counts, in its own place
-        found[key] = value
+        found[key] = _whole(value) if isinstance(value, str) else value
     return found
 
 
@@ -174,17 +176,9 @@ def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
-def _whole(value: Json) -> Json:
-    """*value* with the replacement character for lone surrogates, as Go has it."""
-    match value:
-        case str():
-            return re.sub(r"[\ud800-\udfff]", "\ufffd", value)
-        case list():
-            return [_whole(each) for each in value]
-        case dict():
-            return {re.sub(r"[\ud800-\udfff]", "\ufffd", key): _whole(each) for key, each in value.items()}
-        case _:
-            return value
+def _whole(text: str) -> str:
+    """*text* with the replacement character for lone surrogates, as Go has it."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
 def _folded(key: str) -> str:

@@ -18,7 +18,7 @@ MODE: Final = 0o600
 
 def write(path: Path, data: bytes) -> None:
     """Replace the content of *path* by *data*; after :class:`OSError` the file has its old content."""
-    before = _read(path)
+    before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
         _replace(path, data)
         try:
@@ -68,13 +68,6 @@ def _replace(path: Path, data: bytes) -> None:
 
 def _prefix(path: Path) -> str:
     return f".tmp-{path.name}"
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
 
 
 @contextmanager

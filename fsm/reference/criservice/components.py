@@ -33,6 +33,8 @@ class Component:
     """
 
     buffered = False
+    ends_by_itself = False
+    """Whether its task ends when it is closed; others are cancelled."""
 
     def __init__(self, state: str = "") -> None:
         self.position = driver(MACHINE).position(state)
@@ -78,8 +80,8 @@ class Component:
     def abort(self) -> None:
         before = self.state
         to = self.position.take("stops", "lingers" if self.busy else "ends").to
-        if before == "on" and to == "ended":
-            self._cancel()
+        if before == "on" and to == "ended" and self._task is not None and not self.ends_by_itself:
+            self._task.cancel()
         self.changed.set()
 
     def take_error(self) -> Exception:
@@ -129,10 +131,6 @@ class Component:
         if self.state == "failed" and not self.buffered:
             await self._taken.wait()
 
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
 
 class Registration(Component):
     """The registration of the service as a *domain* of NRI, and the plugins that start with it."""
@@ -170,6 +168,8 @@ class Registration(Component):
 class Queue(Component):
     """The queue of container events, which runs from the beginning."""
 
+    ends_by_itself = True
+
     def __init__(self, queue: EventQueue[str]) -> None:
         super().__init__("on")
         self.queue = queue
@@ -180,9 +180,6 @@ class Queue(Component):
 
     def discard(self) -> None:
         self.stop()
-
-    def _cancel(self) -> None:
-        """Do nothing: the task ends by itself."""
 
 
 async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:

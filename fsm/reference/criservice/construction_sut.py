@@ -1,8 +1,7 @@
 """The construction of the reference CRI service under test; it shows what runs and watches in the world."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
 
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
@@ -14,6 +13,9 @@ from fsm.reference.criservice.upstream import UpstreamConstruction
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
+
+C = TypeVar("C", bound=Component)
+T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("-leaks", "-panics")
@@ -33,14 +35,14 @@ class ConstructionSUT(ServiceSUT):
         self._fails = False
         self._made: list[Component] = []
         makers = Makers(
-            queue=self._queue,
-            platform=self._platform,
-            server=self._server,
+            queue=lambda: self._kept(empty_queue()),
+            platform=lambda: self._unless_it_fails((), "no CNI plugin is installed"),
+            server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
             monitor=lambda: EventMonitor(Feed, self._handle),
-            watch=self._watch,
+            watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
             registration=lambda: Registration(NRI(), Domains(), FakeDomain()),
             controller=lambda: None if self._fails else bool,
-            introspect=lambda: self._fail("runtimes cannot be asked"),
+            introspect=lambda: self._unless_it_fails(None, "runtimes cannot be asked"),
         )
         self.construction = self._kind(makers, fatal=self._fatal)
 
@@ -85,29 +87,16 @@ class ConstructionSUT(ServiceSUT):
         actions[event]()
         self._outputs += ["made"] * (event == "introspect")
 
-    def _queue(self) -> Queue:
-        queue = empty_queue()
-        self._made.append(queue)
-        return queue
-
-    def _watch(self, path: Path) -> Syncer:
-        syncer = Syncer(self._watches, path, lambda: None)
-        self._made.append(syncer)
-        return syncer
-
-    def _platform(self) -> Sequence[Path]:
-        self._fail("no CNI plugin is installed")
-        return ()
-
-    def _server(self) -> StreamingServer:
-        self._fail("a certificate is missing")
-        return StreamingServer()
+    def _kept(self, component: C) -> C:
+        self._made.append(component)
+        return component
 
     async def _handle(self, event: str) -> None: ...
 
     def _fatal(self, error: Exception) -> NoReturn:
         raise ProcessExitError from error
 
-    def _fail(self, why: str) -> None:
+    def _unless_it_fails(self, part: T, why: str) -> T:
         if self._fails:
             raise OSError(why)
+        return part

@@ -16,10 +16,6 @@ GONE: Final = Mask.DELETE_SELF | Mask.MOVE_SELF
 CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
-class SyncError(Exception):
-    """The folder no longer exists, or is no longer watched."""
-
-
 class Watches:
     """The watches of one event loop; all share one inotify instance, of which a user may have only 128."""
 
@@ -92,6 +88,7 @@ class Syncer(Component):
     """Calls *load* whenever a file in the folder *path* is written, moved or deleted, also before it is started."""
 
     buffered = True
+    ends_by_itself = True
 
     def __init__(self, watches: Watches, path: Path, load: Callable[[], None]) -> None:
         super().__init__()
@@ -103,17 +100,14 @@ class Syncer(Component):
         """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
         async for mask in self.watcher:
             if mask & GONE:
-                raise SyncError(f"cni conf dir {self.path} is removed, stop watching")
+                raise OSError(f"cni conf dir {self.path} is removed, stop watching")
             self._load()
         if self.state == "on":
             self.lose_watcher()
 
     def lose_watcher(self) -> None:
         """Its watcher was closed while it runs."""
-        raise SyncError(f"cni conf dir {self.path} is watched no longer")
+        raise OSError(f"cni conf dir {self.path} is watched no longer")
 
     def close(self) -> None:
         self.watcher.close()
-
-    def _cancel(self) -> None:
-        """Do nothing: the task ends by itself."""

@@ -31,7 +31,8 @@ class UpstreamService(CRIService):
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run; a second call exits the process if something is left of the first."""
-        if self.position.state != "idle" and not self._may_run_again():
+        has_run = self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
+        if self.position.state != "idle" and not has_run:
             await self._run_again()
         self.position.take("starts")
         self.parts.monitor.subscribe()
@@ -74,10 +75,6 @@ class UpstreamService(CRIService):
             self.parts.server.stop()
         except OSError as error:
             raise CloseError(f"failed to stop stream server: {error}") from error
-
-    def _may_run_again(self) -> bool:
-        """Whether the first Run has started nothing."""
-        return self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
 
     async def _run_again(self) -> None:
         """Recover what exists already, and register the domain again: one of them fails."""

@@ -18,10 +18,8 @@ from fsm.reference.driven import driver
 E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
-"""Seconds for which events are retained without a subscriber."""
-
 CAPACITY: Final = 100
-"""Number of events that a subscriber may leave unread."""
+"""The seconds for which events are retained without a subscriber, and the number that one may leave unread."""
 
 
 class QueueShutError(Exception):
@@ -127,15 +125,11 @@ class EventQueue(Generic[E]):
         self._subscriptions: list[Subscription[E]] = []
         self._next = self._position()
         self._sending = asyncio.Lock()
-        self._shut = False
-
-    @property
-    def is_shut(self) -> bool:
-        return self._shut
+        self.is_shut = False
 
     @property
     def subscribed(self) -> int:
-        return 0 if self._shut else len(self._subscriptions)
+        return 0 if self.is_shut else len(self._subscriptions)
 
     @property
     def retained(self) -> list[E]:
@@ -154,20 +148,20 @@ class EventQueue(Generic[E]):
 
     def shutdown(self) -> None:
         """Discard what is retained, and end each subscription when it is read; has no effect the second time."""
-        if self._shut:
+        if self.is_shut:
             return
         if not self._subscriptions:
             self._next.take("shutdown")
         for each in self._subscriptions:
             each.notify(*each.position.take("shutdown").emits)
-        self._next, self._shut = self._position("shut"), True
+        self._next, self.is_shut = self._position("shut"), True
         while self._retained:
             self._discard(self._retained.popleft()[0])
         self._retaining.set()
 
     async def run(self) -> None:
         """Discard what was retained too long, until the queue is shut down."""
-        while not self._shut:
+        while not self.is_shut:
             if self._retained:
                 await self._clock.sleep(max(self.due - self._clock.now(), 0))
                 self.expire()

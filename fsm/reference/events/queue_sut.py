@@ -26,6 +26,12 @@ STATES: Final[Mapping[str, Collection[str]]] = {
 }
 """The states of a subscriber in which an outcome of send or read is possible."""
 
+UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room": CAPACITY}
+RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
+    ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
+)
+"""The number of events that lead to an outcome: unread ones of a subscriber, or else retained ones."""
+
 
 class EventsSUT(EmittingSUT):
     """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs."""
@@ -70,58 +76,32 @@ class EventsSUT(EmittingSUT):
         return super().outputs()
 
     def arrange(self, event: str, outcome: str) -> bool:
+        del event
         outputs = list(self._outputs)
         try:
-            return self._arrange(event, outcome)
+            return self._arrange(outcome)
         finally:
             self._outputs = outputs  # without those of the events that prepare it
 
-    def _arrange(self, event: str, outcome: str) -> bool:
-        if self._subscription and self._subscription.state not in STATES.get(outcome, (self._subscription.state,)):
+    def _arrange(self, outcome: str) -> bool:
+        subscription, upstream = self._subscription, isinstance(self.queue, UpstreamEventQueue)
+        if subscription and subscription.state not in STATES.get(outcome, (subscription.state,)):
             return False
-        match event:
-            case "send":
-                return self._arrange_send(outcome)
-            case "read":
-                return self._arrange_read(outcome)
-            case "subscribe":
-                self._retain({"some": 1, "many": CAPACITY}.get(outcome, CAPACITY + 1))
-            case _:
-                self._retain(2 if outcome == "more" else 1)
-        return True
-
-    def _arrange_send(self, outcome: str) -> bool:
         match outcome:
-            case "fits":
-                self._until(lambda: len(self._stream().unread) <= 1, self._read)
-            case "fills":
-                self._until(lambda: len(self._stream().unread) == CAPACITY - 1, self._send)
             case "too-many" | "the-slow-stop-all":
-                return (outcome == "too-many") != isinstance(self.queue, UpstreamEventQueue)
-            case _:
-                lost = outcome == "sent-after-the-end"
-                self._lose(lost=lost)
-                return self._room > 0 or not lost
-        return True
-
-    def _arrange_read(self, outcome: str) -> bool:
-        match outcome:
-            case "last":
-                self._until(lambda: len(self._stream().unread) <= 1, self._read)
-            case "more" if len(self._stream().unread) == 1 and self.queue.is_shut:
+                return (outcome == "too-many") != upstream
+            case "done" | "sent-after-the-end":
+                self._lose(lost=outcome != "done")
+                return self._room > 0 or outcome == "done"
+            case "still-full" if upstream:
                 return False
-            case "more" if len(self._stream().unread) == 1:
-                self._send()
-            case "room":
-                self._until(lambda: len(self._stream().unread) == CAPACITY, self._read)
-            case "still-full" if isinstance(self.queue, UpstreamEventQueue):
-                return False
-            case "still-full" | "freed":
-                self._retain(CAPACITY + 1)
-            case "next-waits":
-                self._retain(CAPACITY + 2)
+            case "more" if subscription and self.queue.is_shut:
+                return len(subscription.unread) > 1
+            case _ if subscription and outcome in UNREAD:
+                fewer = len(subscription.unread) < UNREAD[outcome]
+                self._until(lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read)
             case _:
-                pass
+                self._retain(RETAINED[outcome])
         return True
 
     def _retain(self, count: int) -> None:

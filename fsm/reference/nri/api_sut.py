@@ -1,13 +1,14 @@
 """containerd's NRI interface under test: made, started and stopped, with a plugin that receives what is relayed."""
 
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
 from typing import Final
 
+from fsm.reference.clock import TurnedClock
 from fsm.reference.harness import EmittingSUT, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config, default_config
@@ -30,16 +31,6 @@ UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
 NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
 NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
 """The outcomes by event that containerd 1.7 has not, and those that newer releases have not."""
-
-
-class _ImpatientLock(SyncLock):
-    """A lock at which joining does not wait, since nothing else could unblock it."""
-
-    @contextmanager
-    def joining(self, *, timeout: float) -> Iterator[None]:
-        del timeout
-        with super().joining(timeout=0):
-            yield
 
 
 class NriApiSUT(EmittingSUT):
@@ -130,7 +121,8 @@ class NriApiSUT(EmittingSUT):
             plugin_request_timeout=TIMEOUT + next(self._numbers),
         )
         before = self._nri and self._nri.config
-        nri = self._kind(config, self._domains, [self._plugin], self._listen, _ImpatientLock())
+        lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
+        nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         if self._nri is None:
             self._nri = nri
             if nri.is_enabled() and nri.config == config:

@@ -4,11 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 REGISTRATION: Final = 5.0
-"""Seconds for a plugin to register."""
-
 REQUEST: Final = 2.0
-"""Seconds for a plugin to answer a request."""
-
+"""Seconds for a plugin to register, and to answer a request."""
 
 # containerd-1.7 is as in 1.7.2; 1.7.26 can block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}

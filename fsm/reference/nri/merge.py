@@ -1,7 +1,7 @@
 """The answers of several plugins to one request, combined: each field of a container belongs to one plugin."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final
 
 from fsm.reference.nri.messages import Answer, Eviction, Fields, Request, Update
@@ -13,12 +13,6 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "StopContainer": frozenset({"updates"}),
 }
 """The parts of an answer that count, by event; none for other events."""
-
-
-@dataclass(kw_only=True)
-class _Requested:
-    resources: dict[str, object] = field(default_factory=dict)
-    ignore_failure: bool = True
 
 
 class MergedAnswers:
@@ -41,7 +35,7 @@ class MergedAnswers:
         self._allowed: Final = ALLOWED.get(request.event, frozenset())
         self._subject: Final = request.container.id if request.container else ""
         self._base: Final[Fields] = request.resources
-        self._requested: dict[str, _Requested] = {}
+        self._requested: dict[str, Update] = {}
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
@@ -62,19 +56,13 @@ class MergedAnswers:
     @property
     def others(self) -> tuple[Update, ...]:
         """The updates of other containers, in the order in which plugins first requested them."""
-        return tuple(self._merged(each) for each in self._requested if each != self._subject)
+        return tuple(each for each in self._requested.values() if each.container_id != self._subject)
 
     @property
     def own(self) -> Fields | None:
         """The resources for the container of the request; ``None`` if no plugin changes them."""
-        return self._merged(self._subject).resources if self._subject in self._requested else None
-
-    def _merged(self, container: str) -> Update:
-        requested = self._requested[container]
-        base = self._base if container == self._subject else {}
-        return Update(
-            container_id=container, resources={**base, **requested.resources}, ignore_failure=requested.ignore_failure
-        )
+        requested = self._requested.get(self._subject)
+        return {**self._base, **requested.resources} if requested else None
 
     def _update(self, plugin: str, update: Update) -> None:
         if "adjust" in self._allowed and update.container_id == self._subject:
@@ -86,9 +74,12 @@ class MergedAnswers:
             if update.ignore_failure:
                 return
             raise
-        requested = self._requested.setdefault(update.container_id, _Requested())
-        requested.resources |= update.resources
-        requested.ignore_failure &= update.ignore_failure
+        known = self._requested.get(update.container_id, update)
+        self._requested[update.container_id] = replace(
+            known,
+            resources={**known.resources, **update.resources},
+            ignore_failure=known.ignore_failure and update.ignore_failure,
+        )
 
     def _claim(self, plugin: str, container: str, fields: Fields) -> None:
         for name in fields:

@@ -13,7 +13,6 @@ Fields: TypeAlias = Mapping[str, object]
 """Values by the name of their field."""
 
 NOTHING: Final[Fields] = {}
-"""No fields."""
 
 DOMAIN: Final = "k8s.io"
 """The domain of pods and containers that are created through the CRI."""

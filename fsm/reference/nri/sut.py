@@ -24,10 +24,8 @@ from fsm.reference.nri.subscriptions import EVENTS
 from fsm.sut import BrokenError
 
 FIRST: Final = "10"
-"""The index of the plugin whose requests are the outputs."""
-
 SECOND: Final = "20"
-"""The index of the plugin that checks their order."""
+"""The indices of the plugin whose requests are the outputs, and of the one that checks their order."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")

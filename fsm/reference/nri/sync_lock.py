@@ -14,10 +14,8 @@ from fsm.reference.clock import Clock
 from fsm.reference.nri.nri_errors import BlockedError
 
 CALL: Final = "call"
-"""A call that blocks, in the machine ``sync-reader``."""
-
 PLUGIN: Final = "plugin"
-"""A plugin that joins, in the machine ``sync-writer``."""
+"""A call that blocks, in the machine ``sync-reader``; a plugin that joins, in the machine ``sync-writer``."""
 
 
 class PluginSyncBlock:

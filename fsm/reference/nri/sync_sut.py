@@ -5,7 +5,8 @@ A thread that waits continues only after an event for it, so that each step can 
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from queue import SimpleQueue
 from typing import Final
 
@@ -40,7 +41,7 @@ class _Process(threading.Thread):
     ``gated`` processes wait until they ``may_go``; ``waits`` is whether one does.
     """
 
-    def __init__(self, name: str, enter: Callable[[ExitStack], None]) -> None:
+    def __init__(self, name: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
         self.gated = True
         self.may_go = True
@@ -54,7 +55,7 @@ class _Process(threading.Thread):
         while (order := self.orders.get()) != "end":
             if order == "enter":
                 stack = ExitStack()
-                self._enter(stack)
+                stack.enter_context(self._enter())
                 entered.append(stack)
             else:
                 entered.pop().close()
@@ -84,7 +85,8 @@ class PluginSyncSUT(ReferenceSUT):
         self._positions = {
             name: driver("sync-writer" if name == "plugin" else "sync-reader").position() for name in NAMES
         }
-        self._processes = {name: _Process(name, self._join if name == "plugin" else self._block) for name in NAMES}
+        join = partial(self._lock.joining, timeout=REGISTRATION)
+        self._processes = {name: _Process(name, join if name == "plugin" else self._lock.block) for name in NAMES}
         for process in self._processes.values():
             process.start()
         self._scope.callback(self._end)
@@ -118,12 +120,6 @@ class PluginSyncSUT(ReferenceSUT):
             raise BrokenError(message)
         self._positions[process.name].take(step)
         return ""
-
-    def _block(self, stack: ExitStack) -> None:
-        stack.enter_context(self._lock.block())
-
-    def _join(self, stack: ExitStack) -> None:
-        stack.enter_context(self._lock.joining(timeout=REGISTRATION))
 
     def _observe(self, _process: str, step: str) -> None:
         process = threading.current_thread()

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from fsm.reference.container import durable_files
 from fsm.reference.container.world import Exit
 
@@ -62,15 +64,11 @@ class MetadataStore:
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
         """The metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
         try:
-            read = json.loads(self.path(id).read_bytes())
-            found = Metadata(**{**read, "exit": Exit(*read["exit"]) if read["exit"] else None})
-        except (OSError, ValueError, TypeError, LookupError) as error:
-            message = f"{self.path(id)}: cannot be read"
-            raise MetadataError(message) from error
-        kinds = (found.name, str), (found.state, str), (found.created_at, int), (found.limits, dict)
-        if found.id != id or not all(isinstance(value, kind) for value, kind in kinds):
-            message = f"{self.path(id)}: not the metadata of pod {id}"
-            raise MetadataError(message)
+            found = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
+        except (OSError, ValueError) as error:
+            raise MetadataError(f"{self.path(id)}: cannot be read") from error
+        if found.id != id:
+            raise MetadataError(f"{self.path(id)}: not the metadata of pod {id}")
         return found
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)

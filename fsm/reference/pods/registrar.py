@@ -3,10 +3,6 @@
 from fsm.reference.container.world import WorldError
 
 
-class ReservedError(WorldError):
-    """A name is reserved for another id."""
-
-
 class Registrar:
     """Names and the ids they are reserved for, in memory.
 
@@ -15,7 +11,7 @@ class Registrar:
     >>> names.reserve("web", "1")
     >>> names.reserve("web", "2")
     Traceback (most recent call last):
-    fsm.reference.pods.registrar.ReservedError: name "web" is reserved for "1"
+    fsm.reference.container.world.WorldError: name "web" is reserved for "1"
     >>> names.release("1")
     >>> names.holder("web")
     ''
@@ -25,10 +21,10 @@ class Registrar:
         self._holders: dict[str, str] = {}
 
     def reserve(self, name: str, holder: str) -> None:
-        """Reserve *name* for *holder*, which may have it already; raises :class:`ReservedError`."""
+        """Reserve *name* for *holder*, which may have it already; raises :class:`WorldError` if another one has it."""
         other = self._holders.setdefault(name, holder)
         if other != holder:
-            raise ReservedError(f'name "{name}" is reserved for "{other}"')
+            raise WorldError(f'name "{name}" is reserved for "{other}"')
 
     def release(self, holder: str) -> None:
         """Release all names of *holder*."""

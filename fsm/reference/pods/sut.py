@@ -185,8 +185,9 @@ class PodsSUT(LoopSUT):
 
     async def _exit(self) -> None:
         """End the pause process, and wait until the watch has seen it; report the exit if there is no watch."""
-        pod, world = self._pod, self.worlds.get(self._last)
-        watch = pod.watch if self._controller_state() == READY else None
+        pod, world, watch = self._pod, self.worlds.get(self._last), None
+        with suppress(CallError):
+            watch = pod.watch if self._controller.status(self._last).state == READY else None
         if world is not None:
             world.die()
         if watch is not None and not watch.done():
@@ -198,12 +199,6 @@ class PodsSUT(LoopSUT):
                 await asyncio.wait([watch])
         else:
             self.pods.exited(pod, Exit(9, self.now()))
-
-    def _controller_state(self) -> str:
-        try:
-            return self._controller.status(self._last).state
-        except CallError:
-            return ""
 
     async def _restart(self) -> None:
         await self._stop()

@@ -70,8 +70,7 @@ def _shown(features: RuntimeHandlerFeatures | None) -> str:
 class _FakeService:
     """An introspection service whose answers have no features yet, or which ``fails``."""
 
-    def __init__(self) -> None:
-        self.fails = False
+    fails = False
 
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
         del request

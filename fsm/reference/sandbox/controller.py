@@ -137,7 +137,7 @@ class Controller:
             self._take(sandbox, "create")
         self._store[name] = sandbox
         try:
-            sandbox.world.read()
+            sandbox.world.pretend("read")
         except WorldError as error:
             self._take(sandbox, "create", "failed", why=str(error))
         self._take(sandbox, "create", "created")
@@ -194,7 +194,7 @@ class Controller:
             with suppress(NoTaskError):
                 sandbox.world.delete()
             outcome = "half" if "half" in offered(sandbox.position, "shutdown") else "failed"
-            sandbox.world.forget()
+            sandbox.world.pretend("forget")
             outcome = "removed"
         except WorldError as error:
             why = str(error)
@@ -251,7 +251,7 @@ class Controller:
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
         """Record that process *pid* runs, after the last step that can fail."""
-        sandbox.world.describe()
+        sandbox.world.pretend("describe")
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
     def _fail_start(self, sandbox: Sandbox, why: str) -> None:

@@ -12,13 +12,11 @@ from fsm.reference.fault_injection import Faults
 from fsm.reference.sandbox.processes import Processes, WatchError
 
 FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("create", "created"): (),
+    **dict.fromkeys([("create", "created"), ("start", "started"), ("stop", "stopped"), ("stop", "cleaned")], ()),
+    **dict.fromkeys([("shutdown", "removed"), ("handle", "deleted")], ()),
     ("create", "failed"): ("read",),
-    ("start", "started"): (),
     ("start", "undone"): ("run",),
     ("start", "left-over"): ("run", "undo"),
-    ("stop", "stopped"): (),
-    ("stop", "cleaned"): (),
     ("stop", "gone"): ("no task",),
     ("stop", "kept"): ("delete",),
     ("stop", "uncleaned"): ("clean",),
@@ -26,10 +24,8 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("stop", "kept-uncleaned"): ("delete", "clean"),
     ("stop", "cut-short"): ("late",),
     ("stop", "failed"): ("kill", "clean"),
-    ("shutdown", "removed"): (),
     ("shutdown", "half"): ("forget",),
     ("shutdown", "failed"): ("clear",),
-    ("handle", "deleted"): (),
     ("handle", "gone"): ("no task",),
     ("handle", "kept"): ("delete",),
 }

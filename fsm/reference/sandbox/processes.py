@@ -57,9 +57,9 @@ class Processes:
     def now(self) -> int:
         return self._now()
 
-    def read(self) -> None:
-        """Read the configuration of the sandbox: it has none."""
-        self.faults.point("read", effect=False)
+    def pretend(self, step: str) -> None:
+        """Do a *step* that has nothing to do here: ``read``, ``describe`` or ``forget`` what containerd has in files."""
+        self.faults.point(step, effect=False)
 
     def run(self) -> int:
         """Create the directory with a file, and start the process; its id."""
@@ -73,10 +73,6 @@ class Processes:
             raise WorldError(str(error)) from error
         self.faults.point("run", effect=False)
         return self._process.pid
-
-    def describe(self) -> None:
-        """Read back what was started, for the caller of the start: there is nothing else."""
-        self.faults.point("describe", effect=False)
 
     def undo(self) -> None:
         """Delete everything that a failed start has made."""
@@ -147,10 +143,6 @@ class Processes:
         """Remove its directory, if it exists."""
         self.faults.point("clear", effect=False)
         shutil.rmtree(self.root, ignore_errors=True)
-
-    def forget(self) -> None:
-        """Delete its container, which is only its process."""
-        self.faults.point("forget", effect=False)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
