@@ -164,4 +164,4 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
 
 def with_same_profile(other: Machine, profile: str | None) -> Machine:
     """*other* as *profile* has it, if it has a profile of that name."""
-    return other.under(profile) if profile in other.profiles and profile else other
+    return other.under(profile) if other.profiled(profile) else other

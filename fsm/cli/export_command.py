@@ -88,7 +88,7 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
 def _under(stated: Property | None, profile: str | None) -> Property | None:
     """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
     claim = stated.claim if stated else None
-    if stated and isinstance(claim, Follows) and profile in claim.other.profiles:
+    if stated and isinstance(claim, Follows) and claim.other.profiled(profile):
         return replace(stated, claim=replace(claim, other=claim.other.under(profile)))
     return stated
 

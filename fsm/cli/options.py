@@ -15,6 +15,7 @@ from click.decorators import FC
 from fsm.cli import completion
 from fsm.errors import nearest
 from fsm.machine import Machine
+from fsm.machine.versions import advice
 from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 
@@ -95,8 +96,9 @@ def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.Bad
 
 def under(model: _Model, profile: str | None) -> _Model:
     """*model* as *profile* has it, if one is given."""
-    if profile is not None and profile not in model.profiles:
-        raise unknown(profile, model.profiles, of="profiles", hint="--profile")
+    known = profile in model.profiles if isinstance(model, System) else model.profiled(profile)
+    if profile is not None and not known:
+        raise click.BadParameter(f"'{profile}': {advice(profile, model.profiles)}", param_hint="--profile")
     return model.under(profile)
 
 

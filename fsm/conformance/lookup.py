@@ -71,7 +71,7 @@ def _model(name: str, profile: str | None) -> Machine:
         system = load_system(name)
         return flatten(system.under(profile if profile in system.profiles else None))
     other = load(name)
-    return other.under(profile if profile in other.profiles else None)
+    return other.under(profile if other.profiled(profile) else None)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:

@@ -17,12 +17,13 @@ from fsm.judgement.histories import judge_history
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
+from fsm.machine.versions import advice, numbers
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.recordings import Batch, Recording, RecordingKind, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
-from fsm.verdict import Judgement
+from fsm.verdict import Illegal, Judgement, Violation
 
 _HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
 """The key of the first line of a recording that says which machine it is of."""
@@ -82,7 +83,7 @@ def judge(
         Monitor(
             machine,
             file=name,
-            profile=profile if profile in machine.profiles else None,
+            profile=profile if machine.profiled(profile) else None,
             seen=_shown(machine, recording, restarts),
             fresh=fresh or recording.fresh,
             outputs=recording.outputs,
@@ -91,7 +92,7 @@ def judge(
     ]
     watches: list[PropertyWatch] = []
     for machine, those in zip(machines, [] if properties is None else stated(machines, properties, name), strict=False):
-        own = profile if profile in machine.profiles else None
+        own = profile if machine.profiled(profile) else None
         moves = shared(machine, own, _shown(machine, recording, restarts), outputs=recording.outputs).dynamics
         watches.append(PropertyWatch(those, moves, profile=own, fresh=fresh or recording.fresh, file=name))
     for monitor, watch in zip(monitors, watches, strict=False):
@@ -106,6 +107,8 @@ def judge(
             shown = [structs.replace(each, shows="") for each in batch.observations] if recording.history else ()
             routes.feed(batch._replace(observations=shown or batch.observations))
         judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
+    if profile is None:
+        judgements = tuple(_of_version(each, recording.version()) for each in judgements)
     if watches:
         judgements = tuple(watch.added_to(each) for watch, each in zip(watches, judgements, strict=True))
     return Judged(
@@ -115,6 +118,21 @@ def judge(
         notes=dict(recording.notes),
         version=recording.version(),
     )
+
+
+def _of_version(judgement: Judgement, version: str) -> Judgement:
+    """*judgement*, naming of the known deviations those of containerd's *version* only, if a profile is of it."""
+    own = judgement.machine.profiled(f"containerd-{'.'.join(map(str, numbers(version)))}")
+    if own is None or not isinstance(judgement.verdict, Illegal):
+        return judgement
+    known = {each.name: each.deviation for each in own.overrides if each.deviation}
+
+    def resembling(violation: Violation) -> Violation:
+        alike = dict.fromkeys(known[each.name] for each in violation.resembles if each.name in known)
+        return replace(violation, resembles=tuple(alike))
+
+    findings = (replace(each, first=tuple(map(resembling, each.first))) for each in judgement.verdict.findings)
+    return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
 
 
 def _machines(name: str | Machine) -> list[Machine]:
@@ -151,11 +169,11 @@ def _in_header(problem: Problem, file: str) -> Problem:
 
 
 def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
-    if profile is None or any(profile in machine.profiles for machine in machines):
+    if profile is None or any(machine.profiled(profile) for machine in machines):
         return
-    known = dict.fromkeys(name for machine in machines for name in machine.profiles)
+    known = {name: each for machine in machines for name, each in machine.profiles.items()}
     of = " and ".join(machine.name for machine in machines)
-    hint = nearest(profile, known, of="profiles")
+    hint = advice(profile, known)
     raise InputError([Problem(path=file, line=0, code="FSM203", what=f"no profile '{profile}' of {of}", hint=hint)])
 
 

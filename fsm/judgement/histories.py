@@ -52,7 +52,7 @@ def judge_history(
     ``hidden`` names signals that happen without standing in the history.
     Raises :class:`InputError` for events and sights that no machine has.
     """
-    understood = [_Names(machine, profile if profile in machine.profiles else None) for machine in machines]
+    understood = [_Names(machine, profile if machine.profiled(profile) else None) for machine in machines]
     _check(history, understood, file)
     return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
 

@@ -32,6 +32,7 @@ class WrittenFailure(Form):
     under: Texts = Field(
         NO_PROFILE, description="The profiles under which it fails; 'none' is without one, '*' everywhere."
     )
+    alone: bool = Field(default=False, description="Not under the profiles that extend those.")
     about: str = Field(description="What is wrong there.")
     length: int = Field(ge=0, description="Steps of its shortest counterexample.")
     link: str = Field("", description="Where it is discussed.")

@@ -148,9 +148,9 @@ def _profile(machine: Machine, profile: Profile) -> Table:
 
 def _override(machine: Machine, override: Override) -> Table:
     table = _table(event=override.event, about=override.about)
-    if override.deviation is not None:
-        broken = override.deviation
-        _filled(table, _given(deviates=broken.clause.name, since=broken.since, until=broken.until, link=broken.link))
+    broken = override.deviation
+    _filled(table, _given(deviates=broken.clause.name if broken else "", since=override.since, until=override.until))
+    _filled(table, _given(link=broken.link if broken else ""))
     kind = machine.events[override.event].kind
     forms = {state: _forms(cell, kind, state) for state, cell in override.cells.items()}
     rest = _usual(forms) if override.cells.keys() == machine.states.keys() else None

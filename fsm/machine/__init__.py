@@ -8,9 +8,11 @@ checks all that these classes take for granted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
+
+from fsm.machine.versions import has, of_version, parted
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
@@ -177,6 +179,8 @@ class Override:
     ends: Mapping[str, Moves]
     about: str
     deviation: Deviation | None
+    since: str = ""
+    until: str = ""
     line: int = 0
 
     def applied(self, event: Event) -> Event:
@@ -192,6 +196,10 @@ class Override:
             extended = self._extended(before.outcomes, end.outcomes)
             ends[state] = Moves(outcomes=extended, clause=before.clause, line=end.line)
         return replace(event, cells=cells, ends=ends)
+
+    def of(self, profile: str) -> Override:
+        """The same, as that of another *profile*."""
+        return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
         """The *own* outcomes, and those of *more* that the machine does not have, as deviations.
@@ -213,6 +221,7 @@ class Profile:
     name: str
     about: str
     overrides: tuple[Override, ...]
+    extends: str = ""
     since: str = ""
     until: str = ""
 
@@ -274,7 +283,7 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def under(self, profile: str | None) -> Machine:
-        """The machine with *profile* applied; the machine itself for ``None``.
+        """The machine with *profile* applied, see :meth:`profiled`; the machine itself for ``None``.
 
         Where the profile deviates, its outcomes are allowed in addition to the
         machine's and carry the deviation; elsewhere its cells replace the machine's.
@@ -287,13 +296,45 @@ class Machine:
         """
         if not profile or profile == self.profile:
             return self
-        if profile not in self.profiles:
+        found = self.profiled(profile)
+        if found is None:
             known = ", ".join(self.profiles) or "none"
             raise ValueError(f"machine '{self.name}' has no profile {profile!r}; profiles: {known}")
         events = dict(self.events)
-        for override in self.profiles[profile].overrides:
+        for override in found.overrides:
             events[override.event] = override.applied(events[override.event])
         return replace(self, events=events, profiles={}, profile=profile)
+
+    def lineage(self, profile: str) -> Iterator[str]:
+        """The name *profile*, and those of the profiles that it extends, nearest first."""
+        while profile:
+            yield profile
+            profile = self.profiles[profile].extends
+
+    def profiled(self, profile: str | None) -> Profile | None:
+        """What *profile* changes: that of this name, or what the one that is of this version has in it.
+
+        The name alone stands for the first version, with the deviations of all that
+        the profile is of.  ``None`` if no profile is meant, or several might be.
+
+        >>> from fsm.library import load
+        >>> machine = load("container-status")
+        >>> [machine.profiled(f"containerd-{each}").name for each in ("1.7", "1.7.24", "2.2.6")]
+        ['containerd-1.7', 'containerd-1.7', 'containerd-2.2']
+        >>> [way.reply for way in machine.under("containerd-1.7.24").step("absent", "stop")]
+        [('ok',)]
+        """
+        if not profile:
+            return None
+        names = (profile,) if profile in self.profiles else of_version(profile, self.profiles)
+        if len(names) != 1:
+            return None
+        found = self.profiles[names[0]]
+        exact = found.name == profile
+        version = found.since.partition(",")[0] if exact else parted(profile)[1]
+        kept = (each for each in found.overrides if not version or (exact and each.deviation) or has(version, each))
+        own = (each if exact else each.of(profile) for each in kept)
+        return replace(found, overrides=tuple(own))
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:

@@ -186,12 +186,7 @@ class _Writer:
         profiles = sorted(set.intersection(*found)) if found else []
         if not profiles:
             return ""
-        own = [
-            each
-            for each in profiles
-            if judged.version.removeprefix("v").startswith(f"{each.removeprefix('containerd-')}.")
-        ]
         number = self.report.number(judged)
         who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
         deviation = f"known {'deviation' if number == 1 else 'deviations'}"
-        return f"{who} {deviation} of {words.either(own or profiles)}: try --profile {(own or profiles)[0]}"
+        return f"{who} {deviation} of {words.either(profiles)}: try --profile {profiles[0]}"

@@ -416,13 +416,15 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
     assert "more, see --coverage" in " ".join(" ".join(lines).split())
 
 
-def test_text_advises_the_profile_of_the_version_that_wrote_the_log(real: Report) -> None:
+def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
     """Where the log says which containerd it is of, no other profile is offered."""
-    (judged,) = real.judged
+    log = tmp_path / "containerd.log"
+    first = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.3\n'
+    log.write_text(first + (RECORDINGS / "containerd-1.6.20.log").read_text(encoding="utf-8"), encoding="utf-8")
 
-    written = text(Report(judged=(replace(judged, version="1.7.3"),)), Layout(width=2_000))
+    written = text(Report(judged=(judge(log),)), Layout(width=2_000))
 
-    assert "look like known deviations of containerd-1.7: try --profile containerd-1.7\n" in written
+    assert "look like known deviations of containerd-1.7.3: try --profile containerd-1.7.3\n" in written
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:

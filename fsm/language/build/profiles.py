@@ -55,8 +55,7 @@ def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[
             each,
             cells={state: cell for state, cell in each.cells.items() if (each.event, state) not in cells},
             ends={state: end for state, end in each.ends.items() if (each.event, state) not in ends},
-            deviation=replace(each.deviation, profile=name) if each.deviation else None,
-        )
+        ).of(name)
         if each.name not in named and (kept.cells or kept.ends):
             yield kept
 
@@ -88,6 +87,7 @@ class Overriding:
         made = Profile(
             name=self.name,
             about=written.about,
+            extends=parent.name if parent else "",
             since=written.since,
             until=written.until,
             overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
@@ -130,6 +130,8 @@ class Overriding:
             ends=groups.ends(),
             about=written.about,
             deviation=deviation,
+            since=written.since,
+            until=written.until,
             line=self.problems.model.lines.find(*at),
         )
         self._check_changes(made, event, deviates=written.deviates is not None)

@@ -1,7 +1,8 @@
 """From a property file as written to a specification that is well formed, or every reason why not."""
 
-from collections.abc import Callable, Iterator
-from typing import overload
+from collections.abc import Callable, Collection, Iterator
+from operator import itemgetter
+from typing import TypeVar, overload
 
 from fsm.errors import InputError
 from fsm.language.build.citations import cited
@@ -24,6 +25,8 @@ from fsm.property.claims import (
     Property,
     Specification,
 )
+
+T = TypeVar("T")
 
 
 @overload
@@ -64,6 +67,7 @@ def specify(
     problems.refuse()
     expect = {NO_PROFILE: _counts(written.expect)} if written.expect else {}
     expect |= {name: _counts(each) for name, each in written.under.items()}
+    expect = _handed_down(machine, expect)
     if isinstance(machine, System):
         return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
@@ -133,6 +137,7 @@ def _failures(
     """How the property *name* is known to fail, by profile."""
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
+    alone: set[str] = set()
     several = isinstance(written.fails, list)
     for number, each in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
         at = ("property", name, "fails", *((number,) if several else ()), "under")
@@ -145,4 +150,15 @@ def _failures(
                 what = f"property '{name}' fails under '{profile}' in two ways"
                 problems.say("FSM307", what, "keep the one that is meant", *at[:-1], *place)
             found[profile] = KnownFailure(about=each.about, length=each.length, link=each.link)
-    return found
+            alone |= {profile} if each.alone else set()
+    return _handed_down(machine, found, alone)
+
+
+def _handed_down(machine: Machine | System, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
+    """What is *stated* by profile, and for other profiles what is of the nearest that they extend, if not of it *alone*."""
+    if isinstance(machine, System):
+        return stated
+    lines = {name: [each for each in machine.lineage(name) if each in stated] for name in machine.profiles}
+    return stated | {
+        name: stated[near] for name, (near, *_) in filter(itemgetter(1), lines.items()) if near not in alone
+    }

@@ -1,0 +1,88 @@
+"""Versions of what a profile is of: which profile is of a version, and what of it that version has.
+
+``since`` and ``until`` are a version, or several with commas: one for each release branch, its first two numbers.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, Protocol, TypeVar
+
+from fsm.errors import nearest
+
+PATCH: Final = 3
+"""Numbers of a version, the first two of which are those of its release branch."""
+
+
+class Bounded(Protocol):
+    """What exists from a version on, or until one."""
+
+    @property
+    def since(self) -> str:
+        """The first versions that have it; empty if all earlier ones do."""
+
+    @property
+    def until(self) -> str:
+        """The first versions that do not have it any more; empty if all later ones do."""
+
+
+B = TypeVar("B", bound=Bounded)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers that *version* begins with; none if it is not one.
+
+    >>> numbers("v1.7.24~ds1"), numbers("main")
+    ((1, 7, 24), ())
+    """
+    found = re.match(r"v?(\d+(?:\.\d+)*)", version.strip())
+    return tuple(map(int, found[1].split("."))) if found else ()
+
+
+def parted(name: str) -> tuple[str, str]:
+    """What the profile *name* is of, and its version; empty if it has none.
+
+    >>> parted("containerd-2.4.0-rc.1"), parted("containerd-main")
+    (('containerd', '2.4.0-rc.1'), ('containerd-main', ''))
+    """
+    found = re.match(r"(.+?)-(\d.*)", name)
+    return (found[1], found[2]) if found else (name, "")
+
+
+def _reached(version: str, bounds: str) -> bool:
+    """Whether *version* is at its bound, that of its release branch or else the latest, or after it."""
+    own = numbers(version)
+    least = sorted(map(numbers, bounds.split(",")))
+    return own >= next((each for each in least if each[:2] == own[:2]), least[-1])
+
+
+def has(version: str, each: Bounded) -> bool:
+    """Whether *version* is one of those that have *each*.
+
+    >>> from fsm.machine import Profile
+    >>> mended = Profile(name="until-mended", about="", overrides=(), until="1.7.34, 2.0.9, 2.1.0")
+    >>> [has(version, mended) for version in ("1.6.38", "1.7.33", "1.7.34", "2.0.8", "2.2.0")]
+    [True, True, False, True, False]
+    """
+    return (not each.since or _reached(version, each.since)) and not (each.until and _reached(version, each.until))
+
+
+def of_version(name: str, profiles: Mapping[str, B]) -> tuple[str, ...]:
+    """The names of the newest *profiles* that are of the version *name*, such as ``containerd-1.7.24``.
+
+    There are several only if they begin with one version.
+    """
+    runtime, version = parted(name)
+    own = {key: numbers(each.since) for key, each in profiles.items() if key.startswith(f"{runtime}-") and each.since}
+    fitting = {key: since for key, since in own.items() if has(version, profiles[key])}
+    newest = max(fitting.values(), default=()) if len(numbers(version)) >= PATCH else ()
+    return tuple(key for key, since in fitting.items() if since == newest)
+
+
+def advice(name: str, profiles: Mapping[str, Bounded]) -> str:
+    """The way out where *name* is none of *profiles*, nor a version that exactly one of them is of."""
+    if several := of_version(name, profiles) or tuple(each for each in profiles if each.startswith(f"{name}.")):
+        return f"it may be {' or '.join(several)}: name one of them"
+    runtime, version = parted(name)
+    if len(numbers(version)) >= PATCH and any(each.startswith(f"{runtime}-") for each in profiles):
+        return f"none is of that version; profiles: {', '.join(profiles)}"
+    return nearest(name, profiles, of="profiles")
