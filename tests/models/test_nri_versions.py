@@ -22,6 +22,10 @@ DIFFERENCES = [
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (unsynchronised)"),
     # A plugin that fails when it is told is left there.
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
+    # That a wrong name ends the connection was not read; it does not, and other things are left as well.
+    ("nri-plugin", OLD, LATER, FIRST, "register: registering → absent, replying UNKNOWN, emitting closed"),
+    ("nri-plugin", OLD, LATER, SECOND, "register: active → active, replying ok (registered-again)"),
+    ("nri-plugin", OLD, LATER, SECOND, "stop: active → active, replying ok (left-at-the-stop)"),
     # Nothing blocks the synchronisation; something does.
     ("nri-api", OLD, LATER, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", OLD, LATER, SECOND, "block: started → blocked, replying ok (blocked)"),

@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 UNARRANGED = {
     "": set(),
     "upstream": {"register=bad-name", "register=bad-index"},
-    "containerd-1.7": {"synchronise=unlisted", "synchronise=unsynchronised"},
-    "containerd-2.1": set(),
+    "containerd-1.7": {
+        "synchronise=unlisted",
+        "synchronise=unsynchronised",
+        "register=bad-names-are-unknown-refused",
+        "register=bad-names-are-unknown-left",
+    },
+    "containerd-2.1": {"register=bad-name", "register=bad-index"},
 }
 """The outcomes that the reference has not, by profile."""
 

@@ -220,7 +220,7 @@ class NriApiSUT(EmittingSUT):
         self._domain.stubborn = (OTHER,) if outcome == "failed" else ()
         self._domain.done.clear()
         try:
-            self._here.update_containers([Update(container_id=OTHER)])
+            self._here.update_containers([Update(container_id=OTHER if outcome != "nothing-known" else "no such")])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
 

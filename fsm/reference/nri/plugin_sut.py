@@ -30,6 +30,7 @@ WRONG_NAMES: Final = ("", "a b", "a/b")
 WRONG_INDICES: Final = ("", "7", "007", "1x")
 
 STAYS: Final = "bad-names-stay"
+UPSTREAM_PROFILES: Final = ("upstream", "containerd-2.1")
 AGAIN: Final = "registered-again"
 
 UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -101,7 +102,7 @@ class NriPluginSUT(EmittingSUT):
     machine = MACHINE
 
     def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
-        self._kind: Final = kind or (UpstreamConnection if profile == "upstream" else Connection)
+        self._kind: Final = kind or (UpstreamConnection if profile in UPSTREAM_PROFILES else Connection)
         super().__init__()
 
     def reset(self) -> None:
@@ -212,7 +213,8 @@ class NriPluginSUT(EmittingSUT):
         def make() -> None:
             if outcome == "failed":
                 raise NRIError("as arranged", code="INTERNAL")
-            self._outputs.append("updated")
+            if outcome != "nothing-known":
+                self._outputs.append("updated")
 
         self.connection.request_updates(make)
 

@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from typing import Final
 
+from fsm.reference.driven import UNKNOWN
 from fsm.reference.nri.connection import Connection, Launch, Plugin, Terms
 from fsm.reference.nri.nri_errors import NRIError, RegistrationError
 from fsm.reference.nri.sync_lock import SyncLock
@@ -30,7 +31,7 @@ class UpstreamConnection(Connection):
         if self.state == "registering" and self._mistake(name, index):
             self._take("register", "bad-names-stay")
             message = f"invalid plugin name or index: {index!r}, {name!r}"
-            raise RegistrationError(message)
+            raise RegistrationError(message, code=UNKNOWN)
         if self.state != "active":
             super().register(name, index)
         elif not self._registered_again:

@@ -1,0 +1,151 @@
+"""A profile is of a release branch; with a patch version it is as that version is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.errors import InputError
+from fsm.judgement import judge
+from fsm.library import load
+from fsm.machine import Profile
+from fsm.machine.versions import advice, has, of_version
+from fsm.verdict import Holds, Illegal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OK, GONE = ("ok",), ("NOT_FOUND",)
+
+STOPS = [
+    ("containerd-1.6", [OK, GONE]),
+    ("containerd-1.6.20", [OK, GONE]),
+    ("containerd-1.6.34", [OK, GONE]),
+    ("containerd-1.6.35", [OK]),
+    ("containerd-1.7", [OK, GONE]),
+    ("containerd-1.7.20", [OK, GONE]),
+    ("containerd-1.7.21", [OK]),
+    ("containerd-1.7.24", [OK]),
+    ("containerd-2.0.0", [OK]),
+    ("containerd-2.4.0-beta.0", [OK]),
+]
+"""What a stop of a container that is gone may reply; it was mended in 1.6.35 and 1.7.21."""
+
+CREATIONS = [
+    ("containerd-2.2", "ok"),
+    ("containerd-2.2.5", "ok"),
+    ("containerd-2.2.6", "UNKNOWN"),
+    ("containerd-2.3.2", "ok"),
+    ("containerd-2.3.3", "UNKNOWN"),
+    ("containerd-main", "UNKNOWN"),
+]
+"""The first reply to a creation in a pod that was stopped; since 2.2.6 and 2.3.3 it is refused."""
+
+
+@pytest.mark.parametrize(("profile", "replies"), STOPS)
+@pytest.mark.parametrize("model", ["container-status", "cri-container", "pod-sandbox", "cri-pod"])
+def test_what_was_mended_is_left_out(model: str, profile: str, replies: list[tuple[str]]) -> None:
+    """From the version on in which it was; the name of the branch alone has the deviations of all its versions."""
+    ways = load(model).under(profile).step("absent", "stop") or ()
+
+    assert replies == [way.reply for way in ways]
+
+
+@pytest.mark.parametrize(("profile", "reply"), CREATIONS)
+@pytest.mark.parametrize("model", ["pod-sandbox", "cri-pod"])
+def test_what_came_later_is_left_out(model: str, profile: str, reply: str) -> None:
+    """Until the version in which it came; the name of the branch alone stands for its first."""
+    ways = load(model).under(profile).step("stopped", "create-container") or ()
+
+    assert ways[0].reply[0] == reply
+
+
+def test_a_deviation_is_named_after_the_version() -> None:
+    """So that what is advised is the profile that was asked for."""
+    named = {
+        way.deviation.profile
+        for way in load("cri-pod").under("containerd-1.6.20").step("absent", "stop") or ()
+        if way.deviation
+    }
+
+    assert named == {"containerd-1.6.20"}
+
+
+def test_the_newest_profile_is_taken() -> None:
+    """Of several that are of a version; two that begin with one version leave it open."""
+    profiles = {
+        name: Profile(name=name, about="", overrides=(), since=since)
+        for name, since in {"door-1": "1.0.0", "door-1.2": "1.2.0", "door-new": "1.3.0", "door-other": "1.3.0"}.items()
+    }
+
+    assert of_version("door-1.1.9", profiles) == ("door-1",)
+    assert of_version("door-1.2.7", profiles) == ("door-1.2",)
+    assert of_version("door-1.4.0", profiles) == ("door-new", "door-other")
+    assert of_version("gate-1.4.0", profiles) == of_version("door-0.9.0", profiles) == of_version("door-1.2", {}) == ()
+    assert advice("door-1.4.0", profiles) == "it may be door-new or door-other: name one of them"
+    assert advice("door-0.9.0", profiles).startswith("none is of that version; profiles: door-1,")
+
+
+def test_a_bound_is_that_of_the_branch() -> None:
+    """And the latest bound where the branch has none of its own."""
+    mended = Profile(name="old", about="", overrides=(), since="1.6.0", until="1.7.34, 2.0.9, 2.1.0")
+
+    assert [has(each, mended) for each in ("1.5.9", "1.6.38", "1.7.33", "1.7.34", "2.0.8", "2.0.9", "2.2.0")] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "hint"),
+    [
+        ("containerd-1.5.9", "none is of that version; profiles: containerd-1.6,"),
+        ("containerd-2", "it may be containerd-2.0 or containerd-2.1 or containerd-2.2 or containerd-2.3: name one"),
+    ],
+)
+def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
+    """As is half a version; the message says what there is."""
+    with pytest.raises(InputError) as caught:
+        judge("tests/recordings/containerd-1.6.20.log", profile=profile)
+    (problem,) = caught.value.problems
+
+    assert problem.code == "FSM203"
+    assert problem.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])
+@pytest.mark.parametrize("kind", ["random", "restart-kill9"])
+def test_a_recording_holds_under_its_own_version(version: str, kind: str) -> None:
+    """Nothing that it shows was mended in it."""
+    for form in ("log", "calls.jsonl"):
+        found = judge(f"tests/recordings/{version}-{kind}.{form}.gz", profile=f"containerd-{version}")
+
+        assert [type(each.verdict) for each in found.judgements] == [Holds, Holds]
+
+
+LOG = """\
+time="2026-11-20T11:03:20Z" level=info msg="starting containerd" revision=x version={version}
+time="2026-11-20T11:03:21Z" level=info msg="StopContainer for \\"{id}\\" with timeout 0 (s)"
+time="2026-11-20T11:03:21Z" level=error msg="StopContainer for \\"{id}\\" failed" error="rpc error: code = NotFound desc = \
+an error occurred when try to find container \\"{id}\\": not found"
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("1.6.20~ds1", {"containerd-1.6.20"}), ("v1.7.24", set()), ("1.5.0", {"containerd-1.6", "containerd-1.7"})],
+)
+def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str, known: set[str]) -> None:
+    """And no others; of a version that no profile is of, those of all."""
+    log = tmp_path / "containerd.log"
+    log.write_text(LOG.format(version=version, id="c" * 64), encoding="utf-8")
+    verdict = judge(log).judgements[0].verdict
+
+    assert isinstance(verdict, Illegal)
+    assert {each.profile for each in verdict.findings[0].first[0].resembles} == known
