@@ -10,6 +10,7 @@ import pytest
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.language.codes import RULES
+from fsm.library import home
 from fsm.machine.calls import belief
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, json_report
@@ -128,8 +129,8 @@ def test_every_code_of_recordings_has_a_case() -> None:
     ("machine", "what"),
     [
         ("cri-containr", "machine 'cri-containr' is not the name of a model"),
-        ("no/such.toml", "machine 'no/such.toml' cannot be opened: no such file or directory"),
-        ("x\0.toml", "machine 'x\0.toml' cannot be opened: embedded null byte"),
+        ("no/such.toml", "machine '{beside}/no/such.toml' cannot be opened: no such file or directory"),
+        ("x\0.toml", "machine '{beside}/x\0.toml' cannot be opened: embedded null byte"),
     ],
 )
 def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
@@ -140,6 +141,7 @@ def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, wha
     with pytest.raises(InputError) as caught:
         judge(str(trace))
 
+    what = what.format(beside=tmp_path)
     assert [(str(trace), 1, what)] == [(each.path, each.line, each.what) for each in caught.value.problems]
 
 
@@ -153,6 +155,75 @@ def test_a_header_names_the_machine(tmp_path: Path) -> None:
     judged = judge(str(trace))
 
     assert [("cri-container", Holds())] == [(each.machine.name, each.verdict) for each in judged.judgements]
+
+
+def test_a_path_in_a_header_starts_at_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the command is called; a model of that name in the working directory is another one."""
+    model = (home() / "models" / "cri-container.toml").read_text(encoding="utf-8")
+    trace = tmp_path / "run" / "trace.jsonl"
+    trace.parent.mkdir()
+    trace.write_text(json.dumps({"trace": 1, "machine": "mine.toml", "fresh": True}) + "\n" + TRACE, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(model.replace('"cri-container"', '"another"', 1), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputError, match="cannot be opened"):
+        judge("run/trace.jsonl")
+    (trace.parent / "mine.toml").write_text(model, encoding="utf-8")
+    judged = judge("run/trace.jsonl")
+
+    assert [("cri-container", Holds())] == [(each.machine.name, each.verdict) for each in judged.judgements]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"entity": "c1", "event": "remov"}', "line 3: cri-container has no event 'remov'; did you mean 'remove'?"),
+        (
+            '{"entity": "c1", "evnt": "start"}',
+            "line 3 has no event and no output, and shows no state; is a field misspelt?",
+        ),
+    ],
+)
+def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why: str, tmp_path: Path) -> None:
+    """What it says may be what is not legal; in a recording that was not made for the machine it is counted."""
+    trace = tmp_path / "trace.jsonl"
+    head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
+    first, *rest = TRACE.splitlines()
+    trace.write_text("\n".join([head, first, line, line, *rest]), encoding="utf-8")
+
+    (judgement,) = judge(str(trace)).judgements
+
+    assert Unknown(why=why) == judgement.verdict
+    assert 2 in judgement.notes.values()
+
+
+def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Otherwise the first three of each cause are, and the others are counted."""
+    trace = tmp_path / "trace.jsonl"
+    head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
+    trace.write_text("\n".join([head, *['{"entity": "c1", "event": "start", "reply": "ok"}'] * 9]), encoding="utf-8")
+
+    kept = []
+    for every in (False, True):
+        (judgement,) = judge(str(trace), every=every).judgements
+        assert isinstance(judgement.verdict, Illegal)
+        (finding,) = judgement.verdict.findings
+        kept.append((finding.count, [each.line for each in finding.first]))
+
+    assert [(kept[0][0], [2, 3, 4]), (kept[0][0], list(range(2, 2 + kept[0][0])))] == kept
+
+
+def test_an_output_alone_covers_the_cell_that_alone_can_have_emitted_it(tmp_path: Path) -> None:
+    """Where two cells can have, neither is certain: the plugin did not see whether the container ran."""
+    trace = tmp_path / "nri.jsonl"
+    met = []
+    for events in (["CreateContainer", "StartContainer"], ["StartContainer"]):
+        lines = [{"ts": at, "event": each, "pod": "p1", "container": "c1"} for at, each in enumerate(events)]
+        trace.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        container, _ = judge(str(trace)).judgements
+        met.append([cell for cell, count in container.covered.cells.items() if count])
+
+    assert [[("create-container", "absent"), ("start-container", "creating")], []] == met
 
 
 def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
@@ -208,7 +279,7 @@ def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_pat
 
     (judgement,) = judge(str(trace), models=["container-status"]).judgements
 
-    assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
+    assert Unknown(why="line 2: container-status has no event 'x'") == judgement.verdict
 
 
 def test_a_machine_of_nobody_does_not_count_beside_another(tmp_path: Path) -> None:
@@ -282,7 +353,8 @@ def test_a_machine_that_knows_no_event_of_the_recording_cannot_tell(tmp_path: Pa
 
     (judgement,) = judge(str(trace), models=["nri-pod"]).judgements
 
-    assert Unknown(why="nothing in the trace concerns this machine") == judgement.verdict
+    why = "line 1: nri-pod has no event 'StopContainer'"
+    assert Unknown(why=why) == judgement.verdict
 
 
 POD, CONTAINER = "b" * 64, "a" * 64

@@ -89,6 +89,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 )
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
 @property_option("Hold it to this property as well; may be repeated.")
+@click.option("--all", "every", is_flag=True, help="Report every violation, not only the first three of each cause.")
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -105,6 +106,7 @@ def command(
     restarts: Assume,
     shortest_restart: int,
     properties: bool,
+    every: bool,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -137,12 +139,13 @@ def command(
                         restarts=restarts,
                         shortest_restart=shortest_restart / 1000,
                         properties=tuple(dict.fromkeys(only)) if properties or only else None,
+                        every=every,
                         advanced=advanced,
                     )
                 )
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
-    if problems and not judged:
+    if problems and not judged and form == "text":
         raise InputError(problems)
     report = Report(judged=tuple(judged), fail_on=fail_on, problems=tuple(problems))
     if form == "text":

@@ -25,6 +25,7 @@ from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.suite import conform, replay
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
+from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
 from fsm.report import conformance_report
 from fsm.report.property_report import PropertyTestReport
@@ -121,7 +122,7 @@ def command(
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
     command += f" --profile {shlex.quote(profile)}" if profile else ""
     if again is not None:
-        tested = replay(machine, factory, _steps(again, machine), profile=tolerated, name=sut)
+        tested = replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
         with _progress() as advanced:
             tested = conform(
@@ -182,9 +183,17 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
         found = read_steps(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--replay") from error
+    table = tabulate(machine)
+    ways = tuple(zip(table.ways, table.origin, strict=True))
     for step in found:
         if step.event not in machine.events:
             raise unknown(step.event, machine.events, of="events", hint="--replay")
+        outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
+        # The last one of a crash is that of the restart.
+        for outcome in step.expected[:-1] if step.stage == "crash" else step.expected:
+            if outcome not in outcomes:
+                of = f"outcomes of {step.event}"
+                raise unknown(outcome, dict.fromkeys(filter(None, outcomes)), of=of, hint="--replay")
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Final
 
 from msgspec import structs
@@ -54,6 +55,7 @@ def judge(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
     properties: Sequence[str] | None = None,
+    every: bool = False,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
@@ -68,6 +70,7 @@ def judge(
     ``shortest_restart`` how many seconds one takes at least.
     With ``properties`` the verdicts are also on those of the
     machines' properties that have these names, or on all if there are none.
+    Violations of one cause are counted, and the first few of them kept; with ``every`` all are kept.
     Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
@@ -87,6 +90,8 @@ def judge(
             seen=_shown(machine, recording, restarts),
             fresh=fresh or recording.fresh,
             outputs=recording.outputs,
+            own=recording.kind is RecordingKind.TRACE,
+            every=every,
         )
         for machine in machines
     ]
@@ -148,7 +153,7 @@ def _machines(name: str | Machine) -> list[Machine]:
 def _defaults(recording: Recording) -> list[Machine]:
     if recording.machines:
         try:
-            return [machine for each in recording.machines for machine in _machines(each)]
+            return [machine for each in recording.machines for machine in _machines(_beside(each, recording))]
         except InputError as error:
             raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
     problem = Problem(
@@ -159,6 +164,11 @@ def _defaults(recording: Recording) -> list[Machine]:
         hint=f'say --model NAME, or start it with a line {{"{_HEADERS.get(recording.kind, "trace")}": 1, "machine": "NAME"}}',
     )
     raise InputError([problem])
+
+
+def _beside(model: str, recording: Recording) -> str:
+    """*model* as the header of *recording* names it: a path starts at the folder of the recording, as a name does not."""
+    return str(Path(recording.name).parent / model) if model.endswith(".toml") or "/" in model else model
 
 
 def _in_header(problem: Problem, file: str) -> Problem:

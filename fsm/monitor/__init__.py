@@ -6,6 +6,7 @@ or known by name only, are remembered apart, the last :data:`REMEMBERED` of them
 bounded by the entities alive, not by the length of the trace.
 """
 
+import difflib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ from fsm.monitor.diagnosis import Scene
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Tolerated, Unknown, Violation
+
+_NOTHING: Final = "nothing observed"
+"""The note on an observation that says nothing."""
+
+_NO_KEY: Final = key(Observation())
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
@@ -52,7 +58,10 @@ class Monitor:
     that it shows all.  With ``fresh`` every entity is in the initial state
     when first seen; without it a trace may begin in mid-life, and a call that
     was in progress then is known from its reply on, not before.  ``outputs``
-    says that the trace shows outputs alone, and neither calls nor replies.
+    says that the trace shows outputs alone, and neither calls nor replies,
+    ``own`` that it was written for this machine: what the machine does not know
+    in it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not
+    only the first few of each cause.
     Its attribute ``violated`` is called with the entity and the line of each violation.
 
     >>> from fsm.library import load
@@ -76,6 +85,8 @@ class Monitor:
         seen: frozenset[str] | None = None,
         fresh: bool = False,
         outputs: bool = False,
+        own: bool = False,
+        every: bool = False,
     ) -> None:
         self._shared = shared(machine, profile, seen, outputs=outputs)
         self._dynamics = self._shared.dynamics
@@ -88,9 +99,11 @@ class Monitor:
         self._alive: dict[str, _Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self._folder = Folder()
+        self._folder = Folder(every=every)
         self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
+        self._own = own
+        self._unread = ""
         self._entities = 0
         self._beside = 0
         self._observations = 0
@@ -159,15 +172,17 @@ class Monitor:
 
     def _verdict(self) -> Legality:
         gave_up = self._notes["too many possibilities"] > 0
-        incomplete = "too many calls overlap to try every order of them" if gave_up else ""
+        incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
         findings = self._folder.findings()
         if findings:
             return Illegal(findings=findings, incomplete=incomplete)
+        if incomplete:
+            return Unknown(why=incomplete)
         if self._observations and not self._entities and not self._notes["unknown event"]:
             return Unknown(why=f"the trace tells of no {self.machine.entity}")
         if self._observations == self._beside:
             return Unknown(why="nothing in the trace concerns this machine")
-        return Unknown(why=incomplete) if incomplete else Holds()
+        return Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         file, number = line if isinstance(line, Line) else (self.file, line)
@@ -180,6 +195,10 @@ class Monitor:
         elif seen.event and self._dynamics.row(seen.event) < 0:
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
+            if self._own and not self._unread:
+                close = difflib.get_close_matches(seen.event, self.machine.events, n=1)
+                hint = f"; did you mean '{close[0]}'?" if close else ""
+                self._unread = f"line {number}: {self.machine.name} has no event '{seen.event}'{hint}"
         elif seen.entity:
             self._take(seen, file, number)
         else:
@@ -232,6 +251,8 @@ class Monitor:
         step.taken += 1
         if step.note:
             self._notes[step.note] += 1
+        if step.note == _NOTHING and self._own and not self._unread:
+            self._unread = f"line {number} has no event and no output, and shows no state; is a field misspelt?"
         for names in step.tolerated:
             self._certainly(names, life, seen, Line(file, number))
         if step.explained is not None:
@@ -343,7 +364,9 @@ class Monitor:
         else:
             since |= before.since | kept.passed
         to = self._beliefs.belief(configurations, since)
-        note = note or ("unspecified" if kept.unspecified and seen[1] != "maybe" else "")
+        note = (
+            _NOTHING if seen == _NO_KEY else note or ("unspecified" if kept.unspecified and seen[1] != "maybe" else "")
+        )
         plain = not note and not tolerated and not to.rests
         return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
 

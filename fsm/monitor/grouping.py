@@ -59,9 +59,10 @@ class Open:
 
 
 class Folder:
-    """Collects violations and tolerated deviations by cause; memory does not grow with their number."""
+    """Collects violations and tolerated deviations by cause; memory does not grow with their number, unless ``every`` is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, every: bool = False) -> None:
+        self._every = every
         self._groups: dict[_Group, list[Violation]] = {}
         self._counts: dict[_Group, int] = {}
         self._entities: dict[_Group, set[str]] = {}
@@ -76,7 +77,7 @@ class Folder:
             group = ("others", violation.clause.level)
             self._others.add(group)
         whole = self._groups.setdefault(group, [])
-        if len(whole) < WHOLE:
+        if self._every or len(whole) < WHOLE:
             whole.append(violation)
         self._counts[group] = self._counts.get(group, 0) + 1
         entities = self._entities.setdefault(group, set())

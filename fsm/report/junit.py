@@ -19,8 +19,8 @@ def junit(report: Report) -> str:
     """The report as JUnit XML, ending in a newline.
 
     Every clause of the machine is a case.  Violations fail it, surprises and
-    tolerated deviations stand in its output; where the machine's verdict is
-    unknown, it is skipped.  What it assumes
+    tolerated deviations stand in its output; where none of its cells was met or
+    the machine's verdict is unknown, it is skipped.  What it assumes
     is a property of the suite.  A recording that could not be judged at all is an
     error.
     """
@@ -28,14 +28,18 @@ def junit(report: Report) -> str:
     for judged, judgement in report.each():
         suite = TestSuite(clean(f"{words.file(judged.name)} {judgement.machine.name}"))
         findings = report.findings(judgement)
-        clauses = {cell.clause: None for event in judgement.machine.events.values() for cell in event.cells.values()}
-        clauses |= {finding.first[0].clause: None for finding in findings}
-        clauses |= {each.clause: None for each in judgement.properties}
+        met = judgement.covered.cells
+        clauses: dict[Clause, bool] = {}
+        for event in judgement.machine.events.values():
+            for state, cell in event.cells.items():
+                clauses[cell.clause] = clauses.get(cell.clause, False) or met.get((event.name, state), 0) > 0
+        clauses |= dict.fromkeys((finding.first[0].clause for finding in findings), True)
+        clauses |= dict.fromkeys((each.clause for each in judgement.properties), True)
         for each in judgement.assumed:
             suite.add_property("assumes", clean(words.assumed(each)))
-        for clause in clauses:
+        for clause, exercised in clauses.items():
             mine = [each for each in findings if each.first[0].clause == clause]
-            suite.add_testcase(_case(report, clause, mine, judgement))
+            suite.add_testcase(_case(report, clause, mine, judgement, exercised=exercised))
         document.add_testsuite(suite)
     for problem in report.problems:
         case = TestCase(clean(words.file(problem.path)), classname="fsm")
@@ -49,7 +53,9 @@ def junit(report: Report) -> str:
     return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
 
 
-def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Judgement) -> TestCase:
+def _case(
+    report: Report, clause: Clause, findings: list[Finding], judgement: Judgement, *, exercised: bool
+) -> TestCase:
     watched = next((each for each in judgement.properties if each.clause == clause), None)
     kind = f"{judgement.machine.name}.properties" if watched else judgement.machine.name
     case = TestCase(f"{clause.name} ({clause.level})", classname=f"fsm.{kind}")
@@ -59,7 +65,9 @@ def _case(report: Report, clause: Clause, findings: list[Finding], judgement: Ju
     elif watched and watched.why:
         case.result = [Skipped(clean(f"{watched.status}: {watched.why}"))]
     elif not watched and (reason := why(judgement)) not in {"", *(each.why for each in judgement.properties)}:
-        case.result = [Skipped(f"{ExitCode.UNKNOWN.name.lower()}: {reason}")]
+        case.result = [Skipped(clean(f"{ExitCode.UNKNOWN.name.lower()}: {reason}"))]
+    elif not exercised:
+        case.result = [Skipped("not exercised: the recording met none of its cells")]
     notes = [f"surprise: {_finding(each, judgement)}" for each in findings if not report.fails(each)]
     notes += [
         f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"

@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0: clauses are rules, causes are results, deviations are suppressed ones."""
+"""The report as SARIF 2.1.0: clauses are rules, violations are results, deviations are suppressed ones."""
 
 import os
 from importlib.metadata import version
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fsm.machine import Clause
 from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
-from fsm.verdict import Deviated, Finding, Judgement
+from fsm.verdict import Deviated, Finding, Judgement, Violation
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -26,7 +26,8 @@ def sarif(report: Report) -> str:
             _notification("note", each.file, f"{judgement.machine.name} assumes {words.assumed(each)}", each.line)
             for each in judgement.assumed
         ]
-        results += [_finding(report, each, judgement, rules) for each in report.findings(judgement)]
+        for finding in report.findings(judgement):
+            results += [_violation(report, finding, each, judgement, rules) for each in finding.first]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
     notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
     invocation: Json = {
@@ -43,8 +44,9 @@ def sarif(report: Report) -> str:
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict[str, Json]) -> Json:
-    first = finding.first[0]
+def _violation(
+    report: Report, finding: Finding, first: Violation, judgement: Judgement, rules: dict[str, Json]
+) -> Json:
     text = (
         f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
         + "".join(
@@ -59,7 +61,7 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
         + (f"{stretch[:1].upper()}{stretch[1:]}." if (stretch := words.stretch(first)) else "")
     ).strip()
     known = " ".join(f"Looks like {each}" for each in words.known(first))
-    places = dict.fromkeys((each.file, each.line) for each in finding.first)
+    places = {(first.file, first.line): None}
     places |= dict.fromkeys((each.file, each.number) for each in first.lines)
     places |= dict.fromkeys((first.file, each.line) for each in (first.stretch.operations if first.stretch else ()))
     (file, line), *others = places
@@ -69,7 +71,8 @@ def _finding(report: Report, finding: Finding, judgement: Judgement, rules: dict
         "message": {"text": f"{text} {known}".strip()},
         "locations": [_location(file, line)],
         "relatedLocations": [_location(*each) for each in others],
-        "occurrenceCount": finding.count,
+        # Those of the cause that are not reported themselves count with the last one that is.
+        "occurrenceCount": finding.count - len(finding.first) + 1 if first is finding.first[-1] else 1,
         "properties": {"entity": first.observation.entity, "clauseLevel": first.clause.level},
     }
 

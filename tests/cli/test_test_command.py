@@ -56,6 +56,18 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     assert again in repeated.stdout
 
 
+@pytest.mark.parametrize(
+    ("steps", "hint"), [("push=opend", "did you mean 'opened'?"), ("push; psh", "did you mean 'push'?")]
+)
+def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
+    """A name that is misspelt would arrange nothing, silently."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert hint in ran.stderr
+    assert "--replay" in ran.stderr
+
+
 SUTS = Path(__file__).resolve().parent.parent / "suts"
 POD = ("test", "nri-pod", "--against", f"exec:sh {SUTS / 'nri_pod.sh'} {{}}", "--examples", "0", "--properties")
 

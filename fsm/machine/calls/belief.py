@@ -215,7 +215,8 @@ class Dynamics:
         row = self.row(event)
         kept = Remainder(configurations=before)
         if output:
-            before = self.closed(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
+            kept = self._emitted(before, output)
+            before = self.closed(kept.configurations)
         elif self.calls(row):
             match phase:
                 case "request":
@@ -243,6 +244,20 @@ class Dynamics:
         if shows:
             before = self.closed(each for each in before if self.table.shows[each.state] == shows)
         return replace(kept, configurations=before)
+
+    def _emitted(self, before: Configurations, output: str) -> Remainder:
+        emitting = {each for each in before if each.queue[:1] == (output,)}
+        idle = [each for each in before if not each.queue]
+        cells = frozenset(
+            (row, each.state)
+            for each in idle
+            for row in self.unseen
+            for instant in self.rules.instants(each.state, row)
+            if instant.way is None or instant.emits[:1] == (output,)
+        )
+        certain = len(cells) == 1 and emitting <= self.closed(idle)
+        left = frozenset(each._replace(queue=each.queue[1:]) for each in emitting)
+        return Remainder(configurations=left, cells=cells if certain else frozenset())
 
     def row(self, event: str) -> int:
         """The row of the event that a trace calls *event*; -1 if the machine has none."""
