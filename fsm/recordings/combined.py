@@ -42,6 +42,16 @@ _SUCCEEDS: Final = {
     (POD, "RemovePodSandbox"): "removal-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
+_RELAYED: Final = {
+    (POD, "RunPodSandbox"): ("RunPodSandbox",),
+    (POD, "CreateContainer"): (),  # of which container is not known yet
+    (CONTAINER, "CreateContainer"): ("CreateContainer", "PostCreateContainer"),
+    (CONTAINER, "StartContainer"): ("StartContainer", "PostStartContainer"),
+    (CONTAINER, "UpdateContainerResources"): ("UpdateContainer", "PostUpdateContainer"),
+}
+"""What is relayed to the plugin between a call that succeeds and its reply."""
+
+_UNRELAYED: Final = "success-unrelayed"
 _MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
@@ -52,6 +62,13 @@ class _Point(NamedTuple):
     at: int
     line: Line
     what: NriEvent | Observation | None
+
+
+class _Asked(NamedTuple):
+    """The connection on which something was called, none if the plugin was not there, and how many points came before."""
+
+    connection: int = 0
+    points: int = 0
 
 
 class _Known(NamedTuple):
@@ -130,11 +147,16 @@ class CombinedReader:
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
-    _asked: defaultdict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+    _asked: defaultdict[tuple[str, str], list[_Asked]] = field(default_factory=lambda: defaultdict(list))
+    _creation: _Asked = field(default_factory=_Asked)
+    _connected_at: int = 0
+    _points: int = 0
+    _received: defaultdict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     _held: list[tuple[Line, Observation]] = field(default_factory=list)
 
     def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
         """The observations that follow from *point*."""
+        self._points += 1
         if point.what is None:
             self._calls = False
             return iter(())
@@ -156,7 +178,9 @@ class CombinedReader:
         for seen in self.events.observed(event):
             if seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
+                self._received.pop(seen.entity, None)
             else:
+                self._received[seen.entity][seen.output] = self._points
                 self._known[seen.entity] = _Known(self._connection, seen.output)
             # The plugin received it at this time, so it is an event here and not an output.
             yield line, structs.replace(seen, event=seen.output or seen.event, output="")
@@ -165,24 +189,39 @@ class CombinedReader:
         """The observations that follow from an observation of a call; successes are held back."""
         if seen.event in _MAKES and seen.reply == "ok" and seen.phase == "":
             self._missed_creation |= self._there and seen.entity not in self._known
-        succeeds = _SUCCEEDS.get((seen.of, seen.event))
-        if succeeds is None:
+            began = _Asked(self._connection) if self._connected_at < (seen.start or 0) else _Asked()
+            self._relayed(line, seen, self._creation if seen.of == CONTAINER else began)
             return
+        kind = (seen.of, seen.event)
         which = seen.entity, seen.event
+        succeeds = _SUCCEEDS.get(kind)
+        if succeeds is None and kind not in _RELAYED:
+            return
         if seen.phase == "request":
-            self._asked[which].append(self._connection if self._there else 0)
+            self._asked[which].append(_Asked(self._connection, self._points) if self._there else _Asked())
             return
         if seen.phase not in {"reply", "lost", "answered", ""}:
             return
-        asked = self._asked[which].pop(0) if self._asked.get(which) else 0
+        asked = self._asked[which].pop(0) if self._asked.get(which) else _Asked()
         if not self._asked[which]:
             del self._asked[which]
-        if seen.phase == "reply" and seen.reply == "ok" and asked and asked == self._connection:
+        ok = seen.phase == "reply" and seen.reply == "ok"
+        if succeeds is None:
+            self._creation = asked if ok else _Asked()
+            self._relayed(line, seen, self._creation)
+        elif ok and asked.connection and asked.connection == self._connection:
             self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=succeeds, at=seen.at)))
             if len(self._held) > HELD:
                 yield from self._left()
         elif (seen.reply == "ok" or seen.phase == "lost") and seen.entity in self._known:
             yield line, Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
+
+    def _relayed(self, line: Line, seen: Observation, asked: _Asked) -> None:
+        """Hold back that the plugin, connected since the call was *asked*, has not received all of it."""
+        received = self._received.get(seen.entity, {})
+        late = any(received.get(each, -1) < asked.points for each in _RELAYED[seen.of, seen.event])
+        if late and asked.connection and asked.connection == self._connection:
+            self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=_UNRELAYED, at=seen.at)))
 
     def _meant(self, seen: Observation) -> Observation:
         """*seen*, of the entity that its shortened id stands for, if only the plugin has received the full id."""
@@ -194,7 +233,7 @@ class CombinedReader:
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """The remaining successes, if the plugin was connected until the end."""
-        if self._missed_creation or any(map(self._missed, (seen for _, seen in self._held))):
+        if self._missed_creation or any(seen.event == _UNRELAYED or self._missed(seen) for _, seen in self._held):
             self.events.notes["calls after the last event of the plugin"] += len(self._held)
             self._held.clear()
         yield from self._held
@@ -207,6 +246,7 @@ class CombinedReader:
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap")
         self._connection += 1
+        self._connected_at = point.at
         self._there = self._missed_creation = False
 
     def _left(self) -> Iterator[tuple[Line, Observation]]:

@@ -144,7 +144,7 @@ class CriCallReader:
     def _reply(self, call: CriCallLine) -> Iterable[Observation]:
         ok = call.code == "OK"
         if call.op == "RunPodSandbox":
-            return self._joiner.ran(call.id, at=call.end) if ok and call.id else ()
+            return self._joiner.ran(call.id, start=call.start, at=call.end) if ok and call.id else ()
         creates = call.op == "CreateContainer"
         identity = call.pod if creates else call.id
         code = meant(call.code, call.detail)

@@ -20,7 +20,7 @@ from fsm.trace import Observation
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""
 
-SUCCEEDED: Final = frozenset({"stop-succeeds", "removal-succeeds"})
+SUCCEEDED: Final = frozenset({"stop-succeeds", "removal-succeeds", "success-unrelayed"})
 """The signals that a call has succeeded, which a plugin cannot observe."""
 
 SHOWN: Final = SUCCEEDED | {CONNECTS, "listed", "sync-created", "sync-running", "sync-stopped", "sync-gone"}

@@ -257,11 +257,11 @@ class Joiner:
             self._overlapped.pop(pod, None)
         return seen
 
-    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
+    def ran(self, pod: str, *, start: int | None = None, at: int | str | None = None) -> list[Observation]:
         """A pod was created: all its containers will be known."""
         self._containers.setdefault(pod, {})
         self._whole.add(pod)
-        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", start=start, at=at)]
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         """The runtime restarted: no call is in progress any more."""

@@ -114,6 +114,34 @@ def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> Non
         assert clauses(found)["removal-is-relayed"] + clauses(found)["pod removal-is-relayed"] == 1
 
 
+STARTED = [json.loads(line) for line in CALLS.splitlines()]
+SUCCEEDED = {
+    (call["op"], call["id"]): call["end"] for call in STARTED if call.get("code") == "OK" and call["op"] != "status"
+}
+TOLD = {
+    "RUN_POD_SANDBOX": "RunPodSandbox",
+    "POST_CREATE_CONTAINER": "CreateContainer",
+    "START_CONTAINER": "StartContainer",
+    "POST_START_CONTAINER": "StartContainer",
+}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("number", [number for number, line in enumerate(EVENTS) if json.loads(line)["event"] in TOLD])
+def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, late: bool) -> None:
+    """A microsecond after it, and not one before it."""
+    event = json.loads(EVENTS[number])
+    end = SUCCEEDED[TOLD[event["event"]], event.get("container") or event["pod"]]
+    event["ts"] = max(event["ts"], end + (1_000 if late else -1_000))
+    events = [json.loads(line) for line in EVENTS]
+    events[number] = event
+    written = "".join(json.dumps(each) + "\n" for each in sorted(events, key=lambda each: int(each["ts"])))
+
+    found = clauses(violations(together(written.encode(), CALLS, tmp_path)))
+
+    assert late == ("success-is-relayed" in found or "pod success-is-relayed" in found)
+
+
 def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> None:
     """If what it was told of on the same connection goes without a word, it may have left."""
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)

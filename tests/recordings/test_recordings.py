@@ -485,6 +485,21 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     assert [] == missed
 
 
+@pytest.mark.parametrize(
+    "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
+)
+def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
+    """If it was told the run of the pod; of a pod that it was not told of, it may have come later."""
+    lines = content(PLUGIN).splitlines()
+    pod = json.loads(lines[number])["pod"]
+    lacking = [line for index, line in enumerate(lines) if index != number]
+    unknown = [line for line in lacking if not (b"RUN_POD" in line and pod.encode() in line)]
+    whole, found, doubtful = (violations(judged(b"\n".join(each), tmp_path)) for each in (lines, lacking, unknown))
+
+    assert len(found) == len(whole) + 1
+    assert len(doubtful) <= len(whole)
+
+
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
     """The recording of the plug-in begins before everything, so that it may be judged as fresh."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
