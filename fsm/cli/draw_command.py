@@ -71,7 +71,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
 )
 @profile_option("As this profile has it.")
-@name_option("event", "e", "Only this event; may be repeated.", completion.events, several="events")
+@name_option("event", "e", "Only this event; may be repeated.", completion.events, to="events", several=True)
 @click.option(
     "--show",
     "-s",

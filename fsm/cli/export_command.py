@@ -1,12 +1,14 @@
 """``fsm export``: a model, and what is claimed of it, in the languages of other tools."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import output_option, profile_option, under, unknown
+from fsm.cli.options import name_option, output_option, profile_option, under, unknown
 from fsm.cli.output import put
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
@@ -18,6 +20,13 @@ from fsm.library import load, specification
 from fsm.machine import Machine
 from fsm.property.claims import Follows, Property
 from fsm.report import machine_report
+
+_WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
+    "dot": dot,
+    "scxml": scxml,
+    "transitions": transitions,
+    "python-statemachine": python_statemachine,
+}
 
 
 @click.command("export")
@@ -32,13 +41,8 @@ from fsm.report import machine_report
     "or of a Python library of that name.",
 )
 @profile_option("Export the machine as this profile has it.")
-@click.option(
-    "--property",
-    "-P",
-    "wanted",
-    metavar="NAME",
-    shell_complete=completion.properties,
-    help="With promela: export this property of the machine too.",
+@name_option(
+    "property", "P", "With promela: export this property of the machine too.", completion.properties, to="wanted"
 )
 @output_option
 def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
@@ -97,13 +101,7 @@ def _text(form: str, machine: Machine, stated: Property | None, file: str) -> st
     match form:
         case "promela":
             return promela(machine, stated, file=file)
-        case "dot":
-            return dot(machine)
-        case "scxml":
-            return scxml(machine)
-        case "transitions":
-            return transitions(machine)
-        case "python-statemachine":
-            return python_statemachine(machine)
-        case _:
+        case "json":
             return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
+        case _:
+            return _WRITERS[form](machine)

@@ -1,12 +1,12 @@
 """``fsm list``: the shipped models and systems."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import click
 
 from fsm.cli.options import format_option, layout
-from fsm.library import Role, is_system, load, load_system, roles
+from fsm.library import Role, load, load_system, roles
 from fsm.machine import Machine
 from fsm.product.system import System
 from fsm.report.json_report import Json, dumped
@@ -25,53 +25,33 @@ ABOUT: Final[Mapping[Role, str]] = {
 @format_option
 def command(form: str) -> int:
     """List the shipped models and systems, with their profiles, by what they are for."""
-    found = roles()
+    found = [(role, load_system(name) if role == "system" else load(name)) for name, role in roles().items()]
     if form == "json":
-        click.echo(dumped([_data(name, role) for name, role in found.items()]), nl=False)
+        click.echo(dumped([{"role": role, **_data(each)} for role, each in found]), nl=False)
         return 0
     formatter = click.HelpFormatter(width=layout().width)
     for role, about in ABOUT.items():
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():
-            formatter.write_dl([(name, _line(name)) for name, each in found.items() if each == role])
+            formatter.write_dl([(model.name, _line(model)) for each, model in found if each == role])
     click.echo(formatter.getvalue(), nl=False)
     return 0
 
 
-def _line(name: str) -> str:
-    if is_system(name):
-        system = load_system(name)
-        parts = ", ".join(f"{len(part.copies)} {part.name}" for part in system.parts.values())
-        return f"{system.title}: {parts}.{_profiles(system.profiles)}"
-    machine = load(name)
-    size = f"{plural(len(machine.states), 'state')}, {plural(len(machine.events), 'event')}"
-    return f"{machine.title}: {size}.{_profiles(machine.profiles)}"
+def _line(model: Machine | System) -> str:
+    if isinstance(model, System):
+        size = ", ".join(f"{len(part.copies)} {part.name}" for part in model.parts.values())
+    else:
+        size = f"{plural(len(model.states), 'state')}, {plural(len(model.events), 'event')}"
+    profiles = f" Profiles: {', '.join(model.profiles)}." if model.profiles else ""
+    return f"{model.title}: {size}.{profiles}"
 
 
-def _profiles(names: Iterable[str]) -> str:
-    listed = ", ".join(names)
-    return f" Profiles: {listed}." if listed else ""
-
-
-def _data(name: str, role: Role) -> Json:
-    data = _system(load_system(name)) if is_system(name) else _machine(load(name))
-    return {"name": name, "role": role, **data}
-
-
-def _machine(machine: Machine) -> dict[str, Json]:
-    return {
-        "title": machine.title,
-        "entity": machine.entity,
-        "states": list(machine.states),
-        "events": list(machine.events),
-        "profiles": list(machine.profiles),
-    }
-
-
-def _system(system: System) -> dict[str, Json]:
-    return {
-        "title": system.title,
-        "parts": {part.name: len(part.copies) for part in system.parts.values()},
-        "events": list(dict.fromkeys(joint.family for joint in system.events.values())),
-        "profiles": list(system.profiles),
-    }
+def _data(model: Machine | System) -> dict[str, Json]:
+    data: dict[str, Json] = {"name": model.name, "title": model.title, "profiles": list(model.profiles)}
+    if isinstance(model, System):
+        data["parts"] = {part.name: len(part.copies) for part in model.parts.values()}
+        data["events"] = list(dict.fromkeys(joint.family for joint in model.events.values()))
+    else:
+        data |= {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
+    return data

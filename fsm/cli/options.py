@@ -39,28 +39,21 @@ output_option = click.option(
 
 
 def name_option(
-    option: str, letter: str, about: str, complete: completion.Completer, *, several: str = ""
+    option: str, letter: str, about: str, complete: completion.Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """The *option* that takes a name, with the help *about* it; as the parameter *several* it may be repeated."""
-    return click.option(
-        f"--{option}",
-        f"-{letter}",
-        several or option,
-        multiple=bool(several),
-        metavar="NAME",
-        shell_complete=complete,
-        help=about,
-    )
+    """The *option* that takes a name, or *several* if it is repeated, as the parameter *to*; with the help *about* it."""
+    flags = (f"--{option}", f"-{letter}", to or option)
+    return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
     """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*."""
-    return name_option("profile", "p", about, completion.profiles, several="profiles" if several else "")
+    return name_option("profile", "p", about, completion.profiles, to="profiles" if several else "", several=several)
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
     """The option ``--property``, which may be repeated, with the help *about* it."""
-    return name_option("property", "P", about, completion.properties, several="only")
+    return name_option("property", "P", about, completion.properties, to="only", several=True)
 
 
 def layout(*, coloured: bool = True) -> Layout:

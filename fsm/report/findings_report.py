@@ -6,7 +6,7 @@ from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
 from fsm.property.claims import JointSpecification
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped
+from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
@@ -59,9 +59,7 @@ def _data(each: KnownDefect) -> Json:
         "says": each.stated.says,
         "source": each.stated.source,
         "profile": each.profile,
-        "about": each.known.about,
-        "length": each.known.length,
-        "link": each.known.link or None,
+        **record(each.known),
         "run": data(each.run) if each.run else None,
         "mend": each.mend,
         "proved": each.proved,

@@ -135,12 +135,7 @@ def violation_data(violation: Violation) -> Json:
         "entity": seen.entity,
         "cause": violation.cause.value,
         "illegal": violation.illegal or None,
-        "event": seen.event or None,
-        "reply": seen.reply or None,
-        "shows": seen.shows or None,
-        "met": seen.met or None,
-        "output": seen.output or None,
-        "detail": seen.detail or None,
+        **_seen(seen, "event", "reply", "shows", "met", "output", "detail"),
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},
         "edits": [record(each) for each in violation.edits],
@@ -159,15 +154,13 @@ def _stretch(stretch: Stretch) -> Json:
 
 
 def _operation(seen: Observation) -> Json:
-    return {
-        "line": seen.line,
-        "process": seen.process,
-        "event": seen.event or None,
-        "reply": seen.reply or None,
-        "shows": seen.shows or None,
-        "start": seen.start,
-        "end": seen.end,
-    }
+    return {"line": seen.line, **_seen(seen, "process", "event", "reply", "shows", "start", "end")}
+
+
+def _seen(seen: Observation, *words: str) -> dict[str, Json]:
+    """Of *seen* what has the *words*."""
+    found = record(seen)  # without what is not given
+    return {word: found.get(word) for word in words}
 
 
 def _assumed(each: Assumed) -> Json:

@@ -125,16 +125,9 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
     """
     return dumped(
         {
-            "name": machine.name,
-            "title": machine.title,
-            "about": machine.about,
-            "source": machine.source,
-            "entity": machine.entity,
-            "initial": machine.initial,
-            "indefinite": list(machine.indefinite),
+            **record(machine, "path", "profile"),
             "states": {name: record(each, "name") for name, each in machine.states.items() if name in states},
             "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
-            "clauses": {name: record(each) for name, each in machine.clauses.items()},
             "omits": _omits_data(machine),
             "profiles": {
                 name: {

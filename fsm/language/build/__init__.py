@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.language.build.cells import keys
+from fsm.language.build.citations import clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
-from fsm.language.build.events import Events, clauses
+from fsm.language.build.events import Events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
 from fsm.language.machine_file import Cells, Written
@@ -54,7 +55,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
     written, header = problems.model.written, problems.model.written.machine
     if header.initial not in written.states:
         problems.unknown("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
-    known = clauses(problems)
+    known = clauses_of(problems, written.clause, written.event)
     return Machine(
         name=header.name,
         title=header.title,

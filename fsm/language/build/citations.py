@@ -1,12 +1,12 @@
 """Clauses, and the level and source of whatever has them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from fsm.language.build.problems import Problems
-from fsm.language.machine_file import Cited, WrittenClause, WrittenEvent, WrittenRest
+from fsm.language.machine_file import Cited, Header, WrittenClause, WrittenEvent, WrittenRest
 from fsm.language.read import F
-from fsm.language.system_file import WrittenJoint
+from fsm.language.system_file import SystemHeader, WrittenJoint
 from fsm.machine import Clause, Level
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -36,17 +36,29 @@ def cited(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level,
     return found or ("MUST", "")
 
 
+def implied(
+    problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: WrittenEvent | WrittenJoint
+) -> Clause:
+    """The clause that the event *name* is itself, where it names none: *about* it, of the level of what is *written*."""
+    given = citation(problems, written, "event", name) if written.clause is None else None
+    level, source = given or (header.level, header.source)
+    return Clause(name=name, says=about, level=level, source=source)
+
+
 def clauses_of(
-    problems: Problems[F],
-    alone: Mapping[str, WrittenClause],
-    with_others: Mapping[Place, tuple[str, WrittenRest | WrittenEvent | WrittenJoint]],
+    problems: Problems[F], alone: Mapping[str, WrittenClause], events: Mapping[str, WrittenEvent | WrittenJoint]
 ) -> dict[str, Clause]:
-    """Every clause by name: those that stand *alone*, and those that stand *with others*, by their places."""
+    """Every clause by name: those that stand *alone*, and those that stand with the *events* that rest on them."""
     found: dict[str, Clause] = {}
     for name, each in alone.items():
         level, source = cited(problems, each, "clause", name)
         found[name] = Clause(name=name, says=each.says, level=level, source=source, link=each.link)
-    for at, (name, other) in with_others.items():
+    for event, written in events.items():
+        words = [word for word in ("says", "link") if word in written.model_fields_set]
+        if written.clause is None and words:
+            what = f"'clause' is missing from [event.{event}], which has '{words[0]}'"
+            problems.say("FSM011", what, "add: clause = …, the name of what it says", "event", event, words[0])
+    for at, name, other in _with_events(events):
         given = citation(problems, other, *at)
         if other.says is None:
             if given or "link" in other.model_fields_set:
@@ -62,9 +74,12 @@ def clauses_of(
     return found
 
 
-def check_says(problems: Problems[F], written: WrittenEvent | WrittenJoint, *at: str | int) -> None:
-    """Note that the event at the path *at* has the sentence of a clause, and not its name."""
-    words = [word for word in ("says", "link") if word in written.model_fields_set]
-    if written.clause is None and words:
-        what = f"'clause' is missing from [{'.'.join(map(str, at))}], which has '{words[0]}'"
-        problems.say("FSM011", what, "add: clause = …, the name of what it says", *at, words[0])
+def _with_events(
+    events: Mapping[str, WrittenEvent | WrittenJoint],
+) -> Iterator[tuple[Place, str, WrittenRest | WrittenEvent | WrittenJoint]]:
+    """Where *events* name clauses: the place, the name, and what may define it."""
+    for event, each in events.items():
+        if each.clause is not None:
+            yield ("event", event), each.clause, each
+        for name, rest in each.clauses.items() if isinstance(each, WrittenEvent) else ():
+            yield ("event", event, "clauses", name), name, rest

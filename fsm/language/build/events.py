@@ -6,27 +6,15 @@ from typing import Final, TypeVar
 
 from fsm.errors import nearest
 from fsm.language.build.cells import REST, Groups, Part, keys
-from fsm.language.build.citations import check_says, citation, clauses_of
+from fsm.language.build.citations import implied
 from fsm.language.build.problems import Problems
-from fsm.language.machine_file import Written, WrittenEvent, WrittenRest
+from fsm.language.machine_file import Written, WrittenEvent
 from fsm.machine import Cell, Clause, Event, Kind, Silent
 
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
 """What an event that is like another has from it, and does not say itself."""
-
-
-def clauses(problems: Problems[Written]) -> dict[str, Clause]:
-    """Every clause by name, whether it stands by itself or with the cells that rest on it."""
-    written = problems.model.written
-    with_others: dict[tuple[str | int, ...], tuple[str, WrittenRest | WrittenEvent]] = {}
-    for event, each in written.event.items():
-        check_says(problems, each, "event", event)
-        if each.clause is not None:
-            with_others["event", event] = (each.clause, each)
-        with_others |= {("event", event, "clauses", name): (name, rest) for name, rest in each.clauses.items()}
-    return clauses_of(problems, written.clause, with_others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +46,14 @@ class Events:
             self.problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
         if written.clause is not None and written.clause not in self.known:
             self.problems.unknown("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
-        implied = self._implied(name, written, written)
-        groups = self._groups(name, written, kind or "hidden", implied)
+        own = self._implied(name, written, written)
+        groups = self._groups(name, written, kind or "hidden", own)
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
                 hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
                 self.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
-                cells[state] = Silent(clause=implied)
+                cells[state] = Silent(clause=own)
         return Event(
             name=name,
             kind=groups.kind,
@@ -99,11 +87,11 @@ class Events:
             self.problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
         like = others[model.name]
         of_model = self._implied(model.name, like, like)
-        implied = self._implied(name, written, like)
-        groups = self._groups(name, written.model_copy(update={"clause": like.clause}), model.kind, implied)
+        of_this = self._implied(name, written, like)
+        groups = self._groups(name, written.model_copy(update={"clause": like.clause}), model.kind, of_this)
 
         def own(cell: C) -> C:
-            return replace(cell, clause=implied) if cell.clause == of_model else cell
+            return replace(cell, clause=of_this) if cell.clause == of_model else cell
 
         return replace(
             model,
@@ -117,15 +105,12 @@ class Events:
 
     def _implied(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
         """The clause that the event itself is, where its cells name none."""
-        header = self.problems.model.written.machine
-        given = citation(self.problems, of, "event", name) if of.clause is None else None
-        level, source = given or (header.level, header.source)
-        return Clause(name=name, says=about.about, level=level, source=source)
+        return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
 
-    def _groups(self, name: str, written: WrittenEvent, kind: Kind, implied: Clause) -> Groups:
+    def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
         """The cells of an event: those that rest on its clause, and those that rest on others."""
         at = ("event", name)
-        usual = self.known.get(written.clause or "", implied)
+        usual = self.known.get(written.clause or "", own)
         parts = [Part(written=written, clause_of=_always(usual), at=at)]
         for clause, rest in written.clauses.items():
             at_rest = (*at, "clauses", clause)
@@ -134,7 +119,7 @@ class Events:
             if not any(keys(rest)):
                 what = f"no cell of event '{name}' rests on clause '{clause}'"
                 self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)
-            parts.append(Part(written=rest, clause_of=_always(self.known.get(clause, implied)), at=at_rest))
+            parts.append(Part(written=rest, clause_of=_always(self.known.get(clause, own)), at=at_rest))
         return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fsm.language.build.cells import Place, ways
-from fsm.language.build.citations import citation
+from fsm.language.build.citations import implied
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Problems
@@ -84,11 +84,8 @@ class JointEventBuilder:
             self.problems.unknown("FSM701", "unknown part", of, self.system.parts, *self._at("of"))
             return
         if bool(self.written.steps) == bool(self.written.ways):
-            self._say(
-                "FSM705",
-                f"joint event '{self.name}' has {'both steps and ways' if self.written.ways else 'neither steps nor ways'}",
-                "give the steps of its one way, or its ways",
-            )
+            what = "both steps and ways" if self.written.ways else "neither steps nor ways"
+            self._say("FSM705", f"joint event '{self.name}' has {what}", "give the steps of its one way, or its ways")
             return
         if self.written.kind is None:
             what = f"'kind' is missing from [event.{self.name}]"
@@ -108,13 +105,12 @@ class JointEventBuilder:
             )
 
     def _clause(self) -> Clause:
-        name, header = self.written.clause, self.problems.model.written.system
+        name = self.written.clause
         if name is not None and name not in self.system.clauses:
             self.problems.unknown("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
-        given = citation(self.problems, self.written, "event", self.name) if name is None else None
-        level, source = given or (header.level, header.source)
-        implied = Clause(name=self.name, says=self.written.about, level=level, source=source)
-        return self.system.clauses.get(name or "", implied)
+        header = self.problems.model.written.system
+        own = implied(self.problems, header, self.name, self.written.about, self.written)
+        return self.system.clauses.get(name or "", own)
 
     def _ways(self, copy: Copy | None) -> Iterator[JointWay]:
         if self.written.steps:
@@ -125,9 +121,8 @@ class JointEventBuilder:
     def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
         if reply and self.written.kind != "call":
-            self._say(
-                "FSM706", f"{self.written.kind} '{self.name}' has a reply", "only calls reply", "ways", name, "reply"
-            )
+            what = f"{self.written.kind} '{self.name}' has a reply"
+            self._say("FSM706", what, "only calls reply", "ways", name, "reply")
         return JointWay(
             name=name,
             about=way.about,
@@ -142,9 +137,8 @@ class JointEventBuilder:
             if step.each is not None:
                 yield from self._each(step, copy, *at, number)
             elif step.do is None or step.steps:
-                self._say(
-                    "FSM707", "a step says neither or both of do and each", "write do = …, or each and steps", *at
-                )
+                what = "a step says neither or both of do and each"
+                self._say("FSM707", what, "write do = …, or each and steps", *at)
             else:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
 
@@ -162,9 +156,8 @@ class JointEventBuilder:
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
         match = _STEP.fullmatch(do) or _RESET.fullmatch(do)
         if match is None:
-            self._say(
-                "FSM707", f"{do!r} is no step", "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART", *at
-            )
+            hint = "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART"
+            self._say("FSM707", f"{do!r} is no step", hint, *at)
             return
         parts = self.system.parts
         if match["part"] not in parts:

@@ -109,10 +109,9 @@ class Overriding:
             parts=[Part(written=written, clause_of=lambda state: event.cells[state].clause, at=at)],
             sets=self.sets,
         )
-        deviation = (
-            None
-            if clause is None
-            else Deviation(
+        deviation = None
+        if clause is not None:
+            deviation = Deviation(
                 name=key,
                 event=written.event,
                 clause=clause,
@@ -122,7 +121,6 @@ class Overriding:
                 until=written.until,
                 link=written.link,
             )
-        )
         made = Override(
             name=key,
             event=written.event,
@@ -153,9 +151,8 @@ class Overriding:
             wider = not all(_covered(way, kept) for way in end.outcomes)
             self._check_change(made, state, end.line, wider=wider, deviates=deviates)
         if not made.cells and not made.ends:
-            self.problems.say_at(
-                made.line, "FSM116", f"'{made.name}' overrides no cell", "name those that differ, or drop it"
-            )
+            what = f"'{made.name}' overrides no cell"
+            self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
 
     def _check_change(self, made: Override, state: str, line: int, *, wider: bool, deviates: bool) -> None:
         if wider and not deviates:
@@ -177,6 +174,5 @@ class Overriding:
             if len(several) > 1 and any(override.deviation is None for override, _ in several):
                 names = " and ".join(f"'{override.name}'" for override, _ in several)
                 what = f"event '{event}' in '{state}' is overridden by {names}"
-                self.problems.say_at(
-                    several[-1][1], "FSM105", what, "keep the one that is meant; only deviations may meet"
-                )
+                hint = "keep the one that is meant; only deviations may meet"
+                self.problems.say_at(several[-1][1], "FSM105", what, hint)

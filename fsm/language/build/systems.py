@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.errors import InputError
-from fsm.language.build.cells import Place, ways
-from fsm.language.build.citations import check_says, clauses_of
+from fsm.language.build.cells import ways
+from fsm.language.build.citations import clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenPart, WrittenSystem, WrittenVariant
-from fsm.machine import Clause, Machine
+from fsm.machine import Machine
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 60
@@ -99,7 +99,7 @@ class _Building:
             source=header.source,
             parts=made,
             events={},
-            clauses=self._clauses(),
+            clauses=clauses_of(self.problems, written.clause, written.event),
             path=self.problems.model.path,
         )
         define = self.define(made)
@@ -121,15 +121,6 @@ class _Building:
             problems=self.problems, profile=self.profile, system=system, name=name, written=written, define=define
         )
         return {joint.name: joint for joint in builder.joints()}
-
-    def _clauses(self) -> dict[str, Clause]:
-        written = self.problems.model.written
-        for name, each in written.event.items():
-            check_says(self.problems, each, "event", name)
-        named: dict[Place, tuple[str, WrittenJoint]] = {
-            ("event", name): (each.clause, each) for name, each in written.event.items() if each.clause is not None
-        }
-        return clauses_of(self.problems, written.clause, named)
 
     def define(self, parts: Mapping[str, Part]) -> Definitions:
         """What the file has names for: conditions, and sets of the states of *parts*."""
