@@ -70,7 +70,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it is unknown.\n\n"
     'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )

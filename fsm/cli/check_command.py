@@ -20,11 +20,7 @@ from fsm.report import check_report
 @property_option("Only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")
 @click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    show_default=True,
-    help="States of one search; beyond it the answer is unknown.",
+    "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
 )
 @format_option
 def command(

@@ -125,23 +125,19 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
         raise click.BadParameter("only models have profiles", param_hint="--profile")
     if len(under_) == 1:
         under_ = under_ * 2
-    sides = []
-    for name, profile in zip(given, under_ or ["", ""], strict=True):
-        sides.append(_machine_side(name, profile) if _is_model(name) else _drawing_side(name))
-    return sides[0], sides[1]
+    one, other = map(_side, given, under_ or ["", ""])
+    return one, other
 
 
 def _is_model(name: str) -> bool:
     return name in names() or name.endswith(".toml")
 
 
-def _machine_side(name: str, profile: str) -> _Side:
-    machine = under(load(name), profile or None)
-    return _Side(name=f"{machine.name} as {profile}" if profile else machine.name, machine=machine)
-
-
-def _drawing_side(name: str) -> _Side:
-    """What is in the file; a name that is neither that of a model nor of a file may be a misspelt model."""
+def _side(name: str, profile: str) -> _Side:
+    """A model, or what is in the file; a name that is neither that of a model nor of a file may be a misspelt model."""
+    if _is_model(name):
+        machine = under(load(name), profile or None)
+        return _Side(name=f"{machine.name} as {profile}" if profile else machine.name, machine=machine)
     path, line = name, 0
     if not Path(name).exists() and (at := _LINE.fullmatch(name)):
         path, line = at["path"], int(at["line"])

@@ -85,7 +85,13 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(),
     help="Mark the way that a recording took, or the first counterexample in what 'fsm check --format json' wrote.",
 )
-@click.option("--entity", metavar="NAME", default="", help="With --highlight: whose way; by default the first one's.")
+@click.option(
+    "--entity",
+    metavar="NAME",
+    default="",
+    show_default=False,
+    help="With --highlight: whose way; by default the first one's.",
+)
 @click.option(
     "--coverage", multiple=True, metavar="TRACE", type=click.Path(), help="Shade by how often recordings met each cell."
 )

@@ -57,16 +57,10 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
     default="MUST",
-    show_default=True,
     help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
 )
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *FORMATS]),
-    default="text",
-    show_default=True,
-    help="How to write the report.",
+    "--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="How to write the report."
 )
 @click.option(
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
@@ -75,7 +69,6 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "--restarts",
     type=click.Choice(["none", "seen", "maybe"]),
     default="maybe",
-    show_default=True,
     help="Where to assume a restart of the runtime that no line shows: nowhere; where calls found no runtime; "
     "or also in every pause of the calls that is long enough.",
 )
@@ -84,7 +77,6 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     type=click.IntRange(0, 86_400_000),
     metavar="MILLISECONDS",
     default=50,
-    show_default=True,
     help="The shortest pause that is long enough for a restart.",
 )
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")

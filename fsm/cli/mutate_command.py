@@ -37,7 +37,6 @@ FEW: Final = 8
     "listed",
     type=click.Choice(["survivors", "equivalent", "all"]),
     default="survivors",
-    show_default=True,
     help="The mutants to list one by one; otherwise survivors are listed cell by cell.",
 )
 @click.option(
@@ -61,11 +60,10 @@ FEW: Final = 8
     "--restarts",
     type=click.Choice(["none", "seen", "maybe"]),
     default="maybe",
-    show_default=True,
     help="Where to assume a restart of the runtime that no line of a recording shows, as 'fsm judge' has it.",
 )
-@click.option("--limit", type=click.IntRange(0), default=300, show_default=True, help="Edits to try; 0 for all.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which edits to try, if not all.")
+@click.option("--limit", type=click.IntRange(0), default=300, help="Edits to try; 0 for all.")
+@click.option("--seed", type=int, default=0, help="Which edits to try, if not all.")
 @format_option
 def command(
     names: tuple[str, ...],

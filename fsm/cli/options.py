@@ -26,7 +26,7 @@ WIDEST = 100
 _Model = TypeVar("_Model", Machine, System)
 
 format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to write it."
 )
 
 

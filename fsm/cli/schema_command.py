@@ -15,9 +15,7 @@ FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "systems": WrittenS
 
 
 @click.command("schema")
-@click.option(
-    "--of", "form", type=click.Choice(list(FORMS)), default="models", show_default=True, help="Which kind of file."
-)
+@click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Which kind of file.")
 def command(form: str) -> int:
     """Print the JSON Schema of model, system or property files, for editors.
 

@@ -17,14 +17,10 @@ _TOGETHER: Final = 1_000
 
 @click.command("simulate")
 @click.argument("model", shell_complete=completion.models)
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same trace.")
-@click.option("--length", type=click.IntRange(min=0), default=20, show_default=True, help="How many observations.")
-@click.option(
-    "--entities", type=click.IntRange(min=1), default=1, show_default=True, help="How many lives, interleaved."
-)
-@click.option(
-    "--overlap", type=click.IntRange(min=1, max=8), default=1, show_default=True, help="Calls in progress at a time."
-)
+@click.option("--seed", type=int, default=0, help="The same seed gives the same trace.")
+@click.option("--length", type=click.IntRange(min=0), default=20, help="How many observations.")
+@click.option("--entities", type=click.IntRange(min=1), default=1, help="How many lives, interleaved.")
+@click.option("--overlap", type=click.IntRange(min=1, max=8), default=1, help="Calls in progress at a time.")
 @profile_option("Simulate the machine as this profile has it.")
 def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:
     """Write a trace that MODEL could have made, as JSON lines.

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
@@ -27,9 +28,10 @@ from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
+from fsm.property.claims import Property
 from fsm.report import conformance_report
 from fsm.report.property_report import PropertyTestReport
-from fsm.sut import SUT, Stimulus
+from fsm.sut import Stimulus
 
 
 @click.command("test")
@@ -44,18 +46,13 @@ from fsm.sut import SUT, Stimulus
     help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
 )
 @profile_option("Tolerate its deviations.")
-@click.option(
-    "--examples", "-n", type=click.IntRange(min=0), default=100, show_default=True, help="Tests in random order."
-)
-@click.option(
-    "--steps", type=click.IntRange(min=1), default=50, show_default=True, help="The most that each of them does."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Another number, other random tests.")
+@click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Tests in random order.")
+@click.option("--steps", type=click.IntRange(min=1), default=50, help="The most that each of them does.")
+@click.option("--seed", type=int, default=0, help="Another number, other random tests.")
 @click.option(
     "--threads",
     type=click.IntRange(min=1, max=8),
     default=1,
-    show_default=True,
     help="Call it from so many at once too, and look for races.",
 )
 @click.option(
@@ -69,7 +66,6 @@ from fsm.sut import SUT, Stimulus
     "least",
     type=click.Choice(LEVELS),
     default="observed",
-    show_default=True,
     help="The weakest clause whose violation counts.",
 )
 @format_option
@@ -115,8 +111,9 @@ def command(
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
-        results = _property_tests(model, factory, only, profile=profile, examples=examples, steps=steps, seed=seed)
-        report = PropertyTestReport(results=tuple(results), machine=machine.name, sut=sut, profile=profile, least=least)
+        run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
+        results = _property_tests(model, only, run)
+        report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
     command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
@@ -144,29 +141,18 @@ def command(
 
 
 def _property_tests(
-    model: str,
-    factory: Callable[[], SUT],
-    only: tuple[str, ...],
-    *,
-    profile: str | None,
-    examples: int,
-    steps: int,
-    seed: int,
-) -> list[PropertyTestResult]:
+    model: str, only: tuple[str, ...], run: Callable[[Machine, Property], PropertyTestResult]
+) -> tuple[PropertyTestResult, ...]:
     """What tests show of each property of the *model*, or of those called *only*."""
     stated = specification(model)
     asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]
+    results = []
     with progress("testing", len(chosen)) as advanced:
-        results = []
         for each in chosen:
-            results.append(
-                run_property_test(
-                    stated.machine, each, factory, profile=profile, examples=examples, steps=steps, chance=seed
-                )
-            )
+            results.append(run(stated.machine, each))
             advanced()
-    return results
+    return tuple(results)
 
 
 def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:

@@ -64,10 +64,9 @@ class _Move:
 
     def options(self, local: int) -> tuple[_Option, ...]:
         """The ways in which the step may go in the state *local*."""
-        found = self._known.get(local)
-        if found is None:
-            found = self._known[local] = tuple(self._options(local))
-        return found
+        if local not in self._known:
+            self._known[local] = tuple(self._options(local))
+        return self._known[local]
 
     def _options(self, local: int) -> Iterator[_Option]:
         if self.row < 0:
@@ -135,7 +134,11 @@ class SystemTable:
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
         self._events = tuple(events)
-        self.rows = tuple(Row(index=index, event=_row(each.joint), ends=False) for index, each in enumerate(events))
+        rows = [
+            Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
+            for joint in (each.joint for each in events)
+        ]
+        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
         self.begun: frozenset[tuple[int, int]] = frozenset()
@@ -347,7 +350,3 @@ class _Named(Sequence[str]):
         if found is None:
             found = self._names[index] = self._name(self._known[index])
         return found
-
-
-def _row(joint: JointEvent) -> Event:
-    return Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)

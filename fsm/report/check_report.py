@@ -183,7 +183,7 @@ def _counts(counts: Counts) -> str:
 
 def json(examined: Sequence[Examined]) -> str:
     """The same as one JSON document, ending in a newline."""
-    return dumped({"verdict": answer(examined).name.lower(), "machines": [_examined_data(each) for each in examined]})
+    return dumped({"verdict": answer(examined).name.lower(), "machines": [*map(_examined_data, examined)]})
 
 
 def _examined_data(each: Examined) -> Json:

@@ -41,7 +41,7 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     states = sum(each.where is Where.BOTH for each in found.states)
     lines.append(f"  in both: {plural(states, 'state')}, {plural(both, 'move')}")
     for where, name in ((Where.FIRST, found.first), (Where.SECOND, found.second)):
-        differences = [*_states(found, where), *_moves(found, where)]
+        differences = list(_differences(found, where))
         if differences:
             lines += ["", style(f"only in {visible(name)}", _WHERE[where])]
             lines += [line for each in differences for line in layout.kept(visible(each), "  ", "      ")]
@@ -52,14 +52,11 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     return "\n".join(lines) + "\n"
 
 
-def _states(found: Comparison, where: Where) -> Iterator[str]:
+def _differences(found: Comparison, where: Where) -> Iterator[str]:
     for state in found.states:
         if state.where is where:
             why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
             yield f"{_at(state.place)}state {state.name}{why}"
-
-
-def _moves(found: Comparison, where: Where) -> Iterator[str]:
     for move in found.moves:
         if move.where is where:
             place = move.places[0] or move.places[1]

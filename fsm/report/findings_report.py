@@ -21,22 +21,18 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     """The findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
-        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold"), *_wrapped(each, layout)]
+        lines += [
+            layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold"),
+        ]
+        link = f" {each.known.link}" if each.known.link else ""
+        says = f"{each.stated.level}: {each.stated.says} [{each.stated.source}]"
+        for paragraph in (says, f"but: {each.known.about}{link}", _mended(each)):
+            lines += layout.kept(paragraph, "  ", "      ")
         if each.run is not None:
             lines += steps(each.run, indent=2)
         lines.append("")
     proved = sum(each.proved for each in found)
     return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be mended"]) + "\n"
-
-
-def _wrapped(each: KnownDefect, layout: Layout) -> Iterator[str]:
-    paragraphs = [
-        f"{each.stated.level}: {each.stated.says} [{each.stated.source}]",
-        f"but: {each.known.about} {each.known.link}".rstrip(),
-        _mended(each),
-    ]
-    for paragraph in paragraphs:
-        yield from layout.kept(paragraph, "  ", "      ")
 
 
 def _mended(each: KnownDefect) -> str:

@@ -13,7 +13,6 @@ from msgspec import to_builtins
 from fsm.report import why, words
 
 if TYPE_CHECKING:
-    from fsm.errors import Problem
     from fsm.judgement import Judged
     from fsm.machine import Deviation
     from fsm.property.claims import Property
@@ -30,7 +29,9 @@ def json(report: Report) -> str:
         "verdict": report.total().name.lower(),
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
-        "problems": [_problem(each) for each in report.problems],
+        "problems": [
+            {"file": each.path, **record(each, "path"), "line": each.line or None} for each in report.problems
+        ],
     }
     return dumped(document)
 
@@ -77,16 +78,6 @@ def _recording(report: Report, judged: Judged) -> Json:
         "verdict": report.of(judged).name.lower(),
         "notes": dict(judged.notes),
         "machines": [_judgement(report, each) for each in judged.judgements],
-    }
-
-
-def _problem(problem: Problem) -> Json:
-    return {
-        "file": problem.path,
-        "line": problem.line or None,
-        "code": problem.code,
-        "what": problem.what,
-        "hint": problem.hint or None,
     }
 
 

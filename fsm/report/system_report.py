@@ -16,19 +16,13 @@ def text(system: System, layout: Layout, *, event: str | None) -> str:
         longest = max(map(len, system.parts))
         for part in system.parts.values():
             lines += layout.kept(f"{part.name:<{longest}}  {_part(part)}", "  ", " " * (longest + 4))
-    for joint in _families(system):
+    families: dict[str, JointEvent] = {}
+    for joint in system.events.values():
+        families.setdefault(joint.family, joint)
+    for joint in families.values():
         if event in {None, joint.family, joint.rpc}:
             lines += ["", *_joint(joint, layout)]
     return "\n".join(lines) + "\n"
-
-
-def _families(system: System) -> Iterator[JointEvent]:
-    """The joint events, of those that each copy has the first's."""
-    met: set[str] = set()
-    for joint in system.events.values():
-        if joint.family not in met:
-            met.add(joint.family)
-            yield joint
 
 
 def _part(part: Part) -> str:
