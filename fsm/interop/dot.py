@@ -24,12 +24,12 @@ def dot(machine: Machine) -> str:
         attributes = {
             "label": f"…{step.event}" if step.ends else step.event,
             "kind": machine.events[step.event].kind,
-            "outcome": step.outcome,
+            "outcome": step.way.name,
             "reply": step.reply,
-            "emits": ", ".join(step.emits),
+            "emits": ", ".join(step.way.emits),
         }
         given = ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items() if value)
-        lines.append(f"  {_quoted(step.source)} -> {_quoted(step.target)} [{given}];")
+        lines.append(f"  {_quoted(step.source)} -> {_quoted(step.way.to)} [{given}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 

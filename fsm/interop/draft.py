@@ -132,7 +132,6 @@ def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str
 
 
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
-    """The cell of *place* that the transitions of *row* define."""
     ways: list[Outcome] = []
     for part, arrows in row.items():
         ways += _ways(kind, part, arrows.get(place.name, ()), place, states)

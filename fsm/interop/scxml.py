@@ -74,7 +74,6 @@ def read(text: str, name: str, problems: SourceProblems) -> Draft:
 
 
 def _root(text: str, problems: SourceProblems) -> Element:
-    """The root element of the XML in *text*."""
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator=_BETWEEN)
     top = Element(space="", name="", attributes={}, line=1)
     stack = [top]

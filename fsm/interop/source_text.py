@@ -29,7 +29,6 @@ class SourceProblems:
         self.found.append(Problem(path=self.path, line=line, code=code, what=what, hint=hint))
 
     def unknown(self, line: int, what: str, state: str, states: Iterable[str]) -> None:
-        """Add the problem that *what* names an unknown state."""
         names = tuple(states)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         self.add(

@@ -154,6 +154,12 @@ class Event:
     aliases: tuple[str, ...] = ()
     interrupts: bool = False
 
+    def outcomes(self) -> Iterator[Outcome]:
+        """Every outcome by which it acts in any state."""
+        for cell in (*self.cells.values(), *self.ends.values()):
+            if isinstance(cell, Moves):
+                yield from cell.outcomes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:

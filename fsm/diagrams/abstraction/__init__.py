@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fsm.diagrams.abstraction.drawn_names import outcomes_of
 from fsm.machine import Ignores, Machine, Moves, Omission
 from fsm.machine.table import Row, Table, Way, tabulate
 from fsm.machine.traversal import closure
@@ -133,7 +132,7 @@ def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: It
     ['ready', 'SANDBOX_NOTREADY']
     """
     drawn = {state: name for name, states in names.items() for state in states}
-    outcomes = [(event.name, way) for event in machine.events.values() for way in outcomes_of(event)]
+    outcomes = [(event.name, way) for event in machine.events.values() for way in event.outcomes()]
     found = Abstraction(
         table=tabulate(machine),
         shown=drawn | {state: state for state in machine.states if state not in drawn},

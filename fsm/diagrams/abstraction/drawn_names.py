@@ -9,11 +9,11 @@ to a label are understood.  Names match exactly: letters, blanks and case.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from fsm.machine import Event, Machine, Moves, Outcome
+from fsm.machine import Machine
 
 THEN: Final = " then "
 """Separates the labels along one line."""
@@ -57,7 +57,6 @@ class LabelMeanings:
         return found
 
     def events(self, labels: Iterable[str]) -> set[str]:
-        """The events that any of *labels* means."""
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _quiet(self, label: str) -> str:
@@ -86,22 +85,15 @@ def label_meanings(machine: Machine) -> LabelMeanings:
     """
     found: dict[str, Meaning] = {}
     for event in machine.events.values():
-        for way in outcomes_of(event):
+        for way in event.outcomes():
             written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
             for alias in (*way.aliases, *written):
                 found.setdefault(alias, Meaning(event.name, way.name))
     for event in machine.events.values():
         for name in (event.name, *((event.rpc,) if event.rpc else ()), *event.aliases):
             found[name] = Meaning(event.name)
-    outputs = (output for event in machine.events.values() for way in outcomes_of(event) for output in way.emits)
+    outputs = (output for event in machine.events.values() for way in event.outcomes() for output in way.emits)
     return LabelMeanings(meanings=found, outputs=frozenset(outputs))
-
-
-def outcomes_of(event: Event) -> Iterator[Outcome]:
-    """Every outcome by which *event* acts in any state."""
-    for cell in (*event.cells.values(), *event.ends.values()):
-        if isinstance(cell, Moves):
-            yield from cell.outcomes
 
 
 def parts(label: str) -> list[str]:

@@ -77,12 +77,10 @@ class Comparison:
 
     @property
     def differing_states(self) -> tuple[ComparedState, ...]:
-        """The states that only one has."""
         return tuple(state for state in self.states if state.where in {Where.FIRST, Where.SECOND})
 
     @property
     def differing_moves(self) -> tuple[ComparedMove, ...]:
-        """The moves that only one has."""
         return tuple(move for move in self.moves if move.where in {Where.FIRST, Where.SECOND})
 
     @property

@@ -5,26 +5,14 @@ the states and arrows.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import replace
 
 from fsm.diagrams.abstraction import Move
 from fsm.diagrams.abstraction.drawn_names import parts
-from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, side_of
+from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, side_of
 from fsm.diagrams.read.drawing import Drawing, Location
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
-
-
-class _Entry(NamedTuple):
-    """One outcome of one cell, by the names of the first machine."""
-
-    source: str
-    event: str
-    target: str
-    reply: str
-    emits: tuple[str, ...]
-    begins: bool
-    silent: bool
 
 
 def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str]) -> Comparison:
@@ -40,8 +28,8 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
     """
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
-    mine = _entries(first, {name: name for name in first.states}, {name: name for name in first.events})
-    theirs = _entries(second, states, events)
+    mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
+    theirs = _moves(second, states, events)
     shared = set(states.values())
     return Comparison(
         first=names[0],
@@ -51,10 +39,8 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
             for name in dict.fromkeys((*first.states, *states.values()))
         ),
         moves=tuple(
-            ComparedMove(
-                **entry._asdict(), where=side_of(entry, mine, theirs), outcomes=mine.get(entry, theirs.get(entry, ()))
-            )
-            for entry in {**mine, **theirs}
+            replace(move, where=side_of(move, mine, theirs), outcomes=mine.get(move, theirs.get(move, ())))
+            for move in {**mine, **theirs}
         ),
         initial=first.initial if states[second.initial] == first.initial else "",
     )
@@ -80,19 +66,23 @@ def _names(each: State | Event) -> tuple[str, ...]:
     return (each.name, *rpc, *each.aliases)
 
 
-def _entries(machine: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[_Entry, tuple[str, ...]]:
-    """Every outcome of every cell, one for each reply, with the outcomes' names."""
+def _moves(
+    machine: Machine, states: Mapping[str, str], events: Mapping[str, str]
+) -> dict[ComparedMove, tuple[str, ...]]:
+    """Every outcome of every cell, one for each reply, by the names of the first machine, with the outcomes' names."""
     table = tabulate(machine)
-    found: dict[_Entry, tuple[str, ...]] = {}
+    found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():
         name = table.rows[row].name.replace(table.rows[row].event.name, events[table.rows[row].event.name])
         source, ways = states[table.states[number]], table.step(number, row)
+        move = ComparedMove(source=source, event=name, target=source, where=Where.BOTH, silent=ways is None)
         if ways is None:
-            found[_Entry(source, name, source, "", (), begins=False, silent=True)] = ()
+            found[move] = ()
         for way in ways or ():
+            to = replace(move, target=states[table.states[way.to]], emits=way.emits, begins=way.begins)
             for reply in way.reply or ("",):
-                entry = _Entry(source, name, states[table.states[way.to]], reply, way.emits, way.begins, silent=False)
-                found[entry] = (*found.get(entry, ()), way.name)
+                each = replace(to, reply=reply)
+                found[each] = (*found.get(each, ()), way.name)
     return found
 
 

@@ -101,7 +101,6 @@ class _Page:
 
     @property
     def width(self) -> int:
-        """Columns of a box."""
         return max(len(state) for state in self.states) + 4
 
     @property

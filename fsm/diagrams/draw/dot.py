@@ -152,5 +152,4 @@ def _font(words: str, colour: str) -> str:
 
 
 def _heat(count: int) -> str:
-    """The fill for a number of visits."""
     return HEAT[min(len(str(count)), len(HEAT) - 1) if count else 0]

@@ -1,11 +1,11 @@
 """A machine's whole table, in Markdown."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import assert_never
 
 from fsm.diagrams.draw.picture import Marks
-from fsm.machine import Cannot, Cell, Event, Ignores, Machine, Moves, Outcome, Refuses, Silent, State
+from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent, State
 
 LEGEND = (
     "`→` moves to, and replies `ok` unless another reply is given; `…` a call has begun and is in progress; "
@@ -29,13 +29,13 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     for event in machine.events.values():
         if events is not None and event.name not in events:
             continue
-        for name, cells in _rows(event):
+        for name, cells in ((event.name, event.cells), (f"…{event.name}", event.ends)):
             row = []
             for state in states:
                 count = counts.get((name, state), 0)
                 met = f"<br>{count:,} times" if count else ""
                 row.append(f"{_cell(cells[state])}{met}" if state in cells else "")
-            lines.append(_row([f"**{name}**", *row]))
+            lines += [_row([f"**{name}**", *row])] if cells else []
     return "\n".join(lines) + "\n"
 
 
@@ -46,12 +46,6 @@ def _head(state: State) -> str:
 def _text(words: str) -> str:
     """*words* on one line, with what is syntax in Markdown escaped."""
     return re.sub(r"([\\`*\[\]<>&#|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(words.split()))
-
-
-def _rows(event: Event) -> Iterator[tuple[str, dict[str, Cell]]]:
-    yield event.name, dict(event.cells)
-    if event.ends:
-        yield f"…{event.name}", dict(event.ends)
 
 
 def _row(cells: list[str]) -> str:

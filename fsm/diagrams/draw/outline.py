@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm.diagrams.abstraction import Act, abstract
-from fsm.diagrams.abstraction.drawn_names import THEN, label_meanings, outcomes_of, parts, plain, proposed
+from fsm.diagrams.abstraction.drawn_names import THEN, label_meanings, parts, plain, proposed
 from fsm.machine import Event, Machine
 
 
@@ -85,7 +85,7 @@ def _labels(machine: Machine, event: Event, acts: list[Act]) -> list[str]:
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}
     for act in acts:
-        aliases = [alias for way in outcomes_of(event) if way.name == act.outcome for alias in plain(way.aliases)]
+        aliases = [alias for way in event.outcomes() if way.name == act.outcome for alias in plain(way.aliases)]
         own = [alias for alias in aliases if known[alias] == (event.name, act.outcome)]
         found[(own or [f"{event.name}: {act.outcome}"])[0] if act.named else general] = None
     return list(found)

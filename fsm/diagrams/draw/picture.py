@@ -136,7 +136,6 @@ class _Drawing:
     profiles: dict[str, None] = field(default_factory=dict)
 
     def event(self, event: Event, *, asked: bool) -> None:
-        """Draw *event*, or record that it is left out."""
         left = event.interrupts and not asked and "interrupts" not in self.show
         arrows = [] if left else [arrow for state in self.machine.states for arrow in self._arrows(event, state)]
         everywhere = self._everywhere(arrows)
@@ -191,7 +190,6 @@ class _Drawing:
             yield state, way.to, label
 
     def picture(self) -> Picture:
-        """The picture of all events drawn so far."""
         passing = {state for event in self.machine.events.values() for state in event.ends}
         met = Counter[str]()
         for (_, state), count in self.marks.counts.items():

@@ -73,7 +73,6 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[FoundDr
 
 
 def _arrows(net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """The arrows along *net*, each with its strokes."""
     for start, end in _pairs(net, lines):
         way = _way(lines, start.node, end.node)
         steps = sorted((label for label in labels if label.at in way), key=lambda label: way.index(label.at))
@@ -120,7 +119,6 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
 
 
 def _between(ends: list[NetEnd], lines: Wires) -> str:
-    """The ends of a line, with their places."""
     places = [lines.sheet.place(end.cell) for end in ends]
     named = [f"{end.state or 'nothing'} ({at.line}:{at.column})" for end, at in zip(ends, places, strict=True)]
     return f"between {' and '.join(named)} " if named else ""

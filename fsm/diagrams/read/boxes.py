@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fsm.diagrams.read.canvas import Canvas, runs
-from fsm.diagrams.read.strokes import ARMS, HEADS, OPPOSITE, Direction, GridCell, beyond, horizontal, reaches, vertical
+from fsm.diagrams.read.strokes import ARMS, HEADS, HORIZONTAL, OPPOSITE, VERTICAL, Direction, GridCell, beyond, reaches
 
 NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""
@@ -79,7 +79,7 @@ def strokes(sheet: Canvas, within: range) -> list[GridCell]:
         (edge.row, edge.first)
         for row in within
         for edge in _edges(sheet, row)
-        if edge.last - edge.first >= NARROWEST and not horizontal(sheet.at((row, edge.first)))
+        if edge.last - edge.first >= NARROWEST and sheet.at((row, edge.first)) not in HORIZONTAL
     ]
 
 
@@ -95,7 +95,7 @@ def _flat(char: str, text: str, column: int) -> bool:
     if HEADS.get(char) in {"N", "S"}:
         around = text[max(column - 1, 0) : column] + text[column + 1 : column + 2]
         return bool(around) and all(each in ARMS or each in HEADS for each in around)
-    return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and not vertical(char))
+    return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and char not in VERTICAL)
 
 
 def _aligned(top: _Edge, bottom: _Edge) -> bool:
@@ -104,7 +104,6 @@ def _aligned(top: _Edge, bottom: _Edge) -> bool:
 
 
 def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
-    """The box between two strokes, if there is one."""
     left, right = min(top.first, bottom.first), max(top.last, bottom.last)
     if right - left < NARROWEST - 1 or bottom.row - top.row <= 1:
         return None
@@ -134,7 +133,7 @@ def _clean(sheet: Canvas, box: Box, corner: GridCell) -> bool:
     if char in HEADS or not (char in ARMS or char == " "):
         return False
     above = reaches(char, up) and reaches(sheet.stroke(beyond(corner, up)), OPPOSITE[up])
-    return not above and not (reaches(char, out) and horizontal(sheet.stroke(beyond(corner, out))))
+    return not above and not (reaches(char, out) and sheet.stroke(beyond(corner, out)) in HORIZONTAL)
 
 
 def _name(sheet: Canvas, rows: range, first: int, last: int) -> tuple[str, GridCell]:

@@ -157,7 +157,6 @@ def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the node
 
 
 def _text(node: pydot.Node) -> list[str]:
-    """The visible lines of *node*."""
     label = node.get("label")
     if node.get("shape") == "point":
         return []

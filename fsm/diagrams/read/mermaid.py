@@ -45,8 +45,6 @@ _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "s
 
 @dataclass(frozen=True, slots=True)
 class _Diagram:
-    """What is read from one diagram."""
-
     path: str
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)

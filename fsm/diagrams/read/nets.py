@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.diagrams.read.phrases import Phrase
-from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, Direction, GridCell, beyond, reaches, straight
+from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
 from fsm.diagrams.read.wires import Stroke, Wires
 
 NEAR: Final = 2
@@ -68,7 +68,6 @@ class Nets:
         self.wires.add_problem(cell, "FSM404", what, hint)
 
     def _point(self) -> None:
-        """Find the words that arrowheads point at."""
         taken = []
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
@@ -80,7 +79,6 @@ class Nets:
         self._take(taken)
 
     def _at(self, cell: GridCell) -> Phrase | None:
-        """The phrase that covers *cell*."""
         return next((phrase for phrase in self.phrases if phrase.covers(cell)), None)
 
     def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
@@ -136,7 +134,7 @@ class Nets:
             other = next(self.wires.strokes_at(cell, "h"), None)
             if other is not None:
                 strokes = (self.wires.sheet.at(node.cell), self.wires.sheet.at(cell))
-                fits = self._open(other, OPPOSITE[to]) and any(straight(char) or char in HEADS for char in strokes)
+                fits = self._open(other, OPPOSITE[to]) and any(char in STRAIGHT or char in HEADS for char in strokes)
                 return (label, other) if fits else None
         return None
 
@@ -170,7 +168,7 @@ class Nets:
             if phrase is not None and phrase.text in STARTS:
                 self._take([phrase])
                 break
-            if phrase is not None and straight(self.wires.sheet.at(node.cell)):
+            if phrase is not None and self.wires.sheet.at(node.cell) in STRAIGHT:
                 what = f"the line ends at '{phrase.text}', which is no box"
                 self._add_problem(node.cell, what, "put it in a box if it is a state; write labels beside lines")
                 return

@@ -20,7 +20,6 @@ class Phrase:
 
     @property
     def start(self) -> GridCell:
-        """The cell where it begins."""
         return self.row, self.first
 
     def covers(self, cell: GridCell) -> bool:
@@ -31,7 +30,6 @@ class Phrase:
         return self.row == other.row - 1 and self.first <= other.last and other.first <= self.last
 
     def cells(self) -> Iterator[GridCell]:
-        """The cells of its characters."""
         return ((self.row, column) for column in range(self.first, self.last + 1))
 
 

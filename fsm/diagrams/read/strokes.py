@@ -14,9 +14,12 @@ AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": DIRECTIONS, "h": ("E", "
 OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "S": "N", "E": "W", "W": "E"}
 _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
 
+HORIZONTAL: Final = "-─━┄┅┈┉╌╍═"
+VERTICAL: Final = "|│┃┆┇┊┋╎╏║"
+STRAIGHT: Final = HORIZONTAL + VERTICAL
 _ARMS: Final[Mapping[str, str]] = {
-    "-─━┄┅┈┉╌╍═": "EW",
-    "|│┃┆┇┊┋╎╏║": "NS",
+    HORIZONTAL: "EW",
+    VERTICAL: "NS",
     "+┼╋╬": "NESW",
     "┌┏╭╔╒╓": "ES",
     "┐┓╮╗╕╖": "SW",
@@ -60,18 +63,3 @@ def reaches(char: str, to: Direction) -> bool:
     (True, False, True, False)
     """
     return to in ARMS.get(char, "") or (char in HEADS and HEADS[char] == OPPOSITE[to])
-
-
-def horizontal(char: str) -> bool:
-    """Whether it is a straight stroke from left to right."""
-    return ARMS.get(char) == "EW"
-
-
-def vertical(char: str) -> bool:
-    """Whether it is a straight stroke from top to bottom."""
-    return ARMS.get(char) == "NS"
-
-
-def straight(char: str) -> bool:
-    """Whether it is a stroke without a joint."""
-    return horizontal(char) or vertical(char)

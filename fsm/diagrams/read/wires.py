@@ -17,12 +17,12 @@ from fsm.diagrams.read.strokes import (
     HEADS,
     OPPOSITE,
     ROUND,
+    STRAIGHT,
+    VERTICAL,
     Direction,
     GridCell,
     beyond,
     reaches,
-    straight,
-    vertical,
 )
 from fsm.errors import Problem
 from fsm.machine.traversal import closure
@@ -93,23 +93,20 @@ class Wires:
         """Whether a line turns at a dot or a quotation mark."""
         if char not in ROUND:
             return True
-        ways = {to for to in DIRECTIONS if reaches(char, to) and reaches(self._near(cell, to), OPPOSITE[to])}
+        near = {to: self.sheet.at(beyond(cell, to)) for to in DIRECTIONS if reaches(char, to)}
+        ways = {to for to, other in near.items() if other not in ROUND and reaches(other, OPPOSITE[to])}
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
-
-    def _near(self, cell: GridCell, to: Direction) -> str:
-        near = self.sheet.at(beyond(cell, to))
-        return " " if near in ROUND else near
 
     def _crossed(self, cell: GridCell) -> bool:
         """Whether two lines cross at *cell* without joining."""
         char = self.char(cell)
-        sides: tuple[Direction, Direction] = ("W", "E") if vertical(char) else ("N", "S")
-        return straight(char) and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
+        sides: tuple[Direction, Direction] = ("W", "E") if char in VERTICAL else ("N", "S")
+        return char in STRAIGHT and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
 
     def _ends_at(self, cell: GridCell, to: Direction) -> bool:
         """Whether a plain stroke, or the tail of an arrowhead, leads from *cell* in that direction."""
         char = self.char(cell)
-        return reaches(char, to) and (straight(char) or char in HEADS)
+        return reaches(char, to) and (char in STRAIGHT or char in HEADS)
 
     def _next(self, cell: GridCell, to: Direction) -> Stroke | None:
         """The stroke to which a line continues from *cell* in that direction."""
@@ -117,9 +114,9 @@ class Wires:
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
             # The side of a stroke: only another that ends there continues it.
-            side = straight(self.char(cell)) and self._ends_at(there, back) and not self._crossed(cell)
+            side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self._crossed(cell)
             return self.node(there, to) if side else None
-        onward = reaches(char, back) or (straight(char) and self._ends_at(cell, to))
+        onward = reaches(char, back) or (char in STRAIGHT and self._ends_at(cell, to))
         return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
@@ -145,7 +142,7 @@ class Wires:
             self._touch(outside, out, Touch(box, border, head=True))
         elif mark in HEADS:
             self.loose.append(border)
-        elif leads and (straight(char) or char in HEADS or reaches(mark, out)):
+        elif leads and (char in STRAIGHT or char in HEADS or reaches(mark, out)):
             self._touch(outside, out, Touch(box, border, head=False))
         elif reaches(mark, out):
             self.loose.append(border)

@@ -107,9 +107,9 @@ def _product(claim: Claim, words: PromelaNames) -> Product:
             return follows_product(words, other)
         case Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
-            raise CannotExportError(f"refinement of {other.name} has no form in Promela", hint)
+            raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")
         case MatchesDiagram():
-            raise CannotExportError("no run can violate a drawing", "see 'fsm check'")
+            raise CannotExportError("no run can violate a drawing: see 'fsm check'")
         case _:
             assert_never(claim)
 

@@ -40,7 +40,7 @@ class FollowsProduct(Product):
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         known = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
-        known += [self.words.outputs[output] for output in step.emits if output in self.leads]
+        known += [self.words.outputs[output] for output in step.way.emits if output in self.leads]
         yield self._option(step, *(f"belief = AFTER_{name}" for name in known))
 
     def others(self) -> Iterator[str]:
@@ -51,13 +51,13 @@ def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
     """The product of the machine of *words* with the states that *other* may be in, given its outputs."""
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
-        raise CannotExportError(what, "follow a smaller machine")
+        raise CannotExportError(f"{what}: follow a smaller machine")
     names = {name: event for event in other.events.values() for name in (event.name, event.rpc) if name}
     known = {output: names[output] for output in words.outputs if output in names}
     for output, event in known.items():
         if event.ends:
             what = f"'{output}' is a call of '{other.name}' that takes time"
-            raise CannotExportError(what, "follow a machine of signals")
+            raise CannotExportError(f"{what}: follow a machine of signals")
     signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
     shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}

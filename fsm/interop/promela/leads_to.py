@@ -34,7 +34,7 @@ class LeadsToProduct(Product):
 
     def __post_init__(self) -> None:
         if len(self.claim.fair) > MOST:
-            raise CannotExportError(f"more than {MOST} things are fair", "state the property with fewer")
+            raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
 
     def declarations(self) -> Iterator[str]:
         words = self.words
@@ -58,7 +58,7 @@ class LeadsToProduct(Product):
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         instants = self.words.instants(step)
-        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({self.words.states[step.target]}))"]
+        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({self.words.states[step.way.to]}))"]
         turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
             for number, fair in enumerate(self.claim.fair)
@@ -86,7 +86,7 @@ class LeadsToProduct(Product):
 
 
 def _is(fair: Fair, step: ExportedStep) -> bool:
-    return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.outcome}
+    return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.way.name}
 
 
 def _title(fair: Fair) -> str:

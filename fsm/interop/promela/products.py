@@ -50,7 +50,7 @@ class Product:
 
     def _option(self, step: ExportedStep, *effects: str, guard: str = "") -> Option:
         """The step, if *guard* holds, with further *effects*."""
-        return Option(guard, "; ".join([f"state = {self.words.states[step.target]}", *effects]))
+        return Option(guard, "; ".join([f"state = {self.words.states[step.way.to]}", *effects]))
 
 
 BROKEN = 255
@@ -122,7 +122,6 @@ class IdempotenceProduct(Product):
         yield f"{size(len(self.words.states))} between = {NOWHERE};"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        """The step as any other, as the first call, and as the second."""
         yield self._option(step, guard="stage == 0")
         if step.event == self.claim.event and step.ends:
             yield from self._called(step, "stage == 1", first=True)
@@ -133,22 +132,21 @@ class IdempotenceProduct(Product):
             yield from self._called(step, "stage == 2", first=False)
 
     def _called(self, step: ExportedStep, guard: str, *, first: bool) -> Iterator[Option]:
-        to = self.words.states[step.target]
-        if first and step.begins:
+        to = self.words.states[step.way.to]
+        if first and step.way.begins:
             yield self._option(step, "stage = 1", guard=guard)
         elif first and step.reply == "ok":
             once = f"ONCE({self.words.instants(step)[-1]})"
             yield self._option(step, "stage = 2", f"between = {to}", guard=f"{guard} && {once}")
-        elif not first and (step.emits or (step.reply != "ok" and not step.begins)):
+        elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
             yield self._option(step, "stage = BROKEN", guard=guard)
-        elif not first and step.begins:
+        elif not first and step.way.begins:
             yield self._option(step, "stage = 3", guard=guard)
         elif not first:
             good = f"(between == {to} -> 0 : BROKEN)"
             yield self._option(step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
 
     def others(self) -> Iterator[str]:
-        """A second call where the specification is silent, and the end of the search."""
         for state in silent(self.words.machine, self.claim.event):
             yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
         yield ":: stage == BROKEN -> assert(false)"

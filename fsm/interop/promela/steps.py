@@ -7,7 +7,7 @@ graph or the checker; ``tests/repo/test_layers.py`` holds that.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from fsm.machine import ANY_ERROR, Event, Machine, Moves, Silent, outcomes
+from fsm.machine import ANY_ERROR, Event, Machine, Outcome, Silent, outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,18 +20,15 @@ class ExportedStep:
     event: str
     ends: bool
     source: str
-    target: str
-    outcome: str
+    way: Outcome
     reply: str
-    emits: tuple[str, ...]
-    begins: bool
 
     @property
     def title(self) -> str:
-        name = f"{self.event}{' ends' if self.ends else ''}/{self.outcome}"
+        name = f"{self.event}{' ends' if self.ends else ''}/{self.way.name}"
         reply = f" replies {self.reply}" if self.reply else ""
-        emits = f" emits {', '.join(self.emits)}" if self.emits else ""
-        return f"{name}{reply}{emits}: {self.source} to {self.target}"
+        emits = f" emits {', '.join(self.way.emits)}" if self.way.emits else ""
+        return f"{name}{reply}{emits}: {self.source} to {self.way.to}"
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
@@ -48,21 +45,12 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
                 cell = None if ends and source not in begun else cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
                     for reply in _replies(way.reply, codes):
-                        yield ExportedStep(
-                            event=event.name,
-                            ends=ends,
-                            source=source,
-                            target=way.to,
-                            outcome=way.name,
-                            reply=reply,
-                            emits=way.emits,
-                            begins=way.begins,
-                        )
+                        yield ExportedStep(event=event.name, ends=ends, source=source, way=way, reply=reply)
 
 
 def reached(machine: Machine) -> list[frozenset[str]]:
     """The states that can be reached, by the number of steps that it takes."""
-    leads = [(step.source, step.target) for step in steps(machine)]
+    leads = [(step.source, step.way.to) for step in steps(machine)]
     layers = [frozenset({machine.initial})]
     met = layers[0]
     while further := frozenset(target for source, target in leads if source in layers[-1]) - met:
@@ -91,6 +79,4 @@ def busy(machine: Machine) -> frozenset[str]:
 
 def _begun(event: Event) -> frozenset[str]:
     """The states in which a call of *event* begins."""
-    cells = (*event.cells.values(), *event.ends.values())
-    ways = (way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes)
-    return frozenset(way.to for way in ways if way.begins)
+    return frozenset(way.to for way in event.outcomes() if way.begins)

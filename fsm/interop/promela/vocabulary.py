@@ -38,12 +38,7 @@ SMALL: Final = 250
 
 
 class CannotExportError(Exception):
-    """The target language cannot express it: ``what``, and a ``hint`` at the way out."""
-
-    def __init__(self, what: str, hint: str) -> None:
-        self.what = what
-        self.hint = hint
-        super().__init__(f"{what}: {hint}")
+    """The target language cannot express it; says what, and a way out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +80,9 @@ class PromelaNames:
         # The end of a call is not another occurrence of the event: it only replies.
         happens = "e_none" if step.ends else event
         replies = f"{event}, {self.replies[step.reply]}" if step.reply else "e_none, r_none"
-        place = f"{self.states[step.source]}, {self.states[step.target]}"
-        outputs = [self.outputs[output] for output in step.emits] or ["o_none"]
-        all_ = self.lists.index(step.emits) + 1
+        place = f"{self.states[step.source]}, {self.states[step.way.to]}"
+        outputs = [self.outputs[output] for output in step.way.emits] or ["o_none"]
+        all_ = self.lists.index(step.way.emits) + 1
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def any_of(self, states: Iterable[str], of: str) -> str:
@@ -136,7 +131,7 @@ def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> Pro
     mentioned = [atom for condition in conditions for atom in atoms(condition)]
     codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
     taken = list(steps(machine, codes))
-    outputs = [output for step in taken for output in step.emits]
+    outputs = [output for step in taken for output in step.way.emits]
     outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
     replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(codes)]
     return PromelaNames(
@@ -146,7 +141,7 @@ def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> Pro
         events=identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"]),
         replies=identifiers("r_", dict.fromkeys(replies), taken=["r_none"]),
         outputs=identifiers("o_", dict.fromkeys(outputs), taken=["o_none"]),
-        lists=tuple(dict.fromkeys(step.emits for step in taken)),
+        lists=tuple(dict.fromkeys(step.way.emits for step in taken)),
     )
 
 
