@@ -213,6 +213,22 @@ def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     assert [(kept[0][0], [2, 3, 4]), (kept[0][0], list(range(2, 2 + kept[0][0])))] == kept
 
 
+def test_what_one_known_deviation_explains_is_one_finding() -> None:
+    """In whatever state it was met, and whatever else would have been legal there."""
+    name = "1.7.24-nri"
+    judged = judge(RECORDINGS / f"{name}.nri.jsonl.gz", calls=RECORDINGS / f"{name}.calls.jsonl.gz")
+
+    known = [
+        (judgement.machine.name, finding.first[0].observation.event, finding.first[0].resembles)
+        for judgement in judged.judgements
+        if isinstance(judgement.verdict, Illegal)
+        for finding in judgement.verdict.findings
+    ]
+
+    assert len(known) == len(set(known)) >= 3  # noqa: PLR2004  (of pods and of containers)
+    assert all(deviations for _, _, deviations in known)
+
+
 def test_an_output_alone_covers_the_cell_that_alone_can_have_emitted_it(tmp_path: Path) -> None:
     """Where two cells can have, neither is certain: the plugin did not see whether the container ran."""
     trace = tmp_path / "nri.jsonl"

@@ -72,7 +72,9 @@ class Folder:
     def fold(self, violation: Violation) -> None:
         """Take one more *violation*."""
         seen = violation.observation
-        group: _Group = (violation.cause, seen.event, violation.illegal, violation.clause, violation.edits[:1])
+        # What a known deviation explains is one cause, whatever would have made it legal.
+        apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
+        group: _Group = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         if group not in self._groups and len(self._groups) - len(self._others) >= CAUSES:
             group = ("others", violation.clause.level)
             self._others.add(group)
