@@ -225,7 +225,7 @@ def test_what_one_known_deviation_explains_is_one_finding() -> None:
         for finding in judgement.verdict.findings
     ]
 
-    assert len(known) == len(set(known)) >= 3  # noqa: PLR2004  (of pods and of containers)
+    assert len(known) == len(set(known)) >= 3
     assert all(deviations for _, _, deviations in known)
 
 
