@@ -1,12 +1,5 @@
-"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may.
+"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may."""
 
-A test knows more than a monitor: which calls it has left in progress, that
-these do not go on before it lets them, and all the outputs of each step.  So
-its calls are *held* and the outputs are *coming*; everything else is what
-:mod:`fsm.machine.calls.belief` makes of the same observations.
-"""
-
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +7,8 @@ from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
-from fsm.machine.calls.rules import ASKED, BEGUN, HELD
+from fsm.machine.calls.held import shown, stepped
+from fsm.machine.calls.rules import HELD
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.sut import Response, Stimulus, StimulusStage
@@ -48,52 +42,14 @@ class Oracle:
         return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """What may be true after *step*; nothing if that is a violation.
-
-        What was shown was read before the outputs were taken: hidden events between the two have put theirs out.
-        """
+        """What may be true after *step*; nothing if that is a violation."""
         at = (before, step.event, step.stage, seen)
         found = self._known.get(at)
         if found is None:
             if len(self._known) >= KNOWN:
                 self._known.clear()
-            found = self._known[at] = self._legal(before, step, seen)
+            found = self._known[at] = stepped(self.dynamics, before, step, seen)
         return found
-
-    def _legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        moves = replace(self.dynamics, coming=seen.outputs)
-        before = moves.closed(before)
-        if seen.reply is None:
-            found = moves.closed(self._held(moves, before, step))
-        elif step.stage == "end":
-            row = self.plan.table.row[step.event]
-            before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
-            observed = key(Observation(event=step.event, phase="reply", reply=seen.reply))
-            found = moves.observed(before, observed).configurations
-        else:
-            found = moves.observed(before, key(Observation(event=step.event, reply=seen.reply))).configurations
-            if moves.rules.interrupts(self.plan.table.row[step.event]):
-                # The test knows what it has interrupted, and asks for no reply of it.
-                found = frozenset(each._replace(pending=()) for each in found)
-        return self._shown(found, seen)
-
-    def _held(self, moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-        """What may be true once a call has begun, or gone on by a stage, and is still in progress."""
-        row = self.plan.table.row[step.event]
-        for here in before:
-            if step.stage == "begin":
-                yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
-            for index, call in enumerate(here.pending if step.stage == "end" else ()):
-                if (call.row, call.stage) == (row, HELD):
-                    others = here.pending[:index] + here.pending[index + 1 :]
-                    yield from moves.advanced(here, call._replace(stage=BEGUN), others)
-
-    def _shown(self, found: Iterable[Configuration], seen: Response) -> Configurations:
-        """What is left of *found*, or of what hidden events make of it, once the SUT has shown what was *seen*."""
-        moves = replace(self.dynamics, coming=seen.outputs)
-        shows = self.plan.table.shows
-        shown = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
-        return frozenset(each._replace(queue=()) for each in shown if seen.outputs in {None, each.queue})
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Everything that may be true once an entity has left what is legal."""
@@ -104,7 +60,8 @@ class Oracle:
         pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
         states = range(len(self.plan.table.states))
         queue = seen.outputs or ()
-        return self._shown((Configuration(state, each, queue) for state in states for each in pending), seen)
+        anywhere = (Configuration(state, each, queue) for state in states for each in pending)
+        return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
         """Whether *seen* is what comes of *edge*, nothing else having happened."""

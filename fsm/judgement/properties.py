@@ -143,6 +143,8 @@ class PropertyWatch:
             if not why:
                 try:
                     products = [PropertyProduct(stepping, part, profile) for part in parts(each.claim)]
+                    for product in products:
+                        product.explore()
                 except TooManyError:
                     why = "too many states to be followed"
             self._watches.append((each, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))

@@ -24,16 +24,13 @@ class Seen:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """How far it is when *emits* came too; ``None`` if they cannot have come."""
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """How far it may be when nothing is specified of what came."""
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
-        """Whether all of them have come."""
         return came == len(self._seen)
 
 
@@ -60,5 +57,4 @@ class Possible:
         return (came,)
 
     def whole(self, _came: int) -> bool:
-        """Every sequence is."""
         return True

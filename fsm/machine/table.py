@@ -114,14 +114,14 @@ class Table:
     """
 
     machine: Machine
-    states: tuple[str, ...]
-    shows: tuple[str, ...]
+    states: Sequence[str]
+    shows: Sequence[str]
     initial: int
     rows: tuple[Row, ...]
     row: Mapping[str, int]
     end: Mapping[int, int]
-    ways: tuple[Way, ...]
-    origin: tuple[tuple[int, int], ...]
+    ways: Sequence[Way]
+    origin: Sequence[tuple[int, int]]
     cells: tuple[tuple[Way, ...] | None, ...]
     begun: frozenset[tuple[int, int]]
 

@@ -12,21 +12,25 @@ is tested: once a test lets nothing happen but what is fair, in turn
 has the property may need, and before nothing fair can happen any more.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import factorial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.safety import DONE
 from fsm.machine import Machine
+from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending
+from fsm.machine.calls.held import stepped
+from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
 from fsm.property.evidence import Run
-from fsm.property_monitor.automata import Broken, Owing, Progress, PropertyMemory, memory, parts
-from fsm.property_monitor.run_tracking import RunPlace, RunTrail, TestStep, Trails, run_tracker, widened
+from fsm.property_monitor.automata import Broken, Owing, PropertyMemory, memory, parts
+from fsm.property_monitor.property_product import PropertyProduct, RunPlace
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
@@ -40,16 +44,15 @@ AIMS: Final = 20_000
 class Violated:
     """That an implementation does not have a property.
 
-    ``run`` is one way to see what it did, in the machine's states, as the
-    checker shows a counterexample; ``steps`` are the numbers, from 1, of the
-    steps of the test that matter; ``said`` is what the run went through.
-    ``left`` says that no run of the machine explains all that was seen.
+    ``steps`` are the numbers, from 1, of the steps of the test that matter;
+    ``said`` is what it went through.  It has ``stopped`` if a target is due and
+    comes no more, and ``left`` if no run of the machine explains all that was seen.
     """
 
     of: Property
-    run: Run
     steps: tuple[int, ...]
     said: str
+    stopped: bool = False
     left: bool = False
 
 
@@ -74,13 +77,17 @@ def untestable(stated: Property) -> str:
     return ""
 
 
-class _Next(NamedTuple):
-    """What a step leads to: places, whether the machine explains it, what it has put to the test, what fair it was."""
+_Taken: TypeAlias = tuple[RunPlace, InstantStep]
+"""A step that may have been taken, and from where."""
 
-    places: frozenset[RunPlace]
-    explained: bool
-    asked: bool
-    fair: frozenset[int]
+
+class _Next(NamedTuple):
+    """What a step leads to; the ``moves`` that explain it, if any do; what it has put to the test, what fair it was."""
+
+    after: Configurations
+    moves: Dynamics | None = None
+    asked: bool = False
+    fair: frozenset[int] = frozenset()
 
 
 class Watch:
@@ -108,52 +115,50 @@ class Watch:
         if why := untestable(stated):
             raise ValueError(f"{stated.name} cannot be tested: {why}")
         self.of = stated
-        self._table = widened(tabulate(machine.under(profile)))
+        self._table = tabulate(machine.under(profile))
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
         self._stepping = StepCache(self._table)
         self._profile = profile
-        self._memory = memory(stated.claim, self._stepping, profile)
+        self._product = PropertyProduct(self._stepping, stated.claim, profile)
+        self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
-        self._runs = run_tracker(self._stepping.steps(), self._memory, rows)
+        bare = replace(dynamics(self._table), rules=self._product.rules, unseen=())
+        self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
+        self._busy = frozenset(state for _, state in self._table.begun)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._known: dict[tuple[frozenset[RunPlace], Stimulus, Response, bool], _Next] = {}
-        self._beginning = frozenset(self._runs.beginning())
+        self._known: dict[tuple[Configurations, Stimulus, Response, bool], _Next] = {}
         self._due = list(range(len(self._memory.texts)))
         self.tried = False
         self.reset()
 
     def reset(self) -> None:
         """Start a new test; what other tests have met or tried is not forgotten."""
-        self._places = self._beginning
-        self._test: list[TestStep] = []
-        self._going: set[str] = set()
+        self._belief = frozenset([Configuration(0)])
+        self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
         self._turns = list(range(len(self._fair)))
         self._waited = 0
-        self._left = False
+        self.left = False
+        """Whether no run of the machine explains all that was seen."""
         self._asked_for = self._turn() if self._owed() else None
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
         if self._violated is not None:
             return self._violated
-        if self._table.machine.events[step.event].interrupts:
-            self._going.clear()
-        self._going = self._going | {step.event} if seen.reply is None else self._going - {step.event}
-        busy = bool(self._going)
-        self._test.append((step, seen, busy))
-        # What was expected for is no evidence.
-        known = (self._places, step._replace(expected=()) if step.expected else step, seen, busy)
+        step = step._replace(expected=())  # what was expected is no evidence
+        known = (self._belief, step, seen, self.left)
         found = self._known.get(known)
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            found = self._known[known] = self._next(known[1], seen, busy=busy)
-        if not found.explained and not self._left and (trails := self._runs.explaining(self._test)):
-            found = self._met(trails, explained=True)
-        self._places = found.places
-        self._left = self._left or not found.explained
+            found = self._known[known] = self._next(self._belief, step, seen)
+        self._test.append((step, seen, found))
+        if found.moves is None and not self.left:
+            found = self._explained_anyhow() or found
+        self._belief = found.after
+        self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
         if self._fair:
             self._wait(found.fair)
@@ -171,25 +176,97 @@ class Watch:
             self._violated = self._evidence(stopped=True)
         return self._violated
 
+    @property
+    def _places(self) -> set[RunPlace]:
+        return {self._product.places[each.state] for each in self._belief}
+
     def _broken(self) -> bool:
         """Whether every run that explains the test breaks the property."""
         return all(isinstance(place.progress, Broken) for place in self._places)
 
-    def _next(self, step: Stimulus, seen: Response, *, busy: bool) -> _Next:
-        return self._met(*self._runs.after(dict.fromkeys(self._places), step, seen, 1, busy=busy))
+    def _next(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
+        """Where *step* leads; nothing unobserved happens unless it explains what else nothing does."""
+        for moves in self._moves:
+            if after := stepped(moves, before, step, seen):
+                taken = self._taken(before, step, seen, {each.state for each in after})
+                return self._met(_Next(after, moves), taken)
+        left = [(to, moved) for here in sorted(before) for to, moved in self._departed(here, step, seen)]
+        return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
-    def _met(self, trails: Trails, explained: bool) -> _Next:  # noqa: FBT001  (as the runs have it)
-        moves = [each for trail in trails.values() for each in _trail(trail)]
-        asked = any(
-            isinstance(each.source.progress, tuple) and self._memory.asks(each.source.progress, each.moved)
-            for each in moves
-        )
+    def _explained_anyhow(self) -> _Next | None:
+        """What the whole test leads to if anything unobserved may have happened at any time, if that explains it."""
+        moves, after = self._moves[-1], frozenset([Configuration(0)])
+        steps = []
+        for step, seen, _ in self._test:
+            before, after = after, stepped(moves, after, step, seen)
+            steps.append((step, seen, _Next(after, moves)))
+        if not after:
+            return None
+        self._test = steps
+        step, seen, found = steps[-1]
+        return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
+
+    def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
+        """*found*, with what the steps *taken* say of the property."""
+        moves = [*taken]
+        asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
         fair = frozenset(
             index
             for index, one in enumerate(self._fair)
-            if isinstance(self._memory, Owing) and any(self._memory.waiting.takes(one, each.moved) for each in moves)
+            if isinstance(self._memory, Owing) and any(self._memory.waiting.takes(one, moved) for _, moved in moves)
         )
-        return _Next(frozenset(trails), explained, asked, fair)
+        return found._replace(asked=asked, fair=fair)
+
+    def _taken(
+        self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
+    ) -> Iterator[_Taken]:
+        """The steps of the machine by which *step* may have led *after* it was seen."""
+        row = self._table.row[step.event]
+        end = self._table.end.get(row, row)
+        todo = dict.fromkeys((each.state, end if step.stage == "end" else row) for each in before)
+        listed = list(todo)
+        for number, at in listed:  # which grow meanwhile
+            for way in self._product.step(number, at) or ():
+                moved = self._product.places[number], self._product.taken[way.index]
+                if way.begins and step.stage == "do":
+                    yield moved
+                    if (way.to, end) not in todo:
+                        todo[way.to, end] = None
+                        listed.append((way.to, end))
+                fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
+                if fits and way.to in after:
+                    yield moved
+
+    def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
+        """Wherever what was *seen* may have led from *here*: the machine does not do this.
+
+        With the call in progress, or with none, if it can be.
+        """
+        table, product = self._table, self._product
+        row = table.row[step.event]
+        end = table.end.get(row, row)
+        pending = (Pending(row, HELD, 0),) if seen.reply is None else () if step.stage == "end" else here.pending
+        pending = () if table.rows[row].event.interrupts else pending
+        showing = [state for state, shows in enumerate(table.shows) if seen.shows in {"", shows}]
+        reached = [state for state in showing or range(len(table.states)) if state in product.reached]
+        if seen.reply is None:
+            likely = [state for state in reached if (end, state) in table.begun]
+        else:
+            likely = reached if pending else [state for state in reached if state not in self._busy]
+        ways = [way for state in range(len(table.states)) for way in table.step(state, row) or ()]
+        outputs = dict.fromkeys([(), *(way.emits for way in ways)]) if seen.outputs is None else [seen.outputs]
+        reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
+        starts = {(here.state, end if step.stage == "end" else row)}
+        if step.stage == "do":
+            starts |= {(way.to, end) for way in product.step(here.state, row) or () if way.begins}
+        for number, at in sorted(starts):
+            place = product.places[number]
+            for emits in outputs:
+                for state in likely or reached or showing:
+                    to, moved = product.unspecified(
+                        place, at, state, reply=reply, emits=emits, begins=seen.reply is None
+                    )
+                    yield Configuration(product.number(to), pending), (place, moved)
 
     def _meet(self) -> None:
         rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
@@ -241,21 +318,30 @@ class Watch:
         self._asked_for = self._turn() if self._owed() else None
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
-        """What breaks the property: the test once more, remembering how each place was come to."""
-        trails, _ = self._runs.along(self._test)
-        place, trail = next(iter(trails.items()))
-        moves = [] if isinstance(self._memory.start, Broken) else list(_trail(trail))
-        initial = self._table.states[self._table.initial]
-        taken = tuple(each.moved.taken for each in moves)
-        which = place.progress.which if isinstance(place.progress, Broken) else 0
-        last = next((index for index, each in enumerate(moves) if isinstance(each.to.progress, Broken)), len(moves) - 1)
-        return Violated(
-            of=self.of,
-            run=Run(initial=initial, steps=taken[: last + 1], stopped=stopped),
-            steps=_mattering(moves[: last + 1], self._memory.start),
-            said=self._memory.texts[which],
-            left=self._left,
-        )
+        """What breaks the property: the test once more, with the places through which a run goes."""
+        runs = {Configuration(0): [0]}
+        for step, seen, found in self._test:
+            after: dict[Configuration, list[int]] = {}
+            for here, run in runs.items():
+                if found.moves is None:
+                    left = frozenset(to for to, _ in self._departed(here, step, seen))
+                else:
+                    left = stepped(found.moves, frozenset([here]), step, seen)
+                for to in sorted(left):
+                    after.setdefault(to, [*run, to.state])
+            runs = after
+        places = [self._product.places[number] for number in next(iter(runs.values()))]
+        broken = [number for number, place in enumerate(places) if isinstance(place.progress, Broken)]
+        last = broken[0] if broken else len(places) - 1
+        progress = places[last].progress
+        mattering = []
+        for number in range(last, 0, -1):
+            if places[number].progress != places[number - 1].progress:
+                mattering.append(number)
+            if places[number - 1].progress == self._memory.start:
+                break
+        said = self._memory.texts[progress.which if isinstance(progress, Broken) else 0]
+        return Violated(of=self.of, steps=tuple(mattering[::-1]), said=said, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
         """Runs of the machine whose last steps put the property to the test; the shortest come first.
@@ -273,8 +359,8 @@ class Watch:
 
         def following(place: RunPlace) -> Iterator[_Aim]:
             if isinstance(place.progress, tuple):
-                for moved in self._runs.steps.after(place.state):
-                    yield _Aim(moved, RunPlace(moved.way.to, remembered.after(place.progress, moved, "")))
+                for moved in self._product.steps.after(place.state):
+                    yield _Aim(moved, RunPlace(moved.way.to, remembered.after(place.progress, moved)))
 
         start = RunPlace(self._table.initial, remembered.start)
         search: BreadthFirst[RunPlace, _Aim] = BreadthFirst([start], following)
@@ -295,23 +381,3 @@ class _Aim(NamedTuple):
 
     moved: InstantStep
     to: RunPlace
-
-
-def _trail(trail: RunTrail | None) -> Iterator[RunTrail]:
-    """The steps of a run, the first one first."""
-    steps = []
-    while trail is not None:
-        steps.append(trail)
-        trail = trail.before
-    yield from reversed(steps)
-
-
-def _mattering(moves: list[RunTrail], start: Progress | Broken) -> tuple[int, ...]:
-    """The steps of the test in which the run came nearer to its last progress, since it was last at its *start*."""
-    numbers: list[int] = []
-    for move in reversed(moves):
-        if move.to.progress != move.source.progress:
-            numbers.append(move.number)
-        if move.source.progress == start:
-            break
-    return tuple(sorted(set(numbers)))

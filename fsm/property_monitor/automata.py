@@ -39,10 +39,6 @@ class PropertyMemory(Protocol):
     """What a property remembers."""
 
     @property
-    def everywhere(self) -> bool:
-        """Whether it speaks of steps of which the machine says nothing, too."""
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The sequences that :class:`Broken` numbers."""
 
@@ -54,8 +50,8 @@ class PropertyMemory(Protocol):
     def restarted(self) -> Progress:
         """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
 
-    def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
-        """After *step* too, after which it *shows* this, if that was read."""
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
+        """After *step* too."""
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         """Whether *step* puts the property to the test."""
@@ -92,8 +88,6 @@ def parts(claim: Claim) -> tuple[Claim, ...]:
 class Passing:
     """How many conditions of each sequence have held; for what is reachable, having held all of them is no harm."""
 
-    everywhere = False
-
     def __init__(self, claim: Always | Never | Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, Always) else claim.sequences
         until = claim.until if isinstance(claim, Never) else None
@@ -121,7 +115,7 @@ class Passing:
     def restarted(self) -> Progress:
         return (0,) * len(self._automata)
 
-    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         return self._advanced(progress, step.instants)
 
     def _advanced(self, progress: Progress, instants: Iterable[Instant]) -> Progress | Broken:
@@ -145,7 +139,6 @@ class Passing:
 class Repeating:
     """The calls of which the next step may be the second."""
 
-    everywhere = False
     restarted: Progress = ()
     start: Progress = ()
 
@@ -159,7 +152,7 @@ class Repeating:
         ]
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
-    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         found: set[CallPair] = set()
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step):
@@ -176,7 +169,6 @@ class Repeating:
 class Owing:
     """Whether the target is due.  No run without an end is ever seen, so nothing breaks here."""
 
-    everywhere = False
     restarted: Progress = (0,)
 
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
@@ -187,17 +179,15 @@ class Owing:
     def start(self) -> Progress:
         return (int(self.waiting.due(due=False, instants=[self.waiting.steps.beginning])),)
 
-    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress:
+    def after(self, progress: Progress, step: InstantStep) -> Progress:
         return (int(self.waiting.due(due=bool(progress[0]), instants=step.instants)),)
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
-        return any(self.after(progress, step, "")) or any(progress)
+        return any(self.after(progress, step)) or any(progress)
 
 
 class Following:
     """The belief about the other machine, which hears outputs as its events."""
-
-    everywhere = False
 
     def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
         self._listener = listener(machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile)))
@@ -205,7 +195,7 @@ class Following:
         self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
 
-    def after(self, progress: Progress, step: InstantStep, _shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         if progress == GIVEN_UP:
             return GIVEN_UP
         try:
@@ -222,7 +212,6 @@ class Following:
 class Resembling:
     """The belief about a machine that allows all that can be seen, and the rows of the calls in progress."""
 
-    everywhere = True
     restarted = GIVEN_UP
 
     def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
@@ -232,7 +221,7 @@ class Resembling:
         self.start: Progress = (self._beliefs.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)
 
-    def after(self, progress: Progress, step: InstantStep, shows: str) -> Progress | Broken:
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         belief, *calls = progress
         event = self._table.rows[step.row].event
         if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
@@ -251,8 +240,7 @@ class Resembling:
             events = [self._table.rows[call].event for call in calls]
             seen += [Observation(event=self._beliefs.called(each), phase="lost") for each in events]
             calls.clear()
-        if shows:
-            seen.append(Observation(shows=shows))
+        seen.append(Observation(shows=self._table.shows[step.way.to]))
         return self._believed(belief, seen, calls)
 
     def _call(self, step: InstantStep) -> int:

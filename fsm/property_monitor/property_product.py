@@ -1,14 +1,16 @@
 """A machine together with what a property remembers of its runs, as one table.
 
-The states of the product are the places of :mod:`~fsm.property_monitor.run_tracking`.
-Beliefs about it (:mod:`fsm.machine.calls.belief`) are therefore beliefs about
-the state of an entity and about the property at once: nothing else need be
-known to follow a recording in which calls overlap, replies are lost and
-events happen unobserved.
+A *place* is a state, and what the property remembers of a run that leads
+there.  Beliefs about the product (:mod:`fsm.machine.calls.belief`) are
+therefore beliefs about the state of an entity and about the property at once:
+nothing else need be known to follow a recording or a test in which calls
+overlap, replies are lost and events happen unobserved.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,24 +20,29 @@ from fsm.machine.calls.belief import TooManyError
 from fsm.machine.calls.rules import ASKED, CallInstant, Rules
 from fsm.machine.table import Table, Way
 from fsm.property.claims import Claim, conditions_of
-from fsm.property_monitor.automata import Broken, memory
-from fsm.property_monitor.run_tracking import RunPlace, advanced
+from fsm.property_monitor.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
 """Places of one product; a larger one is not built."""
 
 
+class RunPlace(NamedTuple):
+    """A state, and how far the run is; ``None`` while it is where the property says nothing."""
+
+    state: int
+    progress: Progress | Broken | None
+
+
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, as *profile* has both.
 
-    It has every place that a run comes to, from the initial state and from
-    every state of which nothing else is known; :meth:`numbers` adds others.
-    Numbers of places and of ways do not change.  An event and its reply, or
-    nothing and an output, are in ``asking`` if they may put the claim to the
-    test, in ``asking_later`` if they may after one that is in ``advancing``.  The end of a call where other
-    events have moved the entity leads to where nothing else is known, as the
-    checker does not follow calls there.  Raises :class:`TooManyError`
-    where there are more than :data:`PLACES`.
+    Places are added as they are met; the numbers of places and of ways do not
+    change.  The end of a call where other events have moved the entity leads
+    to where nothing else is known, as the checker does not follow calls there.
+
+    Once it is explored, an event and its reply, or nothing and an output, are
+    in ``asking`` if they may put the claim to the test, in ``asking_later`` if
+    they may after one that is in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.library import specification
@@ -43,110 +50,138 @@ class PropertyProduct:
     >>> of = specification("container-status")
     >>> claim = next(each.claim for each in of.properties if each.name == "stop-is-idempotent")
     >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
-    >>> len(product.machine.states), len(product.table.states)
+    >>> product.explore()
+    >>> len(product.machine.states), len(product.places)
     (11, 14)
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
-        self.machine = machine_table(stepping.table)
+        self.machine = machine = machine_table(stepping.table)
         self.steps = stepping.steps(written.means for written in conditions_of(claim))
         self.memory = memory(claim, stepping, profile)
         self.reached = frozenset(stepping.reached)
         self.places: list[RunPlace] = []
+        self.taken: list[InstantStep] = []
+        """The step of the machine that each way is."""
         self.asking: set[tuple[str, str]] = set()
         self.asking_later: set[tuple[str, str]] = set()
         self.advancing: set[tuple[str, str]] = set()
-        self._number: dict[RunPlace, int] = {}
+        self._states: list[str] = []
+        self._shows: list[str] = []
         self._ways: list[Way] = []
         self._origin: list[tuple[int, int]] = []
-        self._cells: list[list[tuple[Way, ...] | None]] = [[] for _ in self.machine.rows]
-        start = RunPlace(self.machine.initial, self.memory.start)
+        self._number: dict[RunPlace, int] = {}
+        self._cells: dict[tuple[int, int], tuple[Way, ...] | None] = {}
         self._rest = {self.memory.start, self.memory.restarted, None}
-        self.initial, *self.unknown = self.numbers([start, *map(self._unknown, range(len(self.machine.states)))])
+        self.table = _ProductTable(
+            machine=machine.machine,
+            states=self._states,
+            shows=self._shows,
+            initial=self.number(RunPlace(machine.initial, self.memory.start)),
+            rows=machine.rows,
+            row=machine.row,
+            end=machine.end,
+            ways=self._ways,
+            origin=self._origin,
+            cells=(),
+            begun=frozenset(),
+            product=self,
+        )
+        self.unknown = [self.number(self._unknown(state)) for state in range(len(machine.states))]
+        self.rules: Rules = _ProductRules(self)
 
     @property
     def proved(self) -> bool:
-        """Whether no run breaks the claim."""
+        """Whether no run through the places that are known breaks the claim."""
         return not any(isinstance(place.progress, Broken) for place in self.places)
 
-    def numbers(self, places: Iterable[RunPlace]) -> list[int]:
-        """The numbers of *places*, which are added, with all that they lead to, where they are new."""
-        known = len(self.places)
-        found = [self._numbered(place) for place in places]
-        while known < len(self.places):
+    def explore(self) -> None:
+        """Add every place that a run comes to; raises :class:`TooManyError` if there are more than :data:`PLACES`."""
+        for number, place in enumerate(self.places):  # which grow meanwhile
+            if len(self.places) > PLACES:
+                raise TooManyError
             for row in self.machine.rows:
-                self._cells[row.index].append(self._cell(known, row.index))
-            known += 1
-        if found:
-            self.table = self._table()
-            self.rules = _ProductRules(self)
-        return found
+                for way in self.step(number, row.index) or ():
+                    if isinstance(place.progress, tuple) and self._follows(place, row.index):
+                        self._mark(place.progress, self.taken[way.index], self.places[way.to])
+
+    def number(self, place: RunPlace) -> int:
+        """The number of *place*, which is added if it is new."""
+        number = self._number.setdefault(place, len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+            self._states.append(self.machine.states[place.state])
+            self._shows.append(self.machine.shows[place.state])
+        return number
 
     def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
-        """Where *step* leads from *place*."""
-        return RunPlace(step.way.to, advanced(self.memory, self.reached, place.progress, step))
+        """Where *step* leads from *place*; in states that cannot be reached a property says nothing."""
+        match place.progress:
+            case Broken():
+                return RunPlace(step.way.to, place.progress)
+            case None:
+                return self._unknown(step.way.to)
+            case progress:
+                return RunPlace(step.way.to, self.memory.after(progress, step))
+
+    def unspecified(
+        self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
+    ) -> tuple[RunPlace, InstantStep]:
+        """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
+        replies = (reply,) if reply else ()
+        way = Way(index=-1, name="unspecified", to=to, reply=replies, emits=emits, begins=begins, deviation=None)
+        step = self.steps.step(place.state, row, way, reply)
+        return self.after(place, step), step
 
     def _unknown(self, state: int) -> RunPlace:
         """The place of a run of which only the *state* is known."""
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
-    def _numbered(self, place: RunPlace) -> int:
-        number = self._number.setdefault(place, len(self.places))
-        if number == len(self.places):
-            if number == PLACES:
-                raise TooManyError
-            self.places.append(place)
-        return number
-
-    def _cell(self, number: int, row: int) -> tuple[Way, ...] | None:
+    def step(self, number: int, row: int) -> tuple[Way, ...] | None:
         """What happens at a place: for each way of the machine, one for each reply that the property distinguishes."""
-        place = self.places[number]
-        ways = self.machine.step(place.state, row)
-        if ways is None:
-            return None
-        first = len(self._ways)
+        if (number, row) not in self._cells:
+            ways = self.machine.step(self.places[number].state, row)
+            self._cells[number, row] = None if ways is None else self._cell(number, row, ways)
+        return self._cells[number, row]
+
+    def _cell(self, number: int, row: int, ways: tuple[Way, ...]) -> tuple[Way, ...]:
+        place, first = self.places[number], len(self._ways)
+        follows = self._follows(place, row)
         for way in ways:
             for reply in self.steps.replies(way):
-                to = self._unknown(way.to)
-                if not self.machine.rows[row].ends or (row, place.state) in self.machine.begun:
-                    step = self.steps.step(place.state, row, way, reply)
-                    to = self.after(place, step)
-                    if isinstance(place.progress, tuple):
-                        self._mark(place, step, to)
+                step = self.steps.step(place.state, row, way, reply)
+                to = self.after(place, step) if follows else self._unknown(way.to)
                 replies = (reply,) if reply else ()
                 self._ways.append(
-                    replace(way, index=len(self._ways), to=self._numbered(to), reply=replies, deviation=None)
+                    replace(way, index=len(self._ways), to=self.number(to), reply=replies, deviation=None)
                 )
                 self._origin.append((row, number))
+                self.taken.append(step)
         return tuple(self._ways[first:])
 
-    def _mark(self, place: RunPlace, step: InstantStep, to: RunPlace) -> None:
+    def _follows(self, place: RunPlace, row: int) -> bool:
+        """Whether it is known which call an event of *row* is of."""
+        return not self.machine.rows[row].ends or (row, place.state) in self.machine.begun
+
+    def _mark(self, progress: Progress, step: InstantStep, to: RunPlace) -> None:
         """Note what an observation of *step* says of the claim."""
-        asks = isinstance(place.progress, tuple) and self.memory.asks(place.progress, step)
-        rests = place.progress in self._rest
+        asks, rests = self.memory.asks(progress, step), progress in self._rest
         for seen in ((step.taken.event, step.taken.reply), *(("", output) for output in step.way.emits)):
-            if asks and rests:
-                self.asking.add(seen)
-            if asks and not rests:
-                self.asking_later.add(seen)
+            if asks:
+                (self.asking if rests else self.asking_later).add(seen)
             if rests and to.progress not in self._rest:
                 self.advancing.add(seen)
 
-    def _table(self) -> Table:
-        machine = self.machine
-        return Table(
-            machine=machine.machine,
-            states=tuple(machine.states[place.state] for place in self.places),
-            shows=tuple(machine.shows[place.state] for place in self.places),
-            initial=0,
-            rows=machine.rows,
-            row=machine.row,
-            end=machine.end,
-            ways=tuple(self._ways),
-            origin=tuple(self._origin),
-            cells=tuple(cell for row in self._cells for cell in row),
-            begun=frozenset(),
-        )
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ProductTable(Table):
+    """The places as states, and what is known of them so far."""
+
+    product: PropertyProduct
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        """Every way in which *row* may go at the place of number *state*."""
+        return self.product.step(state, row)
 
 
 class _ProductRules(Rules):

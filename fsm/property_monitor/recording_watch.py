@@ -22,12 +22,10 @@ from typing import Final, NamedTuple
 from fsm.machine.calls.belief import Dynamics, TooManyError
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, interrupted, passing
 from fsm.machine.calls.rules import ASKED, BEGUN
-from fsm.machine.table import Way
 from fsm.property.claims import LeadsTo, Property, Reachable, Refines
 from fsm.property_monitor import untestable
 from fsm.property_monitor.automata import Broken
-from fsm.property_monitor.property_product import PropertyProduct
-from fsm.property_monitor.run_tracking import RunPlace
+from fsm.property_monitor.property_product import PropertyProduct, RunPlace
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
@@ -107,18 +105,14 @@ class ClaimWatch:
         self.breaches: list[Breach] = []
         self.entities: set[str] = set()
         self.product = product
-        self._follow(dynamics)
+        self._dynamics = replace(dynamics, rules=product.rules, limit=LIMIT)
+        self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
         self._beginning = self._dynamics.beginning()
         self._stranger = self._beginning if fresh else self._unknown
         self._lives: OrderedDict[str, _Life] = OrderedDict()
         self._steps: dict[tuple[Configurations, Key], _Step] = {}
         self._size = 0
-
-    def _follow(self, dynamics: Dynamics) -> None:
-        """Move by *dynamics* on the product as it is now; places may have been added."""
-        self._dynamics = replace(dynamics, rules=self.product.rules, limit=LIMIT)
-        self._bare = replace(self._dynamics, unseen=())
 
     def happened_to_all(self, seen: Observation) -> None:
         """Something was seen of all entities, hence of those that were not observed yet."""
@@ -253,29 +247,16 @@ class ClaimWatch:
         row, product = self._dynamics.row(seen[0]), self.product
         if seen[1] == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
-        moved: list[tuple[Configuration, RunPlace]] = []
+        moved = []
         for each in before:
             place = product.places[each.state]
             for at, pending in self._happening(each, row):
-                for gave, emitted in self._given(at, seen):
-                    for to in sorted(product.reached):
-                        way = Way(
-                            index=-1,
-                            name="unspecified",
-                            to=to,
-                            reply=(gave,) if gave else (),
-                            emits=emitted,
-                            begins=False,
-                            deviation=None,
-                        )
-                        step = product.steps.step(place.state, at, way, gave)
-                        moved.append((each._replace(pending=pending, queue=()), product.after(place, step)))
-        numbers = product.numbers(place for _, place in moved)
-        self._follow(self._dynamics)
-        return self._dynamics.closed(
-            each._replace(state=number, pending=passing(each.pending, number))
-            for (each, _), number in zip(moved, numbers, strict=True)
-        )
+                for reply, emits in self._given(at, seen):
+                    for state in sorted(product.reached):
+                        to, _ = product.unspecified(place, at, state, reply=reply, emits=emits)
+                        number = product.number(to)
+                        moved.append(Configuration(number, passing(pending, number), (), each.deviations))
+        return self._dynamics.closed(moved)
 
     def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
         """The rows by which an event of *row* may happen, or any event, and the calls that are in progress then."""

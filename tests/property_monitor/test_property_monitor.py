@@ -89,7 +89,6 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
             last = max(violated.steps, default=0)
             assert naive_property_monitor.breaks(machine, of, run[:last])
             assert not last or not naive_property_monitor.breaks(machine, of, run[: last - 1])
-            assert len(violated.run.steps) == last
 
 
 @given(st.randoms(use_true_random=False))
@@ -315,7 +314,7 @@ def test_what_need_not_come_is_a_violation() -> None:
     assert watch.due() is None
     violated = watch.finish()
     assert violated is not None
-    assert violated.run.stopped
+    assert violated.stopped
 
 
 @pytest.mark.parametrize("name", specified())

@@ -13,14 +13,11 @@ import naive_linearizability
 import naive_oracle
 from random_claims import stated
 
-from fsm.checker.instants import StepCache
 from fsm.conformance.oracle import oracle
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
-from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
-from fsm.property_monitor.automata import memory
-from fsm.property_monitor.run_tracking import run_tracker, widened
+from fsm.property_monitor import Watch
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 
@@ -118,14 +115,17 @@ def kit_by_oracle(machine: Machine) -> KitJudge:
     return legal
 
 
-def kit_by_run_tracking(machine: Machine) -> KitJudge:
-    """Whether runs of the machine explain the test; of a call left in progress they do not show that it was cut off."""
-    steps = StepCache(widened(tabulate(machine)))
-    unseen = tuple(row.index for row in steps.table.rows if row.event.kind == "hidden")
-    claim = stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"').claim
-    runs = run_tracker(steps.steps(), memory(claim, steps, None), unseen)
+def kit_by_property_monitor(machine: Machine) -> KitJudge:
+    """Whether runs of the machine explain the test, as a property is watched on it that is never broken."""
+    watch = Watch(machine, stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"'))
 
-    return lambda test: runs.along([(step, seen, False) for step, seen in test])[1]
+    def legal(test: Test) -> bool:
+        watch.reset()
+        for step, seen in test:
+            watch.step(step, seen)
+        return not watch.left
+
+    return legal
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
@@ -173,7 +173,7 @@ def _history(test: Test) -> History:
 KIT: Mapping[str, Callable[[Machine], KitJudge]] = {
     "naive": kit_naively,
     "oracle": kit_by_oracle,
-    "run tracking": kit_by_run_tracking,
+    "property monitor": kit_by_property_monitor,
     "monitor": kit_by_monitor,
     "linearizability": kit_by_linearizability,
 }

@@ -146,7 +146,7 @@ def _parts(machine: Machine, state: str, step: Stimulus, seen: Response) -> Iter
     todo: list[tuple[Run, naive.Way, str, bool]] = [((), way, state, ends) for way in sorted(ways, key=str)]
     while todo:
         before, way, here, later = todo.pop()
-        if way.begins and step.stage == "do":
+        if way.begins and (step.stage == "do" or seen.reply is not None):  # it may be answered at once
             went = (*before, _step(step.event, later, way, "", here))
             # A call that goes round among its stages does nothing new the second time.
             if all(each.way.to != way.to for each in before):

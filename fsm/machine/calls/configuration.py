@@ -145,10 +145,11 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    """*calls*, those of *row* that were held no longer so."""
-    return tuple(
-        sorted([call._replace(stage=BEGUN) if (call.row, call.stage) == (row, HELD) else call for call in calls])
-    )
+    """*calls*, one of *row* that was held no longer so."""
+    held = next((index for index, call in enumerate(calls) if (call.row, call.stage) == (row, HELD)), None)
+    if held is None:
+        return calls
+    return plus(calls[:held] + calls[held + 1 :], calls[held]._replace(stage=BEGUN))
 
 
 def numbers(those: int) -> list[int]:

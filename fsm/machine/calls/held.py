@@ -1,0 +1,57 @@
+"""What a step of a test leaves of what may be true.
+
+A test knows more than a monitor: which calls it has left in progress, that
+these do not go on before it lets them, and all the outputs of each step.  So
+its calls are *held* and the outputs are *coming*; everything else is what
+:mod:`fsm.machine.calls.belief` makes of the same observations.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
+from fsm.machine.calls.rules import ASKED, BEGUN, HELD
+from fsm.sut import Response, Stimulus
+from fsm.trace import Observation, key
+
+
+def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
+    """What may be true after *step*; nothing if that is a violation.
+
+    What was shown was read before the outputs were taken: hidden events between the two have put theirs out.
+    """
+    moves = replace(dynamics, coming=seen.outputs)
+    before = moves.closed(before)
+    row = moves.table.row[step.event]
+    if seen.reply is None:
+        found = moves.closed(_held(moves, before, step))
+    elif step.stage == "end":
+        before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
+        observed = key(Observation(event=step.event, phase="reply", reply=seen.reply))
+        found = moves.observed(before, observed).configurations
+    else:
+        found = moves.observed(before, key(Observation(event=step.event, reply=seen.reply))).configurations
+        if moves.rules.interrupts(row):
+            # The test knows what it has interrupted, and asks for no reply of it.
+            found = frozenset(each._replace(pending=()) for each in found)
+    return shown(moves, found, seen)
+
+
+def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
+    """What may be true once a call has begun, or gone on by a stage, and is still in progress."""
+    row = moves.table.row[step.event]
+    for here in before:
+        if step.stage == "begin":
+            yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
+        for index, call in enumerate(here.pending if step.stage == "end" else ()):
+            if (call.row, call.stage) == (row, HELD):
+                others = here.pending[:index] + here.pending[index + 1 :]
+                yield from moves.advanced(here, call._replace(stage=BEGUN), others)
+
+
+def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
+    """What is left of *found*, or of what hidden events make of it, once the SUT has shown what was *seen*."""
+    shows = moves.table.shows
+    left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
+    return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})
