@@ -2,8 +2,8 @@
 
 An edit is *illegal without doubt* in three cases.  An entity that it touches contradicts
 its contract by the strict reading (:mod:`fsm.mutation.strict_reading`), and did not before.
-It changes a time or an exit code that another line fixes.  Or a plugin, which was told of
-a call before its reply, is not any more.  ``docs/power.md`` has what that rests on.
+A time or an exit code is shown that is not what another line shows.  Or a plugin, which was
+told of a call before its reply, is not any more.  ``docs/power.md`` has what that rests on.
 """
 
 import random
@@ -16,8 +16,8 @@ from typing import Final, Literal, TypeAlias
 
 from fsm.judgement import judge
 from fsm.library import load
-from fsm.mutation.recorded_acts import Entity, RecordedActs, of_calls, of_events, of_log, told
-from fsm.mutation.recording_edits import DATA, RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
+from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, told
+from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
 from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.line_reader import LineReader
@@ -155,6 +155,7 @@ class _StrictReading:
             self.machines[of] = machine.under(trial.profile if trial.profile in machine.profiles else None)
         self.before = self._read(lines)
         self.told = told(lines, self.calls)
+        self.changed = changed(lines, self.before.rooms)
         self.illegal: dict[Entity, bool] = {}
 
     def _read(self, lines: Sequence[bytes]) -> RecordedActs:
@@ -172,10 +173,6 @@ class _StrictReading:
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
         """Why *edit*, which makes the recording *lines*, is illegal without doubt; ``None`` if there is doubt."""
-        if edit.kind == DATA:
-            return Illegality(
-                machine=self.machines[CONTAINER].name, cell="status", why=f"another line fixes {edit.what}"
-            )
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -184,6 +181,11 @@ class _StrictReading:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
                     return self._stated(found)
+        for identity, name in sorted(
+            changed(lines, read.rooms) - self.changed if self.kind is RecordingKind.CALLS else ()
+        ):
+            why = f"{name} of {identity} is one thing, and then another"
+            return Illegality(machine=self.machines[CONTAINER].name, cell=f"{name} changes", why=why)
         after = told(lines, self.calls) if self.calls else {}
         late = next((call for call, before in self.told.items() if before and after.get(call) is False), None)
         if late is None:

@@ -143,6 +143,22 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     return found
 
 
+def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
+    """What two statuses of a container show differently although it stays as it is, with no restart between them.
+
+    The container, and what of it: when it was created, started or ended, or its exit code.
+    """
+    found: set[tuple[str, str]] = set()
+    last: dict[tuple[str, str], tuple[int, int | str]] = {}
+    for _, call, start, _ in timed(lines):
+        for name, value in call.fixed().items() if call.op == "status" else ():
+            since, before = last.get((call.id, name), (start, value))
+            if before != value and not any(room.start < start and room.end > since for room in rooms):
+                found.add((call.id, name))
+            last[call.id, name] = (start, value)
+    return found
+
+
 def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
     """The call that ended with *code*; if it was given up, it may act at any later time."""
     reply = "" if code in LOST else "ok" if code == "OK" else code

@@ -13,9 +13,6 @@ from fsm.recordings.cri_calls import LOST, CriCallLine
 from fsm.recordings.nri_events import NriEvent
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 
-DATA: Final = "data changed"
-"""The kind of edits of what is fixed by another line: times, and exit codes."""
-
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
 LATE: Final = 1_000_000
 """Nanoseconds after the end of its call at which a plugin is told late."""
@@ -76,11 +73,10 @@ def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
     """Edits of recorded CRI calls."""
     units: list[_Unit] = []
     reads: dict[str, int] = {}
-    shown: dict[bytes, list[int]] = {}
     for number, call, _, _ in timed(lines):
         index, line = number - 1, lines[number - 1]
         if call.op == "status":
-            shown.setdefault(call.id.encode(), []).append(index)
+            yield from _of_data(index, line)
             for state in STATES:
                 if state.decode() != call.state:
                     yield _edit(
@@ -94,8 +90,6 @@ def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
                 reads[call.id] = len(units)
             units.append(_Unit(call.op, call.id.encode(), call.op in POD_CALLS - {"CreateContainer"}, (index,)))
             yield from _flipped(index, line, call)
-    for indices in shown.values():
-        yield from _of_data(indices, lines)
     yield from _of_units(units, lines, _at_the_time_of_call)
 
 
@@ -107,16 +101,12 @@ def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEd
         yield _edit("reply flipped", f"{call.op} {call.code} → {code}", {index: (flipped,)})
 
 
-def _of_data(indices: Sequence[int], lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Edits of the times and codes of one container that two of the lines with the same state have in common."""
+def _of_data(index: int, line: bytes) -> Iterator[RecordingEdit]:
     for name in _FIXED:
         field = re.compile(rb'(?<="' + name + rb'": )\d+')
-        values = {index: (*_STATE.findall(lines[index]), *field.findall(lines[index])) for index in indices}
-        for index, value in values.items():
-            exit_code = name == b"exit_code" and value[0] == b"CONTAINER_EXITED"
-            if list(values.values()).count(value) > 1 and (exit_code or (name != b"exit_code" and value[-1] != b"0")):
-                line = field.sub(str(int(value[-1]) + 1).encode(), lines[index])
-                yield _edit(DATA, f"{name.decode()} of {value[0].decode()}", {index: (line,)})
+        for value in field.findall(line)[:1]:
+            edited = field.sub(str(int(value) + 1).encode(), line)
+            yield _edit("data changed", f"{name.decode()} {value.decode()} + 1", {index: (edited,)})
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:

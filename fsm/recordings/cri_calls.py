@@ -3,7 +3,8 @@
 The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and
 Run the new one), ``pod``, ``start`` and ``end`` in nanoseconds since the
 epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` has the state
-that the ContainerStatus call before it returned.
+that the ContainerStatus call before it returned, and ``created_at``,
+``started_at``, ``finished_at`` and ``exit_code``.
 
 Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
@@ -21,12 +22,12 @@ from typing import Final
 import msgspec
 
 from fsm.recordings.error_texts import meant, met, unanswered, unresolved
-from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Observation, Phase
 
-SHOWN: Final = frozenset({"restart"})
+SHOWN: Final = frozenset({"restart", "data-changed"})
 """The events other than calls that happen nowhere but where the observations have them."""
 
 LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
@@ -47,6 +48,18 @@ class CriCallLine(msgspec.Struct, gc=False):
     code: str = ""
     detail: str = ""
     state: str = ""
+    created_at: int | str | None = None
+    started_at: int | str | None = None
+    finished_at: int | str | None = None
+    exit_code: int | None = None
+
+    def fixed(self) -> dict[str, int | str]:
+        """What a status has shown that stays so; a time that is zero is not known yet."""
+        times = {"created": self.created_at, "started": self.started_at, "finished": self.finished_at}
+        found = {name: at for name, at in times.items() if at}
+        if self.exit_code is not None and self.state == "CONTAINER_EXITED":
+            found["exit code"] = self.exit_code
+        return found
 
 
 class _Point(msgspec.Struct, gc=False):
@@ -71,6 +84,7 @@ class CriCallReader:
     _joiner: Joiner = field(default_factory=Joiner)
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
+    _fixed: dict[str, dict[str, int | str]] = field(default_factory=dict)
     _latest: int = 0
 
     def __post_init__(self) -> None:
@@ -130,6 +144,7 @@ class CriCallReader:
     def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int, Observation]]:
         for point, restart in points:
             if restart is not None:
+                self._fixed.clear()  # a record that could not be read is made anew
                 yield point.line, restart
             if point.call.op:
                 for seen in self._request(point.call) if point.asks else self._reply(point.call):
@@ -154,6 +169,14 @@ class CriCallReader:
         seen = self._joiner.observations(
             call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
         )
+        if call.op == "RemoveContainer" and ok:
+            self._fixed.pop(call.id, None)
+        if call.state:
+            shown, known = call.fixed(), self._fixed.setdefault(call.id, {})
+            changed = any(known.get(name, value) != value for name, value in shown.items())
+            known |= shown
+            if changed:
+                return [*seen, Observation(entity=call.id, of=CONTAINER, event="data-changed", at=call.end)]
         if creates and ok and call.id:
             return [*seen, *self._joiner.created(call.id, self._joiner.pod(call.pod), at=call.end)]
         return seen
