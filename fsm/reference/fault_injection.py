@@ -82,16 +82,7 @@ def _audit() -> None:
 
 
 class Faults(set[str]):
-    """The names of the points that fail; at each other point *crash* may strike.
-
-    >>> faults = Faults()
-    >>> faults.point("run")
-    >>> faults.add("run")
-    >>> faults.point("run")
-    Traceback (most recent call last):
-        ...
-    fsm.reference.container.world.WorldError: cannot run
-    """
+    """The names of the points that fail; at each other point *crash* may strike."""
 
     def __init__(self, crash: CrashInjector | None = None) -> None:
         super().__init__()

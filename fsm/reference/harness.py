@@ -1,12 +1,11 @@
 """What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Final
 
 from fsm.machine.driver import CannotHappenError
@@ -102,11 +101,9 @@ class LoopSUT(ReferenceSUT):
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A new folder for the files of a SUT, in memory if possible; it is deleted at the end."""
-    home = Path(tempfile.mkdtemp(prefix="fsm-", dir=MEMORY if access(MEMORY, W_OK) else None))
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    memory = MEMORY if access(MEMORY, W_OK) else None
+    with TemporaryDirectory(prefix="fsm-", dir=memory, ignore_cleanup_errors=True) as home:
+        yield Path(home)
 
 
 async def turns(count: int) -> None:

@@ -110,9 +110,9 @@ class LosesThePid(Effects):
 class UpdatesFirst(Effects):
     """New limits are written before they are applied, even if that fails."""
 
-    def _update(self, event: str, names: set[str]) -> str:
+    def _update(self, names: set[str]) -> str:
         self.write(resources=self.resources)
-        return super()._update(event, names)
+        return super()._update(names)
 
 
 class ForgetsFailures(Effects):
@@ -148,7 +148,7 @@ class PretendsToKill(Effects):
 class KeepsContainerdsRecord(Effects):
     """A removal leaves containerd's record."""
 
-    def _end_removal(self, _event: str, _names: set[str]) -> str:
+    def _end_removal(self, _names: set[str]) -> str:
         with suppress(WorldError):
             self.clear()
             self.storage = None
@@ -158,9 +158,9 @@ class KeepsContainerdsRecord(Effects):
 class ClearsFirst(Effects):
     """The file is removed before containerd's record: a crash in between leaves a container without a file."""
 
-    def _end_removal(self, _event: str, names: set[str]) -> str:
+    def _end_removal(self, names: set[str]) -> str:
         self.clear()
-        return super()._end_removal(_event, names)
+        return super()._end_removal(names)
 
 
 class OOMIsAnExit(Effects):
@@ -186,8 +186,8 @@ class WritesInPlace(Effects):
 class WritesTwice(Effects):
     """An update of limits writes the file three times, and is wrong in between."""
 
-    def _update(self, event: str, names: set[str]) -> str:
-        outcome = super()._update(event, names)
+    def _update(self, names: set[str]) -> str:
+        outcome = super()._update(names)
         if outcome == "updated":
             self.write(exit_code=7)
             self.write(exit_code=0)

@@ -130,7 +130,7 @@ class Container:
             except CannotHappenError:
                 # Another call has done what this one was to do.
                 return self._begin(event)
-            return self._take(event, self._effects.endings[event](event, {way.name for way in ways}), ends=True)
+            return self._take(event, self._effects.endings[event]({way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """Record that its process ended with *exit*, unless an earlier exit is recorded.
@@ -173,7 +173,7 @@ class Container:
         outcome = ""
         if not is_noop(self._position, event):
             effect = self._effects.beginnings.get(event, self._effects.use)
-            outcome = effect(event, offered(self._position, event))
+            outcome = effect(offered(self._position, event))
         return self._take(event, outcome)
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:

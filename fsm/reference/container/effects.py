@@ -11,7 +11,7 @@ from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.storage import StatusStorage, store
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, WorldError
 
-Effect: TypeAlias = Callable[[str, set[str]], str]
+Effect: TypeAlias = Callable[[set[str]], str]
 
 START_ERROR_CODE: Final = 128
 START_ERROR: Final = "StartError"
@@ -53,7 +53,7 @@ class Effects:
         self.why = str(error)
         return outcome
 
-    def _create(self, _event: str, _names: set[str]) -> str:
+    def _create(self, _names: set[str]) -> str:
         # The file comes first: if containerd's record is missing, a restart clears the file away.
         self.root.mkdir(exist_ok=True)
         try:
@@ -65,13 +65,13 @@ class Effects:
         self.storage = storage
         return "created"
 
-    def _begin_start(self, _event: str, names: set[str]) -> str:
+    def _begin_start(self, names: set[str]) -> str:
         found = _first(names, self._look("begins"), "no-info")
         if found == "begins":
             self._flag(starting=True)
         return found
 
-    def _end_start(self, _event: str, names: set[str]) -> str:
+    def _end_start(self, names: set[str]) -> str:
         if "started" not in names:
             self._flag(starting=False)
             return ""
@@ -93,14 +93,14 @@ class Effects:
         self.write(pid=pid, started_at=self.world.now(), starting=False)
         return "started"
 
-    def _stop(self, _event: str, names: set[str]) -> str:
+    def _stop(self, names: set[str]) -> str:
         if "no-record" in names:
             return self._look("ignored")
         killed = self._kill(exit_follows="gone-already" in names)
         outcome = {"killed": "stopped", "killed-only": "stopped-late"}.get(killed, killed)
         return _first(names, outcome, "cut-short", "failed")
 
-    def _begin_removal(self, _event: str, names: set[str]) -> str:
+    def _begin_removal(self, names: set[str]) -> str:
         found = self._look(_first(names, "begins", "killed", "refused"))
         if found == "no-record":
             self.clear()
@@ -129,7 +129,7 @@ class Effects:
             return self._failure("not-killed", error)
         return "killed-only" if late else "killed"
 
-    def _end_removal(self, _event: str, _names: set[str]) -> str:
+    def _end_removal(self, _names: set[str]) -> str:
         status = self.status()
         try:
             self.world.forget()
@@ -141,11 +141,11 @@ class Effects:
         self.storage = None
         return "removed"
 
-    def _exit(self, _event: str, names: set[str]) -> str:
+    def _exit(self, names: set[str]) -> str:
         self._record_exit(self.exit)
         return next(iter(names))
 
-    def _update(self, _event: str, _names: set[str]) -> str:
+    def _update(self, _names: set[str]) -> str:
         try:
             self.world.use()
             self.write(resources=self.resources)
@@ -158,7 +158,7 @@ class Effects:
         if self.storage:
             self.write(reason=OOM_KILLED)
 
-    def use(self, _event: str, names: set[str]) -> str:
+    def use(self, names: set[str]) -> str:
         """Have the world do what the event is for."""
         try:
             self.world.use()

@@ -50,11 +50,7 @@ class Parts:
 
     def __iter__(self) -> Iterator[Component]:
         """All components, in the order in which they are stopped: the last started first."""
-        yield self.registration
-        yield self.server
-        yield from self.syncers
-        yield self.monitor
-        yield self.queue
+        return iter((self.registration, self.server, *self.syncers, self.monitor, self.queue))
 
     @property
     def required(self) -> tuple[Component, ...]:
@@ -112,8 +108,7 @@ class CRIService:
         Raises :class:`RunError` if it could not start, or ended without being closed.
         """
         if self.position.state != "idle":
-            what = "run"
-            raise RunError(what, RuntimeError(f"the service was run before, and is {self.position.state}"))
+            raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
         self.position.take("starts")
         self.parts.monitor.subscribe()
         try:
@@ -121,8 +116,7 @@ class CRIService:
         except Exception as error:
             self.position.take("fails")
             self._stop_all()
-            what = "recovery"
-            raise RunError(what, error) from error
+            raise RunError("recovery", error) from error
         self._launch()
         await self._pause("register")
         await self.parts.registration.register()

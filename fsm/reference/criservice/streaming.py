@@ -51,7 +51,7 @@ class StreamingServer(Component):
 
     def open(self) -> None:
         loop = asyncio.get_running_loop()
-        self._http = _Http(self.address, self._granted)
+        self._http = _Http(self.address, _handler(self._granted))
         self._broken = loop.create_future()
         loop.add_reader(self._http.fileno(), self._accept)
 
@@ -69,29 +69,18 @@ class StreamingServer(Component):
     def _accept(self) -> None:
         if self._http is None or self._broken is None or self._broken.done():
             return
-        self._http.handle_request()
-        if self._http.error is not None:
-            self._broken.set_exception(self._http.error)
+        try:
+            self._http.process_request(*self._http.get_request())
+        except ConnectionError:  # the client has closed it already
+            return
+        except OSError as error:
+            self._broken.set_exception(error)
 
 
 class _Http(ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 16
-
-    def __init__(self, address: tuple[str, int], granted: dict[str, Callable[[], bytes]]) -> None:
-        self.error: OSError | None = None
-        super().__init__(address, _handler(granted))
-
-    def get_request(self) -> tuple[socket.socket, object]:
-        """The next connection; one that the client has closed already is not an error of the server."""
-        try:
-            return super().get_request()
-        except ConnectionError:
-            raise
-        except OSError as error:
-            self.error = error
-            raise
 
 
 def _handler(granted: dict[str, Callable[[], bytes]]) -> type[BaseHTTPRequestHandler]:

@@ -63,8 +63,7 @@ class UpstreamService(CRIService):
     def exited(self, pod: Pod, container: Container) -> None:
         """Notify NRI; before the registration there is nothing to notify it with."""
         if self.parts.registration.state != "on":
-            message = "invalid memory address or nil pointer dereference"
-            self._exit(RuntimeError(message))
+            self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
@@ -82,8 +81,7 @@ class UpstreamService(CRIService):
             await self._recover()
         except Exception as error:
             raise RunError("recovery", error) from error
-        message = "failed to register namespace with NRI: there is one already"
-        self._exit(RuntimeError(message))
+        self._exit(RuntimeError("failed to register namespace with NRI: there is one already"))
 
     def _fail(self, what: str, error: Exception) -> None:
         self.position.take("fails")
@@ -129,8 +127,7 @@ class UpstreamConstruction(Construction):
     def miss_controller(self) -> None:
         """Panic: a missing controller is not checked for."""
         self._leak("set-controller")
-        message = "interface conversion: interface is nil, not *podsandbox.Controller"
-        self._fatal(TypeError(message))
+        self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
         del outcome

@@ -83,9 +83,9 @@ class NriApiSUT(EmittingSUT):
             "start": lambda: self._start(outcome),
             "stop": self._stop,
             "relay": lambda: self._relay(outcome, lambda: next(self._calls)(self._here, self._container())),
-            "relay-end": lambda: self._relay_end(outcome),
+            "relay-end": lambda: self._relay_last(outcome, "stop-container"),
             "relay-pod-update": lambda: self._relay(outcome, lambda: self._here.update_pod_sandbox(POD)),
-            "notify-exit": lambda: self._notify_exit(outcome),
+            "notify-exit": lambda: self._relay_last(outcome, "notify-exit"),
             "block": self._block,
             "unblock": lambda: self._unblock(outcome),
             "join": lambda: self._join(outcome),
@@ -174,17 +174,11 @@ class NriApiSUT(EmittingSUT):
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
-    def _relay_end(self, outcome: str) -> None:
+    def _relay_last(self, outcome: str, event: str) -> None:
         nri, container = self._here, self._container()
-        if outcome in {"ok", "error"}:
+        if outcome in {"ok", "error", "relayed"}:
             nri.start_container(POD, container)
-        self._relay(outcome, lambda: nri.stop_container(POD, container))
-
-    def _notify_exit(self, outcome: str) -> None:
-        nri, container = self._here, self._container()
-        if outcome == "relayed":
-            nri.start_container(POD, container)
-        self._relay(outcome, lambda: CALLS["notify-exit"](nri, container))
+        self._relay(outcome, lambda: CALLS[event](nri, container))
 
     def _container(self) -> Container:
         return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)

@@ -163,12 +163,10 @@ class Connection:
             name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
         except PluginLateError as error:
             self._take("no-registration")
-            message = f"plugin registration timed out: it {error}"
-            raise RegistrationError(message, code="DEADLINE_EXCEEDED") from error
+            raise RegistrationError(f"plugin registration timed out: it {error}", code="DEADLINE_EXCEEDED") from error
         except Exception as error:
             self.hang_up()
-            message = f"plugin did not register: {error}"
-            raise RegistrationError(message, code="UNAVAILABLE") from error
+            raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
         self.register(name, index)
 
     def register(self, name: str, index: str) -> None:

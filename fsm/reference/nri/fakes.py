@@ -26,16 +26,13 @@ class FakeDomain:
     def get_container(self, container_id: str) -> Container | None:
         return next((each for each in self.containers if each.id == container_id), None)
 
-    def update_container(self, update: Update) -> None:
-        self._change(update)
+    def update_container(self, update: Update | Eviction) -> None:
+        if update.container_id in self.stubborn:
+            raise OSError(f"container {update.container_id} cannot be changed")
+        self.done.append(update)
 
     def evict_container(self, eviction: Eviction) -> None:
-        self._change(eviction)
-
-    def _change(self, change: Update | Eviction) -> None:
-        if change.container_id in self.stubborn:
-            raise OSError(f"container {change.container_id} cannot be changed")
-        self.done.append(change)
+        self.update_container(eviction)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -93,8 +93,7 @@ class Lifecycle:
         if ways[0].name == "refused":
             match ways[0].reply[0]:
                 case "UNAVAILABLE":
-                    message = "the NRI interface was stopped; make a new one"
-                    raise NRIStoppedError(message)
+                    raise NRIStoppedError("the NRI interface was stopped; make a new one")
                 case "UNIMPLEMENTED":
                     raise UnimplementedError(f"{event}: there is no such method in this release")
                 case code:

@@ -49,8 +49,7 @@ class PluginThread:
         Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` on an ended thread.
         """
         if self._ended:
-            message = "it is closed"
-            raise PluginLostError(message)
+            raise PluginLostError("it is closed")
         if not self._thread.is_alive():
             self._thread.start()
         future: Future[T] = Future()

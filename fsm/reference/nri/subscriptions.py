@@ -42,11 +42,9 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
     if isinstance(requested, int):
         valid = sum(1 << bit for bit, event in enumerate(EVENTS) if event in existing)
         if requested & ~valid:
-            message = f"plugin events {requested & ~valid:#x}: the mask of all that there are is {valid:#x}"
-            raise ValueError(message)
+            raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all that there are is {valid:#x}")
         requested = [event for bit, event in enumerate(EVENTS) if requested >> bit & 1]
     unknown = sorted(set(requested) - set(existing))
     if unknown:
-        message = f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}"
-        raise ValueError(message)
+        raise ValueError(f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}")
     return frozenset(requested or existing)

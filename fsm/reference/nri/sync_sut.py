@@ -21,8 +21,6 @@ from fsm.sut import BrokenError, UnsupportedError
 REGISTRATION: Final = 5.0
 """Timeout of a plugin in seconds, by a clock that stands still."""
 
-NAMES: Final = ("plugin", "call.1", "call.2")
-
 ORDERS: Final = {
     "begins": "enter",
     "begins-within": "enter",
@@ -41,8 +39,9 @@ class _Process(threading.Thread):
     ``gated`` processes wait until they ``may_go``; ``waits`` is whether one does.
     """
 
-    def __init__(self, name: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
+        self.position = driver(machine).position()
         self.gated = True
         self.may_go = True
         self.waits = False
@@ -82,11 +81,9 @@ class PluginSyncSUT(ReferenceSUT):
     def reset(self) -> None:
         super().reset()
         self._lock = self._gated()
-        self._positions = {
-            name: driver("sync-writer" if name == "plugin" else "sync-reader").position() for name in NAMES
-        }
         join = partial(self._lock.joining, timeout=REGISTRATION)
-        self._processes = {name: _Process(name, join if name == "plugin" else self._lock.block) for name in NAMES}
+        self._processes = {"plugin": _Process("plugin", "sync-writer", join)}
+        self._processes |= {name: _Process(name, "sync-reader", self._lock.block) for name in ("call.1", "call.2")}
         for process in self._processes.values():
             process.start()
         self._scope.callback(self._end)
@@ -100,14 +97,13 @@ class PluginSyncSUT(ReferenceSUT):
             process.join()
 
     def shows(self) -> str:
-        return self._system.shows({name: position.state for name, position in self._positions.items()})
+        return self._system.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
         """Let the process of *event* follow its order, until it has done so or waits."""
         name, _, number = event.partition(".")
         if name not in ORDERS:
-            message = f"the reference of plugin-sync has no event {event!r}"
-            raise UnsupportedError(message)
+            raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
         process = self._processes[f"call.{number}" if number else "plugin"]
         if ORDERS[name] == "go":
             process.may_go = True
@@ -116,9 +112,8 @@ class PluginSyncSUT(ReferenceSUT):
             process.orders.put(ORDERS[name])
         step = process.steps.get()
         if step == "stays":
-            message = f"{process.name} goes on waiting"
-            raise BrokenError(message)
-        self._positions[process.name].take(step)
+            raise BrokenError(f"{process.name} goes on waiting")
+        process.position.take(step)
         return ""
 
     def _observe(self, _process: str, step: str) -> None:

@@ -30,8 +30,7 @@ class UpstreamConnection(Connection):
         """
         if self.state == "registering" and self._mistake(name, index):
             self._take("register", "bad-names-stay")
-            message = f"invalid plugin name or index: {index!r}, {name!r}"
-            raise RegistrationError(message, code=UNKNOWN)
+            raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":
             super().register(name, index)
         elif not self._registered_again:
@@ -43,8 +42,7 @@ class UpstreamConnection(Connection):
             with self._condition:
                 clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.registration)
             self._take("register", "third-registration-hangs")
-            message = f"plugin {self.name}: its registration was not answered"
-            raise NRIError(message, code="DEADLINE_EXCEEDED")
+            raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
         """Close connections of processes, and of plugins that are not listed; others stay."""
