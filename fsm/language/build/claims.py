@@ -246,7 +246,6 @@ def _from(state: str, sequence: Sequence) -> Sequence:
 class _OfSystem(Claiming):
     """Of a system, or of what is in *scope*."""
 
-    system: System
     scope: Scope
 
     def makers(self) -> Mapping[str, Callable[[], Claim]]:
@@ -267,7 +266,7 @@ class _OfSystem(Claiming):
     def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """``stop`` or ``stop/stopped``: those of every copy, whichever the claim is about."""
         name, _, outcome = text.partition("/")
-        events = [joint for joint in self.system.events.values() if name in {joint.family, joint.rpc}]
+        events = [joint for joint in self.scope.system.events.values() if name in {joint.family, joint.rpc}]
         if not events:
             self.unknown("unknown event", name, self.scope.events, at)
         known = {way.name for joint in events for way in joint.ways}
@@ -277,9 +276,9 @@ class _OfSystem(Claiming):
 
     def _idempotent(self) -> Idempotent:
         event = self._event(str(self.written.idempotent), "idempotent")
-        if self.system.events[event].kind != "call":
-            what = f"{self.system.events[event].kind} '{event}' is no call"
-            self.say("FSM303", what, "only calls are repeated", "idempotent")
+        kind = self.scope.system.events[event].kind
+        if kind != "call":
+            self.say("FSM303", f"{kind} '{event}' is no call", "only calls are repeated", "idempotent")
         return Idempotent(event=event, once=self.optional(self.written.once, "once"))
 
     def _reachable(self) -> Reachable:
@@ -289,9 +288,9 @@ class _OfSystem(Claiming):
         return Reachable(sequences=self.sequences(self.written.reachable, "reachable"))
 
     def _follows(self) -> Follows:
-        emitted = [each for part in self.system.parts.values() for each in outputs(part.machine)]
+        emitted = [each for part in self.scope.system.parts.values() for each in outputs(part.machine)]
         of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
-        return Follows(other=self.followed(self.system.name, emitted), of=of)
+        return Follows(other=self.followed(self.scope.system.name, emitted), of=of)
 
     def _event(self, name: str, at: str) -> str:
         """The one joint event that *name* means."""
@@ -331,6 +330,4 @@ def claiming(
         problems.unknown("FSM303", "unknown part", part, machine.parts, "property", name, "for")
     copy = machine.parts[part].copies[number] if part in machine.parts and part else None
     within = scope(machine, copy)
-    return _OfSystem(
-        problems=problems, system=machine, scope=within, find=find, name=name, written=written, define=define
-    )
+    return _OfSystem(problems=problems, scope=within, find=find, name=name, written=written, define=define)

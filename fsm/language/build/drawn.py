@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from fsm.language.build.cells import ways
 from fsm.language.build.problems import Problems
-from fsm.language.machine_file import Written, WrittenOmission
-from fsm.machine import Event, Machine, Omission, State
+from fsm.language.machine_file import Written
+from fsm.machine import Machine, Omission, State
 
 
 def check_aliases(problems: Problems[Written], machine: Machine) -> None:
@@ -52,34 +52,24 @@ def omissions(
         return None
     found = {}
     for name, each in written.omits.items():
+        at = ("drawing", "omits", name)
         event = machine.events.get(name)
         if event is None:
-            problems.unknown("FSM123", "drawings omit unknown event", name, machine.events, "drawing", "omits", name)
-        else:
-            found[name] = _omission(problems, machine, sets, event, each)
+            problems.unknown("FSM123", "drawings omit unknown event", name, machine.events, *at)
+            continue
+        known = {way.name for way in ways((*event.cells.values(), *event.ends.values()))}
+        for index, state in enumerate(each.states):
+            if state not in {"*", *sets, *machine.states}:
+                what = f"drawings omit '{name}' from unknown state"
+                problems.unknown("FSM123", what, state, machine.states, *at, "states", index)
+        for index, outcome in enumerate(each.outcomes):
+            if outcome not in known:
+                what = f"drawings omit of '{name}' unknown outcome"
+                problems.unknown("FSM123", what, outcome, known, *at, "outcomes", index)
+        if not known or not (each.states or each.outcomes):
+            hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
+            problems.say("FSM123", f"drawings omit nothing of '{name}'", hint, *at)
+        named = {one for state in each.states for one in sets.get(state, (state,))}
+        states = frozenset(machine.states if "*" in named else named)
+        found[name] = Omission(states=states, outcomes=frozenset(each.outcomes))
     return found
-
-
-def _omission(
-    problems: Problems[Written],
-    machine: Machine,
-    sets: Mapping[str, tuple[str, ...]],
-    event: Event,
-    written: WrittenOmission,
-) -> Omission:
-    at = ("drawing", "omits", event.name)
-    known = {way.name for way in ways((*event.cells.values(), *event.ends.values()))}
-    for index, state in enumerate(written.states):
-        if state != "*" and state not in sets and state not in machine.states:
-            what = f"drawings omit '{event.name}' from unknown state"
-            problems.unknown("FSM123", what, state, machine.states, *at, "states", index)
-    for index, outcome in enumerate(written.outcomes):
-        if outcome not in known:
-            what = f"drawings omit of '{event.name}' unknown outcome"
-            problems.unknown("FSM123", what, outcome, known, *at, "outcomes", index)
-    if not known or not (written.states or written.outcomes):
-        what = f"drawings omit nothing of '{event.name}'"
-        hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
-        problems.say("FSM123", what, hint, *at)
-    named = {each for state in written.states for each in sets.get(state, (state,))}
-    return Omission(states=frozenset(machine.states if "*" in named else named), outcomes=frozenset(written.outcomes))

@@ -5,12 +5,8 @@
 ``every pod is ready``    each copy that is meant is; ``some``: at least one; ``no``: none
 ``pod is not ready``      it is in another state
 ``start``                 *start* happens, to the copy that is meant if there are several
-``start replies ok``      a call of it has this reply; ``error``: any error
-``emits X``               at this instant output *X* is emitted; ``emits nothing``
 ``emits only X, Y``       the step emits *X*, then *Y*, and the copies that emit these emit nothing else
 ``tells X``               *X* is among all that the step emits
-``not`` ``and`` ``or``    binding in this order; parentheses as usual
-``then``                  between conditions: at some later instant
 ========================  ===================================================
 
 Where a copy of a part is spoken of, the copies of other parts that belong to
@@ -24,7 +20,6 @@ from typing import Final
 from fsm.errors import nearest
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
-from fsm.machine import Kind
 from fsm.machine.conditions import (
     At,
     Condition,
@@ -46,15 +41,14 @@ WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition may speak of: ``parts`` with the copies that are ``meant``, and joint ``events`` by name.
+    """What a condition may speak of in *system*: the copies that are ``meant`` of each part, and joint ``events`` by name.
 
     An event's name stands for its names for the copies that are meant.
     """
 
-    parts: Mapping[str, Part]
+    system: System
     meant: Mapping[str, tuple[Copy, ...]]
     events: Mapping[str, tuple[str, ...]]
-    kinds: Mapping[str, Kind]
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
@@ -66,12 +60,7 @@ def scope(system: System, copy: Copy | None) -> Scope:
         if joint.of is None or joint.of in those:
             for name in dict.fromkeys(filter(None, (joint.family, joint.rpc))):
                 events.setdefault(name, []).append(joint.name)
-    return Scope(
-        parts=system.parts,
-        meant=meant,
-        events={name: tuple(each) for name, each in events.items()},
-        kinds={joint.name: joint.kind for joint in system.events.values()},
-    )
+    return Scope(system=system, meant=meant, events={name: tuple(each) for name, each in events.items()})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +77,7 @@ class SystemGrammar(Grammar):
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
                 return self._emits(word)
-            case _ if word in self.scope.parts:
+            case _ if word in self.scope.system.parts:
                 return self._at(self._one(word), every=True)
             case _ if word in WORDS or word in {")", ",", "("}:
                 raise ConditionError(
@@ -97,15 +86,15 @@ class SystemGrammar(Grammar):
         return self._event(word)
 
     def _part(self, word: str) -> Part:
-        if word not in self.scope.parts:
-            raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.parts, of="parts"))
-        return self.scope.parts[word]
+        if word not in self.scope.system.parts:
+            raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.system.parts, of="parts"))
+        return self.scope.system.parts[word]
 
     def _one(self, word: str) -> Part:
         count = len(self.scope.meant[word])
         if count != 1:
             raise ConditionError(f"'{word}' means {count} copies in {self.text!r}", f"say every {word} or some {word}")
-        return self.scope.parts[word]
+        return self.scope.system.parts[word]
 
     def _at(self, part: Part, *, every: bool) -> Condition:
         verb = self.word("'is' or 'was'")
@@ -134,7 +123,7 @@ class SystemGrammar(Grammar):
             if len(names) > 1:
                 raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "say for which: for = …")
             found += names
-        for part in self.scope.parts.values():
+        for part in self.scope.system.parts.values():
             known = outputs(part.machine)
             if set(words) & set(known):
                 among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
@@ -151,7 +140,7 @@ class SystemGrammar(Grammar):
 
     def _emitted(self, word: str) -> list[str]:
         """What the copies that are meant call the output *word*."""
-        by = {part.name: outputs(part.machine) for part in self.scope.parts.values()}
+        by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
         names = [
             f"{word}{copy.suffix}" for part, known in by.items() if word in known for copy in self.scope.meant[part]
         ]
@@ -163,10 +152,10 @@ class SystemGrammar(Grammar):
     def _event(self, word: str) -> Condition:
         names = self.scope.events.get(word)
         if names is None:
-            known: Collection[str] = (*self.scope.parts, *self.scope.events)
+            known: Collection[str] = (*self.scope.system.parts, *self.scope.events)
             raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
         if self.take("replies"):
-            reply = self.reply(word, self.scope.kinds[names[0]])
+            reply = self.reply(word, self.scope.system.events[names[0]].kind)
             return _any(Replies(event=name, reply=reply) for name in names)
         self.take("happens")
         return _any(Happens(event=name) for name in names)

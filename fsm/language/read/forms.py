@@ -4,7 +4,6 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import ErrorDetails
@@ -22,13 +21,14 @@ def misfits(
     """What pydantic found in *document*, one problem a place, by line."""
     places = [(error, *_where(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
-    describe = _Describe(path=path, lines=lines, vocabulary=vocabulary)
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
         # Where text or a list may stand pydantic tries both, and complains of
         # both: that a list is no text is not what is wrong with one of its entries.
         if named or where not in around:
-            found.setdefault((where, named), describe.problem(error, where, named=named))
+            code, what, hint = _described(error, where, vocabulary, named=named)
+            problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
+            found.setdefault((where, named), problem)
     return tuple(sorted(found.values(), key=lambda problem: problem.line))
 
 
@@ -48,37 +48,23 @@ def _where(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool
     return ((*where, loc[-1]) if error["type"] == "missing" else where), named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Describe:
-    """Makes sentences about one file."""
-
-    path: str
-    lines: Lines
-    vocabulary: Vocabulary
-
-    def problem(self, error: ErrorDetails, where: Keys, *, named: bool) -> Problem:
-        table, last = where[:-1], where[-1] if where else ""
-        match error["type"]:
-            case "extra_forbidden":
-                code, what = "FSM010", f"unknown word {last!r} in {_table(table)}"
-                hint = nearest(str(last), self.vocabulary.words(*table), of="words")
-            case "missing":
-                code, what = "FSM011", f"{last!r} is missing from {_table(table)}"
-                hint = f"add: {last} = …" if table else f"add a table: [{last}]"
-            case _ if named:
-                code, what = "FSM012", f"{last!r} in {_table(table)} is not a name"
-                hint = f"use {self.vocabulary.names(*table)}"
-            case _:
-                code, what = "FSM012", f"{_dotted(where)} is {_short(error['input'])}"
-                hint = self._instead(where, error["input"])
-        return Problem(path=self.path, line=self.lines.find(*where), code=code, what=what, hint=hint)
-
-    def _instead(self, where: Keys, value: object) -> str:
-        """The way out where *value* does not fit."""
-        values = self.vocabulary.values(*where)
-        if values and isinstance(value, str):
-            return nearest(value, values, of="values")
-        return f"give {self.vocabulary.expected(*where)}"
+def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
+    """The code of the problem, what was found, and the way out."""
+    table, last = where[:-1], where[-1] if where else ""
+    match error["type"]:
+        case "extra_forbidden":
+            hint = nearest(str(last), vocabulary.words(*table), of="words")
+            return "FSM010", f"unknown word {last!r} in {_table(table)}", hint
+        case "missing":
+            hint = f"add: {last} = …" if table else f"add a table: [{last}]"
+            return "FSM011", f"{last!r} is missing from {_table(table)}", hint
+        case _ if named:
+            return "FSM012", f"{last!r} in {_table(table)} is not a name", f"use {vocabulary.names(*table)}"
+    value, values = error["input"], vocabulary.values(*where)
+    hint = f"give {vocabulary.expected(*where)}"
+    if values and isinstance(value, str):
+        hint = nearest(value, values, of="values")
+    return "FSM012", f"{_dotted(where)} is {_short(value)}", hint
 
 
 def _table(where: Keys) -> str:
