@@ -83,7 +83,7 @@ def text(examined: Sequence[Examined], layout: Layout = PLAIN, *, runs: bool = F
 
 
 class _Writer:
-    def __init__(self, layout: Layout = PLAIN, *, runs: bool) -> None:
+    def __init__(self, layout: Layout, *, runs: bool) -> None:
         self.layout, self.style, self.runs = layout, layout.style, runs
 
     def lines(self, examined: Sequence[Examined]) -> Iterator[str]:
@@ -160,12 +160,10 @@ class _Writer:
             case _:
                 assert_never(evidence)
 
-    def _item(self, word: CheckStatus, what: str) -> Iterator[str]:
+    def _item(self, word: CheckStatus, what: str) -> list[str]:
         label = f"{word.value:<{_LABEL}}"
         colour = "blue" if word is CheckStatus.KNOWN else COLOURS[_ANSWERS[word]]
-        first, *rest = self.layout.filled(what, f"    {label}", _INDENT)
-        yield first.replace(label, self.style(label, colour), 1)
-        yield from rest
+        return self.layout.filled(what, f"    {label}", _INDENT, marked=label, how=colour)
 
     def _more(self, what: str) -> list[str]:
         return self.layout.filled(what, _INDENT, _INDENT)

@@ -88,7 +88,7 @@ class _Writer:
         for row, state in cells:
             states.setdefault(table.rows[row].name, []).append(table.states[state])
         each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-        lines = list(self.layout.wrapped(f"{label}: {'; '.join(each)}", indent="    "))
+        lines = self.layout.wrapped(f"{label}: {'; '.join(each)}", indent="    ")
         yield from lines[:_MISSED]
         if len(lines) > _MISSED:
             yield f"      … {words.plural(len(cells), 'cell')} in all"

@@ -22,8 +22,7 @@ def text(code: str, rule: Rule, layout: Layout = PLAIN) -> str:
       right
         initial = "shut"
     """
-    head = layout.kept(f"{code}: {rule.finds}", "", "  ")
-    head[0] = head[0].replace(code, layout.style(code, "bold"), 1)
+    head = layout.kept(f"{code}: {rule.finds}", "", "  ", marked=code, how="bold")
     why = layout.kept(f"{rule.why[0].upper()}{rule.why[1:]}.")
     example = [
         line

@@ -14,7 +14,6 @@ from fsm.report import why, words
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged
-    from fsm.machine import Deviation
     from fsm.property.claims import Property
     from fsm.report import Report
     from fsm.trace import Observation
@@ -130,7 +129,7 @@ def violation_data(violation: Violation) -> Json:
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},
         "edits": [record(each) for each in violation.edits],
-        "resembles": [_deviation(each) for each in violation.resembles],
+        "resembles": [record(each, "event", "clause") for each in violation.resembles],
         "stretch": None if violation.stretch is None else _stretch(violation.stretch),
         "lines": [{"file": each.file, "line": each.number} for each in violation.lines],
     }
@@ -172,8 +171,8 @@ def _tolerated(each: Deviated) -> Json:
         "line": each.first.line,
         "at": words.moment(each.first.observation.at) or None,
         "entity": each.first.observation.entity,
-        "deviation": _deviation(each.first.deviation),
-        "or": [_deviation(other) for other in each.first.others],
+        "deviation": record(each.first.deviation, "event", "clause"),
+        "or": [record(other, "event", "clause") for other in each.first.others],
         "clause": record(each.first.deviation.clause),
     }
 
@@ -187,7 +186,3 @@ def stated_data(stated: Property) -> dict[str, Json]:
         "source": stated.source,
         "link": stated.link or None,
     }
-
-
-def _deviation(deviation: Deviation) -> Json:
-    return record(deviation, "event", "clause")

@@ -51,26 +51,25 @@ class Layout:
             lead = f"    {label:<{LABEL}}"
             yield from self.filled(value, lead, " " * len(lead))
 
-    def wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> Iterator[str]:
-        """*value* in lines; *marked* in the first of them gets the colour *how*."""
-        if value:
-            first, *rest = self.filled(value, indent, f"{indent}    ")
-            yield first.replace(marked, self.style(marked, how), 1) if marked else first
-            yield from rest
+    def wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> list[str]:
+        """*value* in lines that are indented, more after the first."""
+        return self.filled(value, indent, f"{indent}    ", marked=marked, how=how)
 
-    def filled(self, value: str, first: str, rest: str) -> list[str]:
+    def filled(self, value: str, first: str, rest: str, *, marked: str = "", how: str = "") -> list[str]:
         """*value* in lines that begin with *first* and then with *rest*."""
-        return self.kept(words.visible(" ".join(value.split())), first, rest)
+        return self.kept(words.visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
-    def kept(self, text: str, first: str = "  ", rest: str | None = None) -> list[str]:
+    def kept(
+        self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
+    ) -> list[str]:
         """*text* with its blanks in lines that begin with *first* and then *rest*, by default the same.
 
-        Long words stay whole.
+        Long words stay whole.  In the first line *marked* gets the colour *how*.
 
         >>> Layout(width=40).kept("cri-container holds in all  of its states", "- ", "  ")
         ['- cri-container holds in all  of its', '  states']
         """
-        return textwrap.wrap(
+        lines = textwrap.wrap(
             text,
             self.width,
             initial_indent=first,
@@ -78,6 +77,9 @@ class Layout:
             break_long_words=False,
             break_on_hyphens=False,
         )
+        if lines and marked:
+            lines[0] = lines[0].replace(marked, self.style(marked, how), 1)
+        return lines
 
 
 PLAIN: Final = Layout()

@@ -91,9 +91,9 @@ class PropertyTestReport:
         status, of, why = self.status(result), result.of, _why(result)
         lead = f"  {status.value:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {why}" if why else ""
-        first, *rest = layout.filled(f"{of.name} ({of.level}){says}", lead, " " * len(lead))
-        yield first.replace(status.value, layout.style(status.value, _COLOURS.get(status, "yellow")), 1)
-        yield from rest
+        colour = _COLOURS.get(status, "yellow")
+        what = f"{of.name} ({of.level}){says}"
+        yield from layout.filled(what, lead, " " * len(lead), marked=status.value, how=colour)
         known = of.expected(self.profile)
         if status is PropertyTestStatus.KNOWN and known is not None:
             yield from layout.row("known", known.about)

@@ -37,9 +37,7 @@ def _joint(joint: JointEvent, layout: Layout) -> Iterator[str]:
     yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
     for way in joint.ways:
         steps = ", ".join(map(_step, way.steps)) or "nothing"
-        first, *rest = layout.kept(f"{way.name}: {steps}", "  ", "      ")
-        yield first.replace(way.name, layout.style(way.name, "green"), 1)
-        yield from rest
+        yield from layout.kept(f"{way.name}: {steps}", "  ", "      ", marked=way.name, how="green")
 
 
 def _step(step: PartStep) -> str:

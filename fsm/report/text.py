@@ -7,7 +7,7 @@ from fsm.judgement import Judged
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
-from fsm.report.layout import LABEL, PLAIN, Layout
+from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 from fsm.trace import Observation
 from fsm.verdict import Deviated, Finding, Judgement
 
@@ -109,9 +109,8 @@ class _Writer:
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
         reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
-        first, *rest = self.layout.wrapped(f"{judgement.machine.name} {answer.name.lower()}{reason}")
-        yield first.replace(answer.name.lower(), self.layout.verdict(answer), 1)
-        yield from rest
+        word = answer.name.lower()
+        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=COLOURS[answer])
         if not judgement.entities:
             return
         found = self.report.findings(judgement)
@@ -169,7 +168,7 @@ class _Writer:
         seen = [f"{event} in {names}" for event, names in states.items() if names]
         for kept in range(len(seen), 0, -1):
             more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
-            lines = list(self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", indent="    "))
+            lines = self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", indent="    ")
             if len(lines) <= _CELL_LINES:
                 yield from lines
                 return
