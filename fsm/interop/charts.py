@@ -13,7 +13,6 @@ from fsm.interop.draft import Draft, DraftState, DraftTransition
 from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
-AT_ONCE: Final = "a machine takes a step when an event happens: name the event, or remove the transition"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
 CHOOSING: Final = ("raise", "if", "foreach")
 """Actions that make a step cause another one, or send an event conditionally."""
@@ -94,7 +93,8 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
     for transition in state.transitions:
         if not transition.events:
             what = f"state '{state.name}' has a transition without an event: it is taken at once"
-            problems.add("FSM512", transition.line, what, AT_ONCE)
+            hint = "a machine takes a step when an event happens: name the event, or remove the transition"
+            problems.add("FSM512", transition.line, what, hint)
         if transition.target and transition.target not in states:
             what = f"a transition of state '{state.name}' leads to"
             problems.unknown(transition.line, what, transition.target, states)

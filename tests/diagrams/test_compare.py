@@ -92,7 +92,7 @@ def called(model: str, what: str) -> set[str]:
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
     meant = drawn_names.label_meanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
-    states = {state for own in drawn_names.groups(load(model), [old]).values() for state in own}
+    states = {state for own in drawn_names.groups(load(model), {old: ()}).values() for state in own}
     return {
         word.lower() for word in (*events, *states, old, *(["run"] if "(run)" in old.lower() or old == "Start" else []))
     }

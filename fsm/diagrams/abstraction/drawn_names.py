@@ -114,16 +114,15 @@ def plain(those: Iterable[str]) -> list[str]:
     return [each for each in those if _PLAIN.fullmatch(each) and not _SEVERAL.search(each)]
 
 
-def groups(machine: Machine, drawn: Mapping[str, Iterable[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
+def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """The states of *machine* that each of the *drawn* names stands for; empty for unknown names.
 
-    Further lines below a name may name other states, which are drawn as one with it.  A
+    The lines below a name may name other states, which are drawn as one with it.  A
     state that has no alias and is not drawn under its own name belongs to the drawn
     state that shows the same, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for name in drawn:
-        below = drawn[name] if isinstance(drawn, Mapping) else ()
+    for name, below in drawn.items():
         own = tuple(state.name for state in machine.states.values() if {name, *below} & {state.name, *state.aliases})
         found[name] = own or tuple(state.name for state in machine.states.values() if state.shows == name)
     taken = {state for states in found.values() for state in states}
@@ -144,15 +143,15 @@ def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
     >>> list(proposed(load("container-status")))
     ['DELETED', 'CREATED', 'RUNNING', 'EXITED', 'UNKNOWN']
     """
-    names: dict[str, None] = {}
+    names: dict[str, tuple[str, ...]] = {}
     taken = {name for state in machine.states.values() for name in (state.name, *state.aliases)}
     for state in machine.states.values():
         alike = [each for each in machine.states.values() if each.shows == state.shows]
         aliased = {alias for each in alike for alias in plain(each.aliases)[:1]}
         own = plain(state.aliases)
         if own:
-            names[own[0]] = None
+            names[own[0]] = ()
         elif len(aliased) != 1:
             together = len(alike) > 1 and not aliased and plain([state.shows]) and state.shows not in taken
-            names[state.shows if together else state.name] = None
-    return groups(machine, list(names))
+            names[state.shows if together else state.name] = ()
+    return groups(machine, names)

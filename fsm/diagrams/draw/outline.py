@@ -4,11 +4,11 @@ It is exactly what :mod:`fsm.diagrams.compare` expects of a full drawing.  More 
 bury the lifecycle under the table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from fsm.diagrams.abstraction import Act, abstract
-from fsm.diagrams.abstraction.drawn_names import THEN, label_meanings, parts, plain, proposed
+from fsm.diagrams.abstraction.drawn_names import THEN, Meaning, label_meanings, parts, plain, proposed
 from fsm.machine import Event, Machine
 
 
@@ -49,11 +49,12 @@ def outline(machine: Machine) -> Outline:
     """
     interrupting = [event.name for event in machine.events.values() if event.interrupts]
     abstraction = abstract(machine, proposed(machine), interrupting)
+    known = label_meanings(machine).meanings
     moves: dict[tuple[str, str], dict[str, None]] = {}
     trunks: dict[str, dict[str, None]] = {}
     for key, acts in abstraction.must.items():
         shown = [act for act in acts if not abstraction.omitted(act, key.event)]
-        for label in _labels(machine, machine.events[key.event], shown):
+        for label in _labels(known, machine.events[key.event], shown):
             if not key.source:
                 trunks.setdefault(label, {})[key.target] = None
             else:
@@ -64,24 +65,23 @@ def outline(machine: Machine) -> Outline:
     return Outline(
         initial=abstraction.shown[machine.initial],
         states=tuple(dict.fromkeys(abstraction.shown[state] for state in machine.states)),
-        lines=tuple(line for ends, labels in moves.items() for line in _lines(machine, ends, list(labels))),
+        lines=tuple(line for ends, labels in moves.items() for line in _lines(known, ends, list(labels))),
         trunks=tuple(Trunk(targets=targets, labels=tuple(labels)) for targets, labels in alike.items()),
     )
 
 
-def _lines(machine: Machine, ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
+def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
     """One arrow for all labels that can share it, and one for each that cannot."""
     shared = [label for label in labels if parts(label) == [label] and THEN not in label]
     for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
         joined = "/".join(group)
-        if len(group) > 1 and joined in label_meanings(machine).meanings:
+        if len(group) > 1 and joined in known:
             joined = ", ".join(group)
         yield OutlineArrow(source=ends[0], target=ends[1], labels=tuple(group), joined=joined)
 
 
-def _labels(machine: Machine, event: Event, acts: list[Act]) -> list[str]:
+def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list[str]:
     """The labels of a move: its event, or each outcome that has a label of its own."""
-    known = label_meanings(machine).meanings
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}
     for act in acts:

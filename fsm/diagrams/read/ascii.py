@@ -76,13 +76,8 @@ def _arrows(net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple
     for start, end in _pairs(net, lines):
         way = _way(lines, start.node, end.node)
         steps = sorted((label for label in labels if label.at in way), key=lambda label: way.index(label.at))
-        arrow = Arrow(
-            source=start.state,
-            target=end.state or "",
-            steps=tuple(label.step for label in steps),
-            place=lines.sheet.place(end.cell),
-        )
-        yield arrow, way
+        labelled, place = tuple(label.step for label in steps), lines.sheet.place(end.cell)
+        yield Arrow(source=start.state, target=end.state or "", steps=labelled, place=place), way
 
 
 def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:

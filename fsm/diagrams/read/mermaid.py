@@ -12,16 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import (
-    Arrow,
-    ArrowLabel,
-    Drawing,
-    FoundDrawing,
-    Location,
-    Notation,
-    found_drawing,
-    only_step,
-)
+from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, Notation, found_drawing, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
@@ -49,7 +40,7 @@ class _Diagram:
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    arrows: list[tuple[str, str, tuple[ArrowLabel, ...], Location]] = field(default_factory=list)
+    arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> FoundDrawing:
         """The diagram whose heading is on that line, with *lines* below it."""
@@ -72,10 +63,10 @@ class _Diagram:
                 Arrow(
                     source=None if source == NOWHERE else texts[source][0],
                     target=texts[target][0],
-                    steps=steps,
+                    steps=only_step((_plain(name) for name in _BREAK.split(label) if name.strip()), place),
                     place=place,
                 )
-                for source, target, steps, place in self.arrows
+                for source, target, label, place in self.arrows
             ),
             below={text[0]: text[1:] for text in texts.values()},
         )
@@ -86,8 +77,7 @@ class _Diagram:
             for name in (arrow["source"], arrow["target"]):
                 if name != NOWHERE or name == arrow["target"]:
                     self.states.setdefault(name, place)
-            names = (_plain(name) for name in _BREAK.split(arrow["label"] or "") if name.strip())
-            self.arrows.append((arrow["source"], arrow["target"], only_step(names, place), place))
+            self.arrows.append((arrow["source"], arrow["target"], arrow["label"] or "", place))
         elif (named := _NAMED.match(statement)) or (named := _PLAIN.match(statement)):
             self.states.setdefault(named["id"], place)
             if named.re is _NAMED:

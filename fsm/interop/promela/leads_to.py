@@ -48,11 +48,7 @@ class LeadsToProduct(Product):
             spoilt += [f"((spared & {1 << number}) && POSSIBLE_{number}(is))"] if fair.strongly else []
         yield f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})"
         yield f"bool due = DUE(0, {words.first()});"
-        yield "#ifdef SAFETY"
-        yield "#define committed false"
-        yield "#else"
-        yield "bool committed = false;"
-        yield "#endif"
+        yield from ("#ifdef SAFETY", "#define committed false", "#else", "bool committed = false;", "#endif")
         yield f"{size(len(self.claim.fair))} turn = 0;"
         yield "int spared = 0;"
 
@@ -79,10 +75,7 @@ class LeadsToProduct(Product):
                 yield f":: d_step {{ committed && turn == {number} && (spared & {bit}) -> {next_} }}"
             else:
                 yield f":: d_step {{ committed && turn == {number} && !(POSSIBLE_{number}(state)) -> {next_} }}"
-        yield f":: committed && turn == {len(self.claim.fair)} ->"
-        yield "accept_round:"
-        yield "   turn = 0"
-        yield "#endif"
+        yield from (f":: committed && turn == {len(self.claim.fair)} ->", "accept_round:", "   turn = 0", "#endif")
 
 
 def _is(fair: Fair, step: ExportedStep) -> bool:

@@ -61,13 +61,9 @@ class PromelaNames:
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
-        for title, prefix, names in (
-            ("events", "e", self.events),
-            ("replies", "r", self.replies),
-            ("outputs", "o", self.outputs),
-        ):
+        for title, names in (("events", self.events), ("replies", self.replies), ("outputs", self.outputs)):
             yield f"/* {title} */"
-            yield f"#define {prefix}_none 0"
+            yield f"#define {title[0]}_none 0"
             yield from (f"#define {name} {number}" for number, name in enumerate(names.values(), 1))
 
     def first(self) -> str:
