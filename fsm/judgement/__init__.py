@@ -4,7 +4,7 @@ A history of concurrent operations is judged as a whole
 (:mod:`fsm.judgement.histories`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from os import PathLike, fspath
@@ -15,6 +15,7 @@ from msgspec import structs
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.judgement.histories import judge_history
+from fsm.judgement.joint import JointWatch
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
@@ -107,10 +108,12 @@ def judge(
         judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
     if watches or recording.history is None:
         routes = _Routes(receivers=[*monitors, *watches])
+        watched = _joint(models or recording.machines, recording, monitors, profile)
         for batch in recording.batches:
             # What an operation of a history shows was so at some instant of it, not necessarily at its end.
             shown = [structs.replace(each, shows="") for each in batch.observations] if recording.history else ()
-            routes.feed(batch._replace(observations=shown or batch.observations))
+            for piece in watched(batch._replace(observations=shown or batch.observations)):
+                routes.feed(piece)
         judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
     if profile is None:
         judgements = tuple(_of_version(each, recording.version()) for each in judgements)
@@ -138,6 +141,16 @@ def _of_version(judgement: Judgement, version: str) -> Judgement:
 
     findings = (replace(each, first=tuple(map(resembling, each.first))) for each in judgement.verdict.findings)
     return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
+
+
+def _joint(
+    models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
+) -> Callable[[Batch], Iterable[Batch]]:
+    """Gives a batch in pieces, between which what the parts of a system do is held to the system."""
+    systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
+    if len(systems) != 1 or recording.pods is None:
+        return lambda batch: (batch,)
+    return JointWatch(systems[0], monitors, recording.pods, profile=profile, file=recording.name).pieces
 
 
 def _machines(name: str | Machine) -> list[Machine]:

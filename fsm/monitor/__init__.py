@@ -60,9 +60,9 @@ class Monitor:
     was in progress then is known from its reply on, not before.  ``outputs``
     says that the trace shows outputs alone, and neither calls nor replies,
     ``own`` that it was written for this machine: what the machine does not know
-    in it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not
-    only the first few of each cause.
-    Its attribute ``violated`` is called with the entity and the line of each violation.
+    in it is then no matter of others, and leaves the verdict open.  With ``every``
+    all violations are kept whole, not only the first few of each cause.
+    ``violated`` is called with the entity and the line of each; ``folder`` has them.
 
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
@@ -93,13 +93,13 @@ class Monitor:
         self.machine = self._shared.machine
         self.file = file
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
-        self._beliefs = Beliefs(self._shared.beginning)
+        self._beliefs = Beliefs(self._shared.beginning, self._shared.ended)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
         self._alive: dict[str, _Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self._folder = Folder(every=every)
+        self.folder = Folder(every=every)
         self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
         self._own = own
@@ -115,10 +115,9 @@ class Monitor:
     def observe(self, seen: Observation) -> tuple[Violation, ...]:
         """Take one observation; gives the violations that it is, of each entity concerned.
 
-        There is one entity at most, unless *seen* is of all.  The n-th
-        observation counts as line n of the file.  What the next observation
-        of the entity would say of the cause is not known yet;
-        :meth:`judgement` has the violations with that, grouped.
+        There is one entity at most, unless *seen* is of all.  The n-th observation counts as
+        line n of the file.  What the next one of the entity would say of the cause is not
+        known yet; :meth:`judgement` has the violations with that, grouped.
 
         Raises ``ValueError`` for an event that the machine does not have.
         """
@@ -152,6 +151,12 @@ class Monitor:
             self._slowly(seen, lines[index])
             assumable = len(self._assumptions.possible)
 
+    def states(self, entity: str) -> frozenset[str]:
+        """The states that *entity* may be in, by the outputs that have been seen."""
+        belief = self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
+        quiet = [each for each in belief.configurations if not each.queue]
+        return frozenset(self._dynamics.table.states[each.state] for each in quiet or belief.configurations)
+
     def judgement(self) -> Judgement:
         """The verdict on all that was fed so far; the trace is taken to end here."""
         for entity in tuple(self._open):
@@ -162,7 +167,7 @@ class Monitor:
         return Judgement(
             machine=self.machine,
             verdict=self._verdict(),
-            tolerated=self._folder.tolerated(),
+            tolerated=self.folder.tolerated(),
             assumed=self._assumptions.needed(),
             covered=Covered(machine=self.machine.name, cells=cells),
             entities=self._entities,
@@ -173,7 +178,7 @@ class Monitor:
     def _verdict(self) -> Legality:
         gave_up = self._notes["too many possibilities"] > 0
         incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
-        findings = self._folder.findings()
+        findings = self.folder.findings()
         if findings:
             return Illegal(findings=findings, incomplete=incomplete)
         if incomplete:
@@ -277,7 +282,7 @@ class Monitor:
             life.rested, life.own = life.assumed, ()
             return
         deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
-        self._folder.tolerate(
+        self.folder.tolerate(
             Tolerated(
                 machine=self.machine.name,
                 deviation=deviation,
@@ -324,7 +329,7 @@ class Monitor:
         """Report the open violation of *entity*, now that it is known what followed."""
         opened = self._open.pop(entity, None)
         if opened is not None:
-            self._folder.fold(opened.closed(self._dynamics, following))
+            self.folder.fold(opened.closed(self._dynamics, following))
 
     def _step(self, before: Belief, seen: Observation, life: _Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""

@@ -27,7 +27,7 @@ class Belief:
     ``since`` is the set, as bits, of the states that the entity may have been
     in since it was created: the states in which a call whose request was not
     recorded may have acted.  An entity *rests* of which nothing is known, or that
-    is in the initial state with no reply awaited.
+    is in the initial state, or one that it does not leave, with no reply awaited.
     """
 
     configurations: Configurations
@@ -56,11 +56,15 @@ class BeliefStep:
 
 
 class Beliefs:
-    """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state."""
+    """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state.
 
-    def __init__(self, initial: Configurations) -> None:
+    An entity does not leave the states *ended*.
+    """
+
+    def __init__(self, initial: Configurations, ended: frozenset[int]) -> None:
         self.covered: Counter[tuple[int, int]] = Counter()
         self._initial = initial
+        self._ended = ended
         self._known: dict[tuple[Configurations, int], Belief] = {}
         self._size = 0
         self._room = INTERNED
@@ -101,10 +105,11 @@ class Beliefs:
                 step.taken = 0
 
     def _rests(self, configurations: Configurations) -> bool:
-        return self._initial.issuperset(
+        settled = (
             each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
             for each in configurations
         )
+        return all(each in self._initial or (each.state in self._ended and not each.pending) for each in settled)
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:

@@ -32,6 +32,7 @@ class Shared:
 
     ``others`` are the tables of its other profiles.  ``beginning`` is what is
     possible of an entity in the initial state, ``everything`` if nothing is known.
+    ``ended`` are the states that nothing leaves that is named on the wire.
     """
 
     machine: Machine
@@ -40,6 +41,7 @@ class Shared:
     deviations: Mapping[str, Deviation]
     beginning: Configurations
     everything: Configurations
+    ended: frozenset[int]
     _kept: dict[tuple[Configurations, Key, int], Remainder] = field(default_factory=dict)
     _explained: dict[tuple[object, ...], Explained] = field(default_factory=dict)
     _asked: dict[int, Configurations] = field(default_factory=dict)
@@ -115,4 +117,12 @@ def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, o
         deviations={way.deviation.name: way.deviation for way in table.ways if way.deviation is not None},
         beginning=moves.beginning(),
         everything=moves.everything(),
+        ended=frozenset(state for state in range(len(table.states)) if _ended(table, state)),
     )
+
+
+def _ended(table: Table, state: int) -> bool:
+    """Whether no call, and nothing else that is named on the wire, leaves *state*."""
+    named = [row for row in table.rows if row.event.rpc]
+    ways = [table.step(state, row.index) for row in named]
+    return bool(named) and all(each is not None and all(way.to == state for way in each) for each in ways)

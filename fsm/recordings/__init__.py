@@ -8,7 +8,7 @@ form and read as a whole.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
@@ -20,6 +20,7 @@ from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
+from fsm.recordings.pod_calls import Joiner
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Line, Observation
 
@@ -50,7 +51,8 @@ class Recording:
     ``machines`` are the default ones to judge it by.  ``shown`` are the signals
     that it shows, ``None`` for all, and ``hidden`` those that it does not.
     ``version`` gives, once all is read, the version of containerd that wrote
-    the log.  ``history`` has the operations of a history.
+    the log.  ``history`` has the operations of a history, ``pods`` the pod of
+    each container that a plugin's events name, as far as they have been read.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Recording:
     outputs: bool = False
     version: Callable[[], str] = str
     history: RecordedHistory | None = None
+    pods: Mapping[str, str] | None = None
 
 
 class _Sniffed(msgspec.Struct):
@@ -103,11 +106,15 @@ def kind_of(line: bytes) -> RecordingKind:
 
 
 def open_recording(
-    name: str, advanced: Callable[[int], None] = lambda _: None, *, restarts: Restarts = _DEFAULT
+    name: str,
+    advanced: Callable[[int], None] = lambda _: None,
+    *,
+    restarts: Restarts = _DEFAULT,
+    joiner: Joiner | None = None,
 ) -> Recording:
     """The recording in the file *name*, ``-`` for standard input.
 
-    ``restarts`` says where the runtime may have been restarted.
+    ``restarts`` says where the runtime may have been restarted, ``joiner`` makes observations of calls.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
@@ -122,16 +129,29 @@ def open_recording(
     rest = chain([head], pieces)
     kinds = map(kind_of, head.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
-    machines: tuple[str, ...]
     match kind:
         case RecordingKind.CALLS:
-            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts)
-            machines, shown = ("cri-container", "cri-pod"), cri_calls.SHOWN
-            batches = _batches(calls.observations, rest, calls.rest)
+            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, joiner=joiner or Joiner())
+            return Recording(
+                name=name,
+                kind=kind,
+                machines=("cri-container", "cri-pod"),
+                shown=cri_calls.SHOWN,
+                batches=_batches(calls.observations, rest, calls.rest),
+                notes=notes,
+            )
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
-            machines, shown = ("plugin-container", "plugin-pod"), nri_events.SHOWN
-            batches = _batches(lambda line, number: _each(number, events.observations(line)), rest)
+            return Recording(
+                name=name,
+                kind=kind,
+                machines=("nri-plugin-contract",),
+                shown=nri_events.SHOWN,
+                outputs=True,
+                batches=_batches(lambda line, number: _each(number, events.observations(line)), rest),
+                notes=notes,
+                pods=events.pods,
+            )
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
             return Recording(
@@ -144,7 +164,7 @@ def open_recording(
                 notes=notes,
             )
         case _:
-            log = containerd_log.Log(notes=notes)
+            log = containerd_log.Log(notes=notes, joiner=joiner or Joiner().anew())
             return Recording(
                 name=name,
                 kind=kind,
@@ -154,10 +174,6 @@ def open_recording(
                 notes=notes,
                 version=lambda: log.version,
             )
-    outputs = kind is RecordingKind.EVENTS
-    return Recording(
-        name=name, kind=kind, machines=machines, shown=shown, outputs=outputs, batches=batches, notes=notes
-    )
 
 
 def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording:

@@ -1,13 +1,20 @@
 """The events that a plugin received and the calls of the same run: one recording of two files.
 
-A call that a connected plugin has to receive succeeds after the plugin
-received it, so a success is an observation of its own: one of the signals
-:data:`fsm.recordings.nri_events.SUCCEEDED`.  It counts only if the plugin was
+What a connected plugin has to receive of a call, it receives before the call
+has succeeded.  So a success is an observation of its own: one of the signals
+:data:`fsm.recordings.nri_events.SUCCEEDS`.  It counts only if the plugin was
 connected during all of the call.  Disconnections are not recorded: the plugin
 was connected until the last event before it connects again, and successes
 after that event mean nothing.  After its very last event it is assumed to stay
-connected, unless it missed a creation, or the end of something that it knew of
-on the same connection.
+connected, unless it missed something then.
+
+Nor is anything relayed but from a call, except ends of containers.  What was
+received while no call was in progress that relays it is reported at the end
+(:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names
+the entity or its pod, and no call that is missing before the first line or
+after the last one can have been the cause.
+
+Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
 """
 
 from __future__ import annotations
@@ -16,43 +23,41 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, NamedTuple
 
 from msgspec import structs
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import Batch, Recording, RecordingKind, batch, open_recording
+from fsm.recordings.as_called import AsCalled
+from fsm.recordings.calls_in_progress import HELD, NO_ID, Asked, CallsInProgress, Received
 from fsm.recordings.json_lines import nanoseconds
 from fsm.recordings.line_reader import STDIN, LineReader
-from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
+from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
+from fsm.recordings.one_run import OneRun
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 
-HELD: Final = 65_536
-"""The most successes that wait for the next event of the plugin; with more, it is taken to have left."""
-
-_WHOLE: Final = 64
+_FULL: Final = 64
 """Number of characters of a full id."""
 
 _BATCH: Final = 1_024
 """Number of observations in a batch."""
 
-_SUCCEEDS: Final = {
-    (POD, "StopPodSandbox"): "stop-succeeds",
-    (POD, "RemovePodSandbox"): "removal-succeeds",
-    (CONTAINER, "RemoveContainer"): "removal-succeeds",
-}
 _RELAYED: Final = {
     (POD, "RunPodSandbox"): ("RunPodSandbox",),
-    (POD, "CreateContainer"): (),  # of which container is not known yet
     (CONTAINER, "CreateContainer"): ("CreateContainer", "PostCreateContainer"),
     (CONTAINER, "StartContainer"): ("StartContainer", "PostStartContainer"),
     (CONTAINER, "UpdateContainerResources"): ("UpdateContainer", "PostUpdateContainer"),
 }
 """What is relayed to the plugin between a call that succeeds and its reply."""
 
-_UNRELAYED: Final = "success-unrelayed"
+_CALLS: Final = frozenset({*SUCCEEDS, *_RELAYED, (POD, "CreateContainer")})
+"""Calls of which something is relayed, by kind of entity; that of a creation without a reply is the pod."""
+
 _MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
+_ENDS: Final = frozenset({"StopPodSandbox", "RemovePodSandbox", "StopContainer", "RemoveContainer"})
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
 
@@ -64,18 +69,16 @@ class _Point(NamedTuple):
     what: NriEvent | Observation | None
 
 
-class _Asked(NamedTuple):
-    """The connection on which something was called, none if the plugin was not there, and how many points came before."""
-
-    connection: int = 0
-    points: int = 0
-
-
 class _Known(NamedTuple):
-    """The last event about an entity that the plugin received, and its connection; no event if it was listed."""
+    """The last event about an entity that the plugin received, and its connection; no event if it was listed.
+
+    A container may have ``started``, and certainly exists ``since`` so many points.
+    """
 
     connection: int
     output: str
+    started: bool
+    since: float
 
 
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
@@ -91,15 +94,17 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
             found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
             raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
     notes: Counter[str] = Counter()
-    recorded = open_recording(calls, advanced)
+    recorded = open_recording(calls, advanced, joiner=AsCalled())
     events = NriEventReader(notes=notes)
+    reader = CombinedReader(events=events, late=recorded.kind is RecordingKind.CALLS)
     points = heapq.merge(_received(name, events, advanced), _called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
         kind=RecordingKind.COMBINED,
         machines=("nri-plugin-contract",),
-        batches=_batches(CombinedReader(events=events), points, recorded),
+        batches=_batches(name, reader, points, recorded),
         notes=notes,
+        pods=events.pods,
         version=recorded.version,
     )
 
@@ -124,7 +129,7 @@ def _called(recording: Recording) -> Iterator[_Point]:
     yield _Point(latest, last, None)
 
 
-def _batches(reader: CombinedReader, points: Iterator[_Point], recorded: Recording) -> Iterator[Batch]:
+def _batches(name: str, reader: CombinedReader, points: Iterator[_Point], recorded: Recording) -> Iterator[Batch]:
     found: list[tuple[Line, Observation]] = []
     for point in points:
         found += reader.seen(point)
@@ -132,41 +137,49 @@ def _batches(reader: CombinedReader, points: Iterator[_Point], recorded: Recordi
             yield batch(found)
             found = []
     found += reader.rest()
+    if problems := reader.run.problems(name, recorded.name):
+        raise InputError(problems)
     reader.events.notes.update(recorded.notes)
     yield batch(found)
 
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns points in the order of time into observations as the plugin has them."""
+    """Turns points in the order of time into observations as the plugin has them.
+
+    Calls may be recorded ``late``: when they end.
+    """
 
     events: NriEventReader
+    late: bool
+    run: OneRun = field(default_factory=OneRun)
+    _order: int = 0
     _connection: int = 0
     _there: bool = False
     _missed_creation: bool = False
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
-    _asked: defaultdict[tuple[str, str], list[_Asked]] = field(default_factory=lambda: defaultdict(list))
-    _creation: _Asked = field(default_factory=_Asked)
-    _connected_at: int = 0
-    _points: int = 0
-    _received: defaultdict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    _received: defaultdict[str, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    _created: set[str] = field(default_factory=set)
+    _running: set[str] = field(default_factory=set)
+    _progress: CallsInProgress = field(default_factory=CallsInProgress)
     _held: list[tuple[Line, Observation]] = field(default_factory=list)
 
     def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
         """The observations that follow from *point*."""
-        self._points += 1
-        if point.what is None:
-            self._calls = False
-            return iter(())
-        if isinstance(point.what, Observation):
-            # Calls are recorded when they end, so those that ended before the first may be missing.
-            self._calls |= point.what.phase != "request"
-            return self._called(point.line, self._meant(point.what))
-        return self._connects(point) if point.what.connects else self._event(point.line, point.what)
+        self._order += 1
+        match point.what:
+            case None:
+                self._calls = False
+                return iter(())
+            case Observation() as seen:
+                return self._call(point, seen)
+            case event:
+                self.run.events.at(event.ts)
+                return self._connects(point) if event.connects else self._event(point, event)
 
-    def _event(self, line: Line, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
+    def _event(self, point: _Point, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
         """What the plugin received, and the successes that count now that it is known to have been connected."""
         if event.synchronizes or not self._connection:
             self._connection = self._connection or 1
@@ -176,67 +189,119 @@ class CombinedReader:
         self._missed_creation = False
         self._covered = self._calls
         for seen in self.events.observed(event):
-            if seen.output in _REMOVED:
+            self.run.events.ids[seen.of].add(seen.entity)
+            self._check(point, seen)
+            if seen.shows:
+                pass  # what was relayed before was nothing
+            elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 self._received.pop(seen.entity, None)
             else:
-                self._received[seen.entity][seen.output] = self._points
-                self._known[seen.entity] = _Known(self._connection, seen.output)
+                self._known[seen.entity] = self._knows(seen)
+                self._received[seen.entity].append((seen.output, self._order))
             # The plugin received it at this time, so it is an event here and not an output.
-            yield line, structs.replace(seen, event=seen.output or seen.event, output="")
+            runs = seen.event == "listed" and seen.entity in self._running and self._calls
+            what = "listed-running" if runs else seen.event
+            yield point.line, structs.replace(seen, event=seen.output or what, output="")
 
-    def _called(self, line: Line, seen: Observation) -> Iterator[tuple[Line, Observation]]:
-        """The observations that follow from an observation of a call; successes are held back."""
-        if seen.event in _MAKES and seen.reply == "ok" and seen.phase == "":
-            self._missed_creation |= self._there and seen.entity not in self._known
-            began = _Asked(self._connection) if self._connected_at < (seen.start or 0) else _Asked()
-            self._relayed(line, seen, self._creation if seen.of == CONTAINER else began)
+    def _knows(self, seen: Observation) -> _Known:
+        """What the plugin knows of the entity after *seen*."""
+        if seen.output == "CreateContainer":
+            return _Known(self._connection, seen.output, started=False, since=inf)
+        known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
+        started = known.started or not seen.output or seen.output == "StartContainer"
+        return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
+
+    def _check(self, point: _Point, seen: Observation) -> None:
+        """Remember *seen* if no call has caused it."""
+        known = self._known.get(seen.entity)
+        if self._calls and not (seen.output == "StopContainer" and (known is None or known.started)):
+            pod = self.events.pods.get(seen.entity, "")
+            among = (seen.entity, pod, "" if seen.entity in self._running else NO_ID)
+            self._progress.relayed(Received(point.at, point.line, seen, among))
+
+    def _call(self, point: _Point, seen: Observation) -> Iterator[tuple[Line, Observation]]:
+        """The observations that follow from one of a call, by the ids that were given."""
+        if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
+            self._progress.interrupted(gap=seen.phase == "gap")
+        self._calls |= seen.phase not in {"request", "assumed"}
+        if seen.phase == "assumed" or (seen.of, seen.event) not in _CALLS:
             return
-        kind = (seen.of, seen.event)
-        which = seen.entity, seen.event
-        succeeds = _SUCCEEDS.get(kind)
-        if succeeds is None and kind not in _RELAYED:
-            return
+        on = seen.detail if (seen.of, seen.event) == (CONTAINER, "CreateContainer") else seen.entity
+        meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._meant(on)
+        whole = certain and seen.event not in _MAKES
+        self.run.called(structs.replace(seen, entity=meant[0]) if whole else seen)
         if seen.phase == "request":
-            self._asked[which].append(_Asked(self._connection, self._points) if self._there else _Asked())
+            asked = Asked(point.at, self._order, self._connection if self._there else 0)
+            self._progress.asks(seen.event, meant, asked)
+            self._running -= set(meant) if seen.event in _ENDS else set()
             return
-        if seen.phase not in {"reply", "lost", "answered", ""}:
-            return
-        asked = self._asked[which].pop(0) if self._asked.get(which) else _Asked()
-        if not self._asked[which]:
-            del self._asked[which]
-        ok = seen.phase == "reply" and seen.reply == "ok"
-        if succeeds is None:
-            self._creation = asked if ok else _Asked()
-            self._relayed(line, seen, self._creation)
-        elif ok and asked.connection and asked.connection == self._connection:
-            self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=succeeds, at=seen.at)))
-            if len(self._held) > HELD:
-                yield from self._left()
-        elif (seen.reply == "ok" or seen.phase == "lost") and seen.entity in self._known:
-            yield line, Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
+        ended = [self._progress.ended(seen, each, at=point.at) for each in meant]
+        first = ended[0] if certain else None
+        ok = seen.reply == "ok"
+        if seen.event in _MAKES:
+            meant = (seen.entity,)
+            if not ok:
+                return
+            self._created.add(seen.entity)
+            self._missed_creation |= self._there and seen.entity not in self._known
+            if seen.event == "RunPodSandbox":
+                self._running.add(seen.entity)
+        if ok and first is not None and first.connection == self._connection > 0:
+            yield from self._succeeded(point.line, structs.replace(seen, entity=meant[0]), first)
+        elif (ok or seen.phase == "lost") and seen.event in _ENDS:
+            yield from self._unclear(point.line, seen, meant)
 
-    def _relayed(self, line: Line, seen: Observation, asked: _Asked) -> None:
-        """Hold back that the plugin, connected since the call was *asked*, has not received all of it."""
-        received = self._received.get(seen.entity, {})
-        late = any(received.get(each, -1) < asked.points for each in _RELAYED[seen.of, seen.event])
-        if late and asked.connection and asked.connection == self._connection:
-            self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=_UNRELAYED, at=seen.at)))
+    def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
+        """The ids that *identity* may stand for, and whether it certainly stands for the only one."""
+        if len(identity) >= _FULL or identity in self._created or identity in self._known:
+            return (identity,), True
+        created = [each for each in self._created if each.startswith(identity)]
+        known = [each for each in self._known if each.startswith(identity) and each not in self._created]
+        return (*created, *known), len(created) == 1 and not known
 
-    def _meant(self, seen: Observation) -> Observation:
-        """*seen*, of the entity that its shortened id stands for, if only the plugin has received the full id."""
-        short = seen.entity.partition(" ")[0]  # a number may follow
-        if not 0 < len(short) < _WHOLE:
-            return seen
-        meant = [each for each in self._known if each.startswith(short)]
-        return structs.replace(seen, entity=meant[0]) if len(meant) == 1 else seen
+    def _succeeded(self, line: Line, seen: Observation, asked: Asked) -> Iterator[tuple[Line, Observation]]:
+        """Hold back that a call has succeeded during all of which the plugin was connected."""
+        relayed = _RELAYED.get((seen.of, seen.event), ())
+        received = self._received.get(seen.entity, [])
+        since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in relayed]
+        signal = UNRELAYED if None in since else SUCCEEDS.get((seen.of, seen.event), "")
+        if seen.event == "UpdateContainerResources":
+            self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
+        ends = seen.event == "StopContainer" and any(it[0] == seen.event and it[1] > asked.order for it in received)
+        if signal and not ends:
+            self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at)))
+        for each in self._within(seen.entity) if seen.event == "RemovePodSandbox" else ():
+            if self._known[each].since < asked.order:
+                self._held.append((line, Observation(entity=each, of=CONTAINER, event="removal-succeeds", at=seen.at)))
+        if seen.event in _REMOVED:
+            self._created.discard(seen.entity)
+        if len(self._held) > HELD:
+            yield from self._left()
+
+    def _within(self, pod: str) -> list[str]:
+        """The containers of *pod* that the plugin knows."""
+        return [each for each in self._known if self.events.pods.get(each) == pod]
+
+    def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[tuple[Line, Observation]]:
+        """What has ended, or may have, by a call of which the plugin may not have had to receive anything."""
+        for each in meant:
+            if seen.of == POD:
+                for container in self._within(each):
+                    yield line, _unclear(container, CONTAINER, seen, removed=seen.event == "RemovePodSandbox")
+            if each in self._known:
+                yield line, _unclear(each, seen.of, seen, removed=seen.event == "RemoveContainer")
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """The remaining successes, if the plugin was connected until the end."""
-        if self._missed_creation or any(seen.event == _UNRELAYED or self._missed(seen) for _, seen in self._held):
+        """The remaining successes, if the plugin was connected until the end, and what no call has caused."""
+        if self._missed_creation or any(map(self._missed, (seen for _, seen in self._held))):
             self.events.notes["calls after the last event of the plugin"] += len(self._held)
             self._held.clear()
         yield from self._held
+        named = set[str]().union(*self.run.calls.ids.values())
+        for _, line, seen, among in self._progress.alone(self.run.calls.last, late=self.late):
+            if not named.isdisjoint(among):
+                yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=seen.output)
 
     def _connects(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
         """A connection begins; the plugin may have been disconnected since the last event."""
@@ -246,21 +311,27 @@ class CombinedReader:
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap")
         self._connection += 1
-        self._connected_at = point.at
         self._there = self._missed_creation = False
 
     def _left(self) -> Iterator[tuple[Line, Observation]]:
         """Drop the successes since the last event: it is unknown whether the plugin was connected."""
         for line, seen in self._held:
-            if seen.entity in self._known:
-                yield line, Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
+            if seen.entity in self._known and seen.event != UNRELAYED:
+                yield line, _unclear(seen.entity, seen.of, seen, removed=seen.event == "removal-succeeds")
         self._held.clear()
 
     def _missed(self, seen: Observation) -> bool:
-        """Whether the plugin knew of the entity on this connection, and did not receive what *seen* is about."""
+        """Whether the plugin did not receive on this connection what *seen* is about, so it may have left."""
         known = self._known.get(seen.entity)
-        if known is None or known.connection != self._connection:
-            return False
-        if seen.of == POD:
-            return bool(known.output) and (seen.event == "removal-succeeds" or known.output != "StopPodSandbox")
-        return True
+        if seen.event == UNRELAYED or known is None or known.connection != self._connection:
+            return seen.event == UNRELAYED
+        if seen.event == "stop-succeeds":
+            return bool(known.output) and known.output not in {"StopPodSandbox", "StopContainer"}
+        return seen.of == CONTAINER or bool(known.output)
+
+
+def _unclear(entity: str, of: str, seen: Observation, *, removed: bool) -> Observation:
+    """Nothing is known of a pod, and of a container that may be *removed*; another may have stopped."""
+    if of == POD or removed:
+        return Observation(entity=entity, of=of, phase="gap", at=seen.at)
+    return Observation(entity=entity, of=of, event="StopContainer", phase="maybe", at=seen.at)

@@ -92,7 +92,7 @@ class Log:
 
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
-    _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
+    joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
     _began: datetime | None = None
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
@@ -112,7 +112,7 @@ class Log:
         found = entry(line)
         if found is None:
             return self._framed(line)
-        begun = self._begun(found.at) if self._joiner.beginning else ()
+        begun = self._begun(found.at) if self.joiner.beginning else ()
         seen = self._observed(found)
         if seen is None:
             self.notes["lines without a lifecycle event"] += 1
@@ -126,14 +126,14 @@ class Log:
             return ()
         self._began = self._began or now
         past = now - self._began
-        over = past > _LONG and (self._joiner.quiet() or past > 2 * _LONG)
-        return self._joiner.begun() if over else ()
+        over = past > _LONG and (self.joiner.quiet() or past > 2 * _LONG)
+        return self.joiner.begun() if over else ()
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
         if _SUPPRESSED.search(line):
             self._asked.clear()
-            self._joiner = Joiner(beginning=Beginning())
+            self.joiner = self.joiner.anew()
             self._began = None
             return (Observation(phase="gap"),)
         if _BOOT.match(line):
@@ -155,8 +155,9 @@ class Log:
         if create := _CREATE.match(message):
             return self._creating(create, found)
         if _RUN.match(message):
-            ran = _RAN.search(message)
-            return self._joiner.ran(ran[1], at=found.at) if ran else ()
+            if ran := _RAN.search(message):
+                return self.joiner.ran(ran[1], at=found.at)
+            return self.joiner.runs("reply" if message.endswith(" failed, error") else "request", at=found.at)
         return self._happened(found)
 
     def _happened(self, found: Entry) -> Sequence[Observation] | None:
@@ -167,7 +168,7 @@ class Log:
         if oom := _OOM.match(message):
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
-            return self._joiner.observations(
+            return self.joiner.observations(
                 "ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at
             )
         return self._service(found)
@@ -186,7 +187,7 @@ class Log:
     def _restarted(self, at: str) -> Sequence[Observation]:
         self._asked.clear()
         self.notes["restarts"] += 1
-        return self._joiner.restarted(at=at)
+        return self.joiner.restarted(at=at)
 
     def _called(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
         if _FAILED.match(rest):
@@ -194,7 +195,7 @@ class Log:
         if _REPLIED.match(rest):
             return self._replied(name, identity, "ok", found)
         self._asked[name, identity] += 1
-        return self._joiner.observations(name, identity, "request", at=found.at)
+        return self.joiner.observations(name, identity, "request", at=found.at)
 
     def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
         text = ""
@@ -212,14 +213,14 @@ class Log:
         if phase == "answered" and not reply:
             return ()
         where = met(text, pod=name in POD_CALLS)
-        return self._joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)
+        return self.joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)
 
     def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]
         created = _CREATED.search(found.message)
         if created:
             seen = list(self._replied("CreateContainer", pod, "ok", found))
-            return [*seen, *self._joiner.created(created[1], self._joiner.pod(pod), at=found.at)]
+            return [*seen, *self.joiner.created(created[1], self.joiner.pod(pod), at=found.at)]
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
@@ -230,7 +231,7 @@ class Log:
             return ()  # a process that was run in the container, not its own
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
-        of = POD if pod else CONTAINER if what == "container" else self._joiner.kind(entity)
+        of = POD if pod else CONTAINER if what == "container" else self.joiner.kind(entity)
         if not of:
             self.notes["exits of unknown containers or pods"] += 1
             return ()

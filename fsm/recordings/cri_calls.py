@@ -80,8 +80,8 @@ class CriCallReader:
 
     notes: Counter[str] = field(default_factory=Counter)
     restarts: Restarts = field(default_factory=Restarts)
+    joiner: Joiner = field(default_factory=Joiner)
     _stretches: Stretches[_Point] = field(init=False)
-    _joiner: Joiner = field(default_factory=Joiner)
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
     _fixed: dict[str, dict[str, int | str]] = field(default_factory=dict)
@@ -152,21 +152,21 @@ class CriCallReader:
 
     def _request(self, call: CriCallLine) -> Iterable[Observation]:
         if call.op == "RunPodSandbox":
-            return ()
+            return self.joiner.runs("request", at=call.start)
         identity = call.pod if call.op == "CreateContainer" else call.id
-        return self._joiner.observations(call.op, identity, "request", at=call.start)
+        return self.joiner.observations(call.op, identity, "request", at=call.start)
 
     def _reply(self, call: CriCallLine) -> Iterable[Observation]:
         ok = call.code == "OK"
-        if call.op == "RunPodSandbox":
-            return self._joiner.ran(call.id, start=call.start, at=call.end) if ok and call.id else ()
-        creates = call.op == "CreateContainer"
-        identity = call.pod if creates else call.id
         code = meant(call.code, call.detail)
         phase: Phase = "lost" if code in LOST else "reply"
+        if call.op == "RunPodSandbox":
+            return self.joiner.ran(call.id, at=call.end) if ok and call.id else self.joiner.runs(phase, at=call.end)
+        creates = call.op == "CreateContainer"
+        identity = call.pod if creates else call.id
         state = call.state or met(call.detail, pod=call.op in POD_CALLS)
         reply = "ok" if ok else code
-        seen = self._joiner.observations(
+        seen = self.joiner.observations(
             call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
         )
         if call.op == "RemoveContainer" and ok:
@@ -178,5 +178,5 @@ class CriCallReader:
             if changed:
                 return [*seen, Observation(entity=call.id, of=CONTAINER, event="data-changed", at=call.end)]
         if creates and ok and call.id:
-            return [*seen, *self._joiner.created(call.id, self._joiner.pod(call.pod), at=call.end)]
+            return [*seen, *self.joiner.created(call.id, self.joiner.pod(call.pod), at=call.end)]
         return seen

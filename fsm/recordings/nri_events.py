@@ -20,10 +20,24 @@ from fsm.trace import Observation
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""
 
-SUCCEEDED: Final = frozenset({"stop-succeeds", "removal-succeeds", "success-unrelayed"})
-"""The signals that a call has succeeded, which a plugin cannot observe."""
+UNASKED: Final = "unasked"
+"""The signal that something was relayed with no call in progress that relays it."""
 
-SHOWN: Final = SUCCEEDED | {CONNECTS, "listed", "sync-created", "sync-running", "sync-stopped", "sync-gone"}
+UNRELAYED: Final = "success-unrelayed"
+"""The signal that a call has succeeded of which not all was relayed since it was made."""
+
+SUCCEEDS: Final = {
+    (POD, "StopPodSandbox"): "stop-succeeds",
+    (POD, "RemovePodSandbox"): "removal-succeeds",
+    (CONTAINER, "StopContainer"): "stop-succeeds",
+    (CONTAINER, "RemoveContainer"): "removal-succeeds",
+}
+"""By kind of entity and call, the signal that one has succeeded, which a plugin cannot observe."""
+
+SHOWN: Final = frozenset(
+    {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
+    | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
+)
 """The signals that can be observed; the recording of a plugin assumes that it is the only one."""
 
 _CONTAINER_EVENTS: Final = (
@@ -83,9 +97,10 @@ _DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns the lines of one recording into observations."""
+    """Turns the lines of one recording into observations; ``pods`` has the pod of each container in them."""
 
     notes: Counter[str] = field(default_factory=Counter)
+    pods: dict[str, str] = field(default_factory=dict)
     _begun: bool = False
     _new: dict[str, set[str]] = field(default_factory=dict)
     """The containers of each pod whose run the plugin received on this connection: all of them are new."""
@@ -118,6 +133,8 @@ class NriEventReader:
     def observed(self, event: NriEvent) -> Iterator[Observation]:
         """The observations of pods and containers that *event* stands for."""
         name = EVENT_NAMES.get(event.event)
+        if event.container and event.pod:
+            self.pods[event.container] = event.pod
         if name in _POD_EVENTS and event.pod:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
@@ -131,17 +148,18 @@ class NriEventReader:
             known.add(event.container)
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
         elif event.synchronizes:
-            yield from _synchronized(event)
+            yield from self._synchronized(event)
         elif not event.connects:
             self.notes["events without a lifecycle"] += 1
 
-
-def _synchronized(event: NriEvent) -> Iterator[Observation]:
-    for each in event.pods:
-        identity = each.get("id") if isinstance(each, dict) else each
-        if isinstance(identity, str) and identity:
-            yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
-    for each in event.containers:
-        if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
-            signal = _LISTED.get(str(each.get("state", "")), "sync-gone")
-            yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)
+    def _synchronized(self, event: NriEvent) -> Iterator[Observation]:
+        for each in event.pods:
+            identity = each.get("id") if isinstance(each, dict) else each
+            if isinstance(identity, str) and identity:
+                yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
+        for each in event.containers:
+            if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
+                if isinstance(pod := each.get("pod"), str) and pod:
+                    self.pods[identity] = pod
+                signal = _LISTED.get(str(each.get("state", "")), "sync-gone")
+                yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)

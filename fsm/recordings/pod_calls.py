@@ -9,6 +9,8 @@ not recorded; calls on such a pod *may* have reached it.  So may calls on a pod
 that overlap with a creation in it.
 """
 
+from __future__ import annotations
+
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -257,11 +259,19 @@ class Joiner:
             self._overlapped.pop(pod, None)
         return seen
 
-    def ran(self, pod: str, *, start: int | None = None, at: int | str | None = None) -> list[Observation]:
+    def runs(self, phase: Phase, *, at: int | str | None = None) -> list[Observation]:  # noqa: ARG002
+        """The *phase* of a run of a pod that has no id yet, or gets none."""
+        return []
+
+    def anew(self) -> Joiner:
+        """One that does not have what is known, after lines that are missing."""
+        return Joiner(beginning=Beginning())
+
+    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
         """A pod was created: all its containers will be known."""
         self._containers.setdefault(pod, {})
         self._whole.add(pod)
-        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", start=start, at=at)]
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         """The runtime restarted: no call is in progress any more."""

@@ -169,7 +169,7 @@ def _succeeded(event: str, machine: str, *, gone: bool) -> Iterator[str]:
 
 
 BROKEN = {
-    "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "started-once"},
+    "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
 """What the node breaks: as ``no-start-after-stop``, the properties that something ``-is-told``,

@@ -44,6 +44,7 @@ RUNS = {
         "pod stop-is-relayed": 1,
         "pod removal-is-relayed": 6,
         "removal-is-relayed": 12,
+        "created-in-running-pods": 2,
     },
     "1.7.24-nri": {
         "no-start-after-stop": 1,
@@ -83,6 +84,7 @@ def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) 
             tolerated[each.first.deviation.name] += each.count
     assert tolerated == {
         "started-after-stop": RUNS[run]["no-start-after-stop"],
+        **({"create-container": created} if (created := RUNS[run].get("created-in-running-pods")) else {}),
         "stop-forgotten": RUNS[run]["pod stop-is-relayed"],
         "removal-forgotten": RUNS[run]["pod removal-is-relayed"] + RUNS[run]["removal-is-relayed"],
     }
@@ -248,3 +250,198 @@ def test_other_files_are_refused(events: str, calls: str, file: str, says: str, 
     assert (problem.path, problem.code) == (place[file], "FSM201" if "opened" in says else "FSM206")
     assert says in problem.what
     assert problem.hint
+
+
+def _at(number: int, **changed: object) -> bytes:
+    """The event on line *number*, counted from 0, otherwise."""
+    return json.dumps({**json.loads(EVENTS[number]), **changed}).encode() + b"\n"
+
+
+def _moved(number: int, by: int) -> bytes:
+    """The events, with that on line *number* received *by* nanoseconds later."""
+    late = _at(number, ts=json.loads(EVENTS[number])["ts"] + by)
+    lines = [*EVENTS[:number], *EVENTS[number + 1 :], late]
+    return b"".join(sorted(lines, key=lambda line: int(json.loads(bytes(line))["ts"])))
+
+
+RELAYED = [
+    number for number, line in enumerate(EVENTS) if json.loads(line)["event"] not in {"Configure", "Synchronize"}
+]
+FIRST = {json.loads(EVENTS[number])["event"]: number for number in reversed(RELAYED)}
+
+
+@pytest.mark.parametrize("number", RELAYED[:-1])
+def test_what_is_not_relayed_or_too_late_is_found(number: int, tmp_path: Path) -> None:
+    """Whatever it is; a stop of what was removed then may be one that another plugin refused."""
+    for events in (b"".join(EVENTS[:number] + EVENTS[number + 1 :]), _moved(number, 400_000_000)):
+        found = together(events, CALLS, tmp_path, profile="containerd-2.1")
+        known = {each.first.deviation.name for judgement in found.judgements for each in judgement.tolerated}
+        assert violations(found) or "stop-unannounced" in known
+
+
+@pytest.mark.parametrize(
+    ("event", "clause"),
+    [
+        ("POST_CREATE_CONTAINER", "success-is-relayed"),
+        ("POST_START_CONTAINER", "success-is-relayed"),
+        ("RUN_POD_SANDBOX", "pod success-is-relayed"),
+        ("CreateContainer", "success-is-relayed"),
+    ],
+)
+def test_a_success_needs_its_outcome(event: str, clause: str, tmp_path: Path) -> None:
+    number = FIRST[event]
+    events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
+
+    assert clause in clauses(violations(together(events, CALLS, tmp_path, profile="containerd-2.1")))
+
+
+def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
+    """One that was relayed before does not count; where both are relayed, all is well."""
+    event = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
+    update = '{"op": "UpdateContainerResources", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
+    listed = (
+        '{"ts": 11, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
+    )
+    events = [
+        *['{"ts": 10, "event": "Configure"}\n', listed % (POD, OTHER) + "\n"],
+        *[event % (at, name, POD, OTHER) for at, name in ((13, "UpdateContainer"), (14, "PostUpdateContainer"))],
+        *[event % (at, name, POD, OTHER) for at, name in ((23, "UpdateContainer"), (24, "PostUpdateContainer"))],
+        event % (33, "UpdateContainer", POD, OTHER),
+    ]
+    calls = "".join(update % (OTHER, at + 2, at + 9) for at in (10, 20))
+
+    assert clauses(violations(together("".join(events[:-1]).encode(), calls.encode(), tmp_path))) == {}
+    without = "".join(events[:5] + events[6:])
+    found = clauses(violations(together(without.encode(), (calls + update % (OTHER, 32, 39)).encode(), tmp_path)))
+    assert found == {"success-is-relayed": 1}
+
+
+@pytest.mark.parametrize("event", ["UpdateContainer", "PostUpdateContainer", "StopContainer"])
+def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> None:
+    """Of a container that was created; with a call in progress it is legal."""
+    number = FIRST["POST_CREATE_CONTAINER"]
+    calls = [json.loads(line) for line in CALLS.splitlines()]
+    created = next(each for each in calls if each["op"] == "CreateContainer" and each["code"] == "OK")
+    alone = _at(number, event=event, ts=created["end"] + 10)
+    call = {
+        "op": event.removeprefix("Post").replace("UpdateContainer", "UpdateContainerResources"),
+        "id": created["id"],
+        "start": created["end"] + 1,
+        "end": created["end"] + 20,
+        "code": "UNKNOWN",
+    }
+    events = b"".join([*EVENTS[: number + 1], alone, *EVENTS[number + 1 :]])
+    called = sorted(
+        [*CALLS.splitlines(), json.dumps(call).encode()], key=lambda line: int(json.loads(line).get("end", 0))
+    )
+
+    assert clauses(violations(together(events, CALLS, tmp_path)))["calls-come-first"] == 1
+    assert clauses(violations(together(events, b"\n".join(called), tmp_path)))["calls-come-first"] == 0
+
+
+def test_an_end_needs_no_call(tmp_path: Path) -> None:
+    """Of a container that was started."""
+    found = together(content("1.7.24-nri.nri.jsonl.gz"), content("1.7.24-nri.calls.jsonl.gz"), tmp_path)
+
+    assert "calls-come-first" not in clauses(violations(found))
+
+
+RAN = STOPPED.replace("Stop", "Run") % (POD, 1, 5)
+
+
+@pytest.mark.parametrize(("before", "accused"), [(RAN, 1), ("", 0), (RAN + STOPPED % (POD, 6, 8), 0)])
+def test_a_listed_pod_that_runs_is_stopped_with_a_word(before: str, accused: int, tmp_path: Path) -> None:
+    """It runs if the calls have run it, and have not stopped it."""
+    events = (CONNECTS % json.dumps([POD])) + '{"ts": 30, "event": "StateChange"}\n'
+    found = violations(together(events.encode(), (before + STOPPED % (POD, 12, 20)).encode(), tmp_path))
+
+    assert clauses(found) == ({"pod stop-is-relayed": 1} if accused else {})
+
+
+LIFE = [
+    ("RunPodSandbox", ""),
+    ("CreateContainer", OTHER),
+    ("PostCreateContainer", OTHER),
+    ("StopPodSandbox", ""),
+    ("StopContainer", OTHER),
+    ("RemoveContainer", OTHER),
+    ("RemovePodSandbox", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "finds", "known"),
+    [
+        ((0, 1, 2, 3, 4, 5, 6), set(), set()),
+        ((0, 3, 1, 2, 4, 5, 6), {"created-in-running-pods"}, {"create-container"}),
+        ((0, 1, 2, 3, 4, 6, 5), {"pod containers-first", "pods-first"}, {"remove-pod-sandbox", "remove-container"}),
+    ],
+)
+@pytest.mark.parametrize("profiled", [None, "containerd-1.7", "containerd-2.1"])
+def test_pods_and_containers_are_judged_together(
+    order: tuple[int, ...], finds: set[str], known: set[str], profiled: str | None, tmp_path: Path
+) -> None:
+    """By what was received alone: a condition of the system is a clause, and what a version does is in its profile."""
+    file = tmp_path / "events"
+    line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
+    lines = [line % (at, LIFE[each][0], POD, LIFE[each][1]) for at, each in enumerate(order, 20)]
+    file.write_text(CONNECTS % "[]" + "".join(lines), encoding="utf-8")
+
+    found = judge(str(file), profile=profiled)
+
+    tolerated = {each.first.deviation.name for judgement in found.judgements for each in judgement.tolerated}
+    assert (set(clauses(violations(found))), tolerated) == ((finds, set()) if profiled is None else (set(), known))
+
+
+@pytest.mark.parametrize("profiled", [None, "containerd-1.7", "containerd-2.1"])
+def test_an_update_after_the_removal_is_known(profiled: str | None, tmp_path: Path) -> None:
+    """It breaks the clause that a removal is the last, not that a creation is the first."""
+    file = tmp_path / "events"
+    line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
+    names = [LIFE[0], LIFE[1], LIFE[2], LIFE[4], LIFE[5], ("UpdateContainer", OTHER)]
+    lines = [line % (at, name, POD, container) for at, (name, container) in enumerate(names, 20)]
+    file.write_text(CONNECTS % "[]" + "".join(lines), encoding="utf-8")
+
+    found = judge(str(file), profile=profiled)
+
+    tolerated = {each.first.deviation.name for judgement in found.judgements for each in judgement.tolerated}
+    assert clauses(violations(found)) == ({"removed-last": 1} if profiled is None else {})
+    assert tolerated == (set() if profiled is None else {"updated-after-removal"})
+
+
+MINUTE = 60 * 1_000_000_000
+LATER = STOPPED.replace("Stop", "Run") % (POD, 2 * MINUTE, 2 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("pods", "calls", "says"),
+    [
+        ([POD], RAN, []),
+        ([OTHER], RAN, ["has no pod in common"]),
+        ([OTHER], STOPPED % (POD, 1, 5), []),  # what was stopped need not be there
+        ([], RAN, []),
+        ([POD], LATER, ["ends before"]),
+        (
+            [OTHER],
+            LATER,
+            ["no pod in common", "ends before"],
+        ),
+        ([], STOPPED % (POD, MINUTE, MINUTE), []),
+    ],
+)
+def test_files_of_two_runs_are_refused(pods: list[str], calls: str, says: list[str], tmp_path: Path) -> None:
+    """By their ids and by their times; what has neither in both is not refused."""
+    try:
+        together((CONNECTS % json.dumps(pods)).encode(), calls.encode(), tmp_path)
+    except InputError as error:
+        problems = error.problems
+    else:
+        problems = ()
+
+    assert [each.code for each in problems] == ["FSM206"] * len(says)
+    assert all(said in each.what for said, each in zip(says, problems, strict=True))
+
+
+def test_recordings_of_two_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in common"):
+        together(content("2.1.9-nri.nri.jsonl.gz"), content("1.7.24-random.calls.jsonl.gz"), tmp_path)

@@ -1,0 +1,54 @@
+"""Calls as they were made: without what they mean for other entities than those that they name."""
+
+from __future__ import annotations
+
+from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
+from fsm.trace import Observation, Phase
+
+
+class AsCalled(Joiner):
+    """Gives calls by the ids in them; a creation is of its pod until it has succeeded, a run of nothing."""
+
+    __slots__ = ()
+
+    def kind(self, identity: str) -> str:  # noqa: ARG002
+        return CONTAINER  # whichever it is, exits are not calls
+
+    def observations(
+        self,
+        call: str,
+        identity: str,
+        phase: Phase,
+        *,
+        reply: str = "",
+        met: str = "",
+        detail: str = "",
+        at: int | str | None = None,
+    ) -> list[Observation]:
+        if not identity or (call == "CreateContainer" and reply == "ok"):
+            return []  # what was created is an observation of its own
+        of = POD if call in POD_CALLS else CONTAINER
+        return [
+            Observation(entity=identity, of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
+        ]
+
+    def pod(self, identity: str) -> str:
+        return identity
+
+    def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        seen = Observation(
+            entity=container, of=CONTAINER, event="CreateContainer", phase="reply", reply="ok", detail=pod, at=at
+        )
+        return [seen]
+
+    def runs(self, phase: Phase, *, at: int | str | None = None) -> list[Observation]:
+        return [Observation(of=POD, event="RunPodSandbox", phase=phase, at=at)]
+
+    def anew(self) -> AsCalled:
+        return self
+
+    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", phase="reply", reply="ok", at=at)]
+
+    def restarted(self, *, at: int | str | None = None) -> list[Observation]:
+        return [Observation(event="restart", at=at)]

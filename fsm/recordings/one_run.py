@@ -1,0 +1,77 @@
+"""Whether the events that a plugin received and the recorded calls are of one run.
+
+They are not if the calls created pods or containers, the events name some, and
+no id is in both; or if between the one recording and the other there is more
+time than :data:`APART`.  Recordings that create or name nothing are of any run
+of their time, and so are those without times.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from fsm.errors import Problem
+from fsm.recordings.json_lines import nanoseconds
+from fsm.trace import Observation
+
+APART: Final = 60 * 1_000_000_000
+"""The most nanoseconds between the recordings of one run."""
+
+_CREATES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
+_FULL: Final = 64
+_SHORTEST: Final = 8
+"""Numbers of characters of a full id, and of one that fits no other by chance."""
+
+_HINT: Final = "give the events and the calls of the same run"
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What is in one of the recordings: the ids, by kind of entity, and the first and the last time."""
+
+    ids: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    first: int | None = None
+    last: int = 0
+
+    def at(self, time: int | str | None) -> None:
+        """Something happened at *time*, if that is known."""
+        at = nanoseconds(time)
+        if at is not None:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = max(self.last, at)
+
+
+@dataclass(slots=True)
+class OneRun:
+    """The ids and the times of the two recordings, as they are read."""
+
+    events: _Recorded = field(default_factory=_Recorded)
+    calls: _Recorded = field(default_factory=_Recorded)
+    _created: set[str] = field(default_factory=set)
+
+    def called(self, seen: Observation) -> None:
+        """A call was observed."""
+        self.calls.at(seen.at)
+        if seen.entity:
+            self.calls.ids[seen.of].add(seen.entity)
+            if seen.event in _CREATES and seen.reply == "ok":
+                self._created.add(seen.of)
+
+    def problems(self, events: str, calls: str) -> list[Problem]:
+        """Why the files *events* and *calls* are not of one run, if they are not."""
+        found = []
+        both = [of for of in self._created if self.events.ids[of]]
+        if both and not any(self._shared(of) for of in both):
+            found.append(f"has no {' and no '.join(sorted(both))} in common with {calls}")
+        if self.events.first is not None and self.calls.first is not None:
+            early = self.calls.first - self.events.last
+            late = self.events.first - self.calls.last
+            if max(early, late) > APART:
+                order = "ends before" if early > 0 else "begins after"
+                found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
+        return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
+
+    def _shared(self, of: str) -> bool:
+        received, called = self.events.ids[of], self.calls.ids[of]
+        short = tuple(each for each in called if _SHORTEST <= len(each) < _FULL)
+        return not received.isdisjoint(called) or any(each.startswith(short) for each in received)
