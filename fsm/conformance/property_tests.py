@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shrink
-from fsm.conformance.stateful import run_random, walker
+from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
 from fsm.property.claims import Property
 from fsm.property.evidence import Run, RunStep
@@ -65,10 +65,13 @@ def run_property_test(
         try:
             for aim in watch.aims():
                 walk().replay(_steps(machine, aim, overlaps=overlaps))
-            if examples:
-                run_random(walker(oracle, sut, Cover(), watch=watch), examples=examples, steps=steps, chance=chance)
         except FailedError as failed:
             return PropertyTestResult(of=stated, failure=shrink(walk, failed.failure))
+        failure = examples and random_failure(
+            oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance
+        )
+        if failure:
+            return PropertyTestResult(of=stated, failure=shrink(walk, failure))
         untested = "" if watch.tried else "no test has put it to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
     finally:

@@ -1,6 +1,7 @@
-"""The shortest test that fails in the same way."""
+"""The shortest test that fails in the same way, or how often it does."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.plan import Point
@@ -9,21 +10,38 @@ from fsm.sut import Stimulus
 TRIES = 500
 """Tests that are run at most in search of a shorter one."""
 
+REPEATS = 20
+"""How often a test is repeated that does not fail the second time."""
+
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
     First the shortest way to each point that the test came through takes the
     place of all that led there; then steps are left out for as long as it
-    fails.
+    fails.  A failure that does not come again is as it was, with the number of
+    times that it does.
     """
-    search = _Search(walk, failure)
-    shorter = True
-    while shorter:
-        shorter = any(search.tried(steps) for steps in search.shortcuts()) or any(
-            search.tried(steps) for steps in search.without()
-        )
-    return search.best
+    if _fails_again(walk, failure):
+        search = _Search(walk, failure)
+        shorter = True
+        while shorter:
+            shorter = any(search.tried(steps) for steps in search.shortcuts()) or any(
+                search.tried(steps) for steps in search.without()
+            )
+        failure = search.best
+        if _fails_again(walk, failure):
+            return failure
+    failed = sum(_fails_again(walk, failure) for _ in range(REPEATS))
+    return replace(failure, repeated=(failed, REPEATS))
+
+
+def _fails_again(walk: Callable[[], Execution], failure: Failure) -> bool:
+    try:
+        walk().replay(failure.steps)
+    except FailedError as failed:
+        return failed.failure.kind == failure.kind
+    return False
 
 
 class _Search:

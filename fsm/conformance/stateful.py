@@ -1,10 +1,11 @@
 """Tests in random order: a Hypothesis state machine that drives a SUT by the steps of a machine."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
@@ -13,20 +14,32 @@ from fsm.property_monitor import Watch
 from fsm.sut import SUT
 
 
-def run_random(kind: type[RuleBasedStateMachine], *, examples: int, steps: int, chance: int) -> None:
-    """Run *examples* tests of *kind* with up to *steps* steps each, from the seed *chance*; raises its shrunk failure."""
+def random_failure(
+    oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
+) -> Failure | None:
+    """The shortest failure in *examples* tests with up to *steps* steps each, from the seed *chance*, if there is one."""
+    seen: list[Failure] = []
+
+    def failing(failure: Failure) -> FailedError:
+        seen.append(failure)
+        return FailedError(failure)
+
+    kind = walker(oracle, sut, cover, watch=watch, failing=failing)
     how = settings(
         max_examples=examples,
         stateful_step_count=steps,
         database=None,
         deadline=None,
         print_blob=False,
+        verbosity=Verbosity.quiet,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )
     seed(chance)(kind)
-    run_state_machine_as_test(kind, settings=how)
+    with suppress(FailedError, Flaky):  # flaky is what Hypothesis did not see to fail again
+        run_state_machine_as_test(kind, settings=how)
+    return min(seen, key=lambda each: len(each.steps), default=None)
 
 
 def walker(

@@ -14,7 +14,7 @@ from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.plan import Edge
 from fsm.conformance.shrinking import shrink
-from fsm.conformance.stateful import run_random, walker
+from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
 from fsm.product.flatten import flatten
 from fsm.product.system import System
@@ -40,7 +40,8 @@ class Tested:
     ``reachable`` are the cells, by (row, state), that a test of this SUT
     could meet at all; ``beyond`` those that others could, but that need what
     the SUT has not: to be met while a call is in progress.  ``race`` is
-    what several threads at once found.
+    what several threads at once found.  A test ``stopped`` when it had found as
+    many failures as are looked for, and has not tested the rest.
     """
 
     sut: str
@@ -50,6 +51,7 @@ class Tested:
     reachable: tuple[tuple[int, int], ...]
     beyond: tuple[tuple[int, int], ...]
     race: Race | None = None
+    stopped: bool = False
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
@@ -139,6 +141,7 @@ def conform(
         reachable=reachable,
         beyond=beyond,
         race=race,
+        stopped=len(failures) >= most,
     )
 
 
@@ -228,8 +231,5 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]
 
 
 def _at_random(oracle: Oracle, sut: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
-    try:
-        run_random(walker(oracle, sut, cover), examples=examples, steps=steps, chance=chance)
-    except FailedError as failed:
-        return [shrink(lambda: Execution(oracle, sut), failed.failure)]
-    return []
+    failure = random_failure(oracle, sut, cover, examples=examples, steps=steps, chance=chance)
+    return [] if failure is None else [shrink(lambda: Execution(oracle, sut), failure)]

@@ -67,7 +67,10 @@ class _Writer:
         counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
         yield from self.layout.wrapped(", ".join(counts))
         met = len(tested.reachable) - len(tested.missed)
-        yield from self.layout.wrapped(f"{met} of {words.plural(len(tested.reachable), 'reachable cell')} covered")
+        rest = "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
+        yield from self.layout.wrapped(
+            f"{met} of {words.plural(len(tested.reachable), 'reachable cell')} covered{rest}"
+        )
         yield from self._cells("missed", tested.missed)
         yield from self._cells("need a call in progress (begin and end)", tested.beyond)
         for event, stage in sorted(tested.cover.unsupported):
@@ -103,6 +106,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "sut": tested.sut,
             "verdict": answer(tested, least).name.lower(),
             "steps": tested.cover.steps,
+            "stopped": tested.stopped,
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
@@ -123,6 +127,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
     return {
         "fails": fails(failure, least),
         "broken": failure.broken or None,
+        "repeated": dict(zip(("failed", "of"), failure.repeated, strict=True)) if failure.repeated else None,
         "violation": violation_data(failure.violation) if failure.violation else None,
         "clause": record(failure.violation.clause) if failure.violation else None,
         "test": trace_data(failure),

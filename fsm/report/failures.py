@@ -27,6 +27,8 @@ def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str
 def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]:
     """The test that fails, and why."""
     violation, breaks = failure.violation, failure.breaks
+    if failure.repeated:
+        yield from layout.row("flaky", "fails in {:,} of {:,} repetitions".format(*failure.repeated))
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""

@@ -205,6 +205,7 @@ LINES: Final = "its standard error ends with 'line 5' / 'line 6' / 'line 7' / 'l
 
 BAD: Final = {
     "crash": f"ended with exit code 3; {NOT_JSON}; {LINES}",
+    "panic": "its standard error ends with 'panic: assignment to entry in nil map' / '…' / 'frame 35' / ",
     "fault": "was killed by SIGSEGV; ",
     "quit": "ended with exit code 0; ",
     "mute": "has closed its standard output and goes on running; ",

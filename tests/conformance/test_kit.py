@@ -16,6 +16,7 @@ from random_machines import machines
 from thorough import TIMES
 
 from fsm.conformance.plan import Plan, Point, steps
+from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.equivalence import compare
@@ -24,6 +25,7 @@ from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants
+from fsm.report.description import describe
 from fsm.sut import BrokenError, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:
@@ -322,6 +324,79 @@ def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
     found = outcome(machine, lambda: sut(machine))
 
     assert says in [each.broken for each in found.failures]
+
+
+class Moody(Simulated):
+    """Fails once, at the first call after 500 events, and never again."""
+
+    done = 0
+
+    def do(self, event: str) -> str:
+        Moody.done += 1
+        replied = super().do(event)
+        if Moody.done < 500 or not replied or event == "knock":
+            return replied
+        Moody.done = -1_000_000
+        return "WARPED"
+
+
+def test_a_failure_that_does_not_come_again_is_a_finding_with_how_often_it_did() -> None:
+    """Hypothesis calls it flaky, and gives it up; the twin fails whenever it is asked, and is shrunk."""
+    machine = door()
+    Moody.done = 0
+
+    found = outcome(machine, lambda: Moody(machine), examples=100)
+    (failure,) = found.failures
+
+    assert (0, REPEATS) == failure.repeated
+    assert failure.trace[-1].seen is not None
+    assert "WARPED" == failure.trace[-1].seen.reply
+    assert f"flaky      fails in 0 of {REPEATS} repetitions" in describe(found)
+
+    twin = outcome(machine, lambda: Erring(machine))
+    assert [None] * len(twin.failures) == [each.repeated for each in twin.failures]
+    assert twin.failures
+
+
+class Erring(Simulated):
+    def do(self, event: str) -> str:
+        return "INTERNAL" if super().do(event) else ""
+
+
+def test_a_test_that_stops_says_so() -> None:
+    """As many failures as are looked for leave the rest untested, which is no missing coverage."""
+    machine = load("cri-pod")
+    stopped = conform(machine, lambda: Erring(machine), examples=0, most=2)
+    whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
+
+    assert (2, True, False) == (len(stopped.failures), stopped.stopped, whole.stopped)
+    assert "the test stopped after so many failures" in " ".join(describe(stopped).split())
+    assert "stopped after" not in describe(whole)
+
+
+@pytest.mark.parametrize(("cell", "broken"), [('silent  = ["*"]', 0), ('refuses = { "*" = "error" }', 1)])
+def test_where_the_specification_is_silent_no_reply_is_a_reply(cell: str, broken: int) -> None:
+    """Nothing is said of it, so nothing can be wrong."""
+    machine = machine_of(
+        DOOR
+        + f"""
+[event.polish]
+kind   = "call"
+about  = "Polish."
+{cell}
+clause = "polish"
+says   = "It may be polished."
+MUST   = "handbook"
+"""
+    )
+
+    class Mute(Simulated):
+        def do(self, event: str) -> str:
+            return "" if event == "polish" else super().do(event)
+
+    found = conform(machine, lambda: Mute(machine), examples=0)
+
+    assert broken == len([each for each in found.failures if "no reply to polish" in each.broken])
 
 
 # -- the pieces ------------------------------------------------------------------

@@ -41,6 +41,12 @@ def crash(_number: int) -> None:
     sys.exit(3)
 
 
+def panic(_number: int) -> None:
+    """End as a Go program does: what happened comes first, and then many lines of where."""
+    sys.stderr.write("panic: assignment to entry in nil map\n\n" + "".join(f"frame {each}\n" for each in range(40)))
+    sys.exit(2)
+
+
 def fault(_number: int) -> None:
     """End by a signal, and leave no core."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -125,6 +131,7 @@ def once(number: int) -> None:
 MANNERS: Final[dict[str, Callable[[int], None]]] = {
     "fine": fine,
     "crash": crash,
+    "panic": panic,
     "fault": fault,
     "quit": lambda _number: sys.exit(0),
     "hang": lambda _number: time.sleep(LONG),

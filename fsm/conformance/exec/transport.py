@@ -15,7 +15,9 @@ LONGEST: Final = 1 << 20
 """Bytes that a line may have."""
 
 KEPT: Final = 5
-"""Lines of its standard error that are kept, the last ones."""
+"""Lines of its standard error that are kept, the last ones; and the first one of a panic in Go, which many follow."""
+
+_PANICS: Final = ("panic:", "fatal error:")
 
 SHOWN: Final = 200
 """Characters that are kept of such a line."""
@@ -62,6 +64,7 @@ class Process:
         self._buffer = bytearray()
         self._looked = 0
         self._errors: deque[str] = deque(maxlen=KEPT)
+        self._panic = ""
         self._error = b""
 
     def write(self, line: bytes, *, timeout: float) -> None:
@@ -129,7 +132,9 @@ class Process:
         except BlockingIOError:
             return True
         *lines, rest = (self._error + some).split(b"\n")
-        self._errors += [each[:SHOWN].decode(errors="replace").rstrip() for each in lines if each.strip()]
+        texts = [each[:SHOWN].decode(errors="replace").rstrip() for each in lines if each.strip()]
+        self._panic = self._panic or next((each for each in texts if each.startswith(_PANICS)), "")
+        self._errors += texts
         self._error = rest[:SHOWN]
         return bool(some)
 
@@ -143,9 +148,9 @@ class Process:
         return f"{self.ended()}{rest}"
 
     def errors(self) -> tuple[str, ...]:
-        """The last lines of its standard error."""
-        rest = self._error.decode(errors="replace").strip()
-        return (*self._errors, *filter(None, [rest]))
+        """The last lines of its standard error, and before them the one that says why it panicked."""
+        last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
+        return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
         """How it ended; only after it has."""
