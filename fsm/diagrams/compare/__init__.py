@@ -20,29 +20,27 @@ def compare(
 ) -> Comparison:
     """What *first* and *second* have in common, and what only one of them has.
 
-    ``names`` replace their own names.  With *complete* a drawing must show all of a
+    ``names`` replace the own names of machines.  With *complete* a drawing must show all of a
     machine, even if the model does not mention drawings.
 
     >>> from fsm.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
     True
     """
-    called = names or (_name(first), _name(second))
     match first, second:
         case Machine(), Machine():
-            return compare_machines(first, second, names=called)
+            found = compare_machines(first, second)
         case Machine(), Drawing():
-            return replace(compare_with_drawing(first, second, complete=complete), first=called[0])
+            found = compare_with_drawing(first, second, complete=complete)
         case Drawing(), Machine():
-            return replace(_swapped(compare_with_drawing(second, first, complete=complete)), second=called[1])
+            found = _swapped(compare_with_drawing(second, first, complete=complete))
         case Drawing(), Drawing():
-            return compare_drawings(first, second)
+            found = compare_drawings(first, second)
         case _:
             raise TypeError(f"compare machines or drawings, not {first!r} and {second!r}")
-
-
-def _name(each: Machine | Drawing) -> str:
-    return each.place if isinstance(each, Drawing) else str(getattr(each, "name", each))
+    if names and isinstance(first, Machine):
+        found = replace(found, first=names[0])
+    return replace(found, second=names[1]) if names and isinstance(second, Machine) else found
 
 
 def _swapped(found: Comparison) -> Comparison:

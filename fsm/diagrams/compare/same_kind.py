@@ -15,15 +15,15 @@ from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
 
 
-def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str]) -> Comparison:
-    """What the tables of two machines have in common; ``names`` are those of the machines.
+def compare_machines(first: Machine, second: Machine) -> Comparison:
+    """What the tables of two machines have in common.
 
     States and events are the same if they share a name: their own, that on the wire, or
     an alias.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
-    >>> compare_machines(pod, pod, names=("a", "b")).equal
+    >>> compare_machines(pod, pod).equal
     True
     """
     states = _common(first.states.values(), second.states.values())
@@ -32,8 +32,8 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
     theirs = _moves(second, states, events)
     shared = set(states.values())
     return Comparison(
-        first=names[0],
-        second=names[1],
+        first=first.name,
+        second=second.name,
         states=tuple(
             ComparedState(name=name, where=side_of(name, first.states, shared))
             for name in dict.fromkeys((*first.states, *states.values()))
@@ -48,11 +48,8 @@ def compare_machines(first: Machine, second: Machine, *, names: tuple[str, str])
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
     """For each of *theirs*, its name among *mine*, by any of its names; else its own."""
-    called: dict[str, str] = {}
     taken = list(mine)
-    for each in taken:
-        for name in _names(each):
-            called.setdefault(name, each.name)
+    called = {name: each.name for each in reversed(taken) for name in _names(each)}
     called |= {each.name: each.name for each in taken}
     found: dict[str, str] = {}
     for each in theirs:
@@ -62,7 +59,7 @@ def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> d
 
 
 def _names(each: State | Event) -> tuple[str, ...]:
-    rpc = (each.rpc,) if hasattr(each, "rpc") and each.rpc else ()
+    rpc = (each.rpc,) if isinstance(each, Event) and each.rpc else ()
     return (each.name, *rpc, *each.aliases)
 
 

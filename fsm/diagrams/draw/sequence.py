@@ -78,15 +78,11 @@ def mermaid(shown: SequenceChart) -> str:
     lines = ["sequenceDiagram", *(f"  participant {key} as {name}" for name, key in names.items())]
     ends = f"{names[shown.participants[0]]},{names[shown.participants[-1]]}" if names else ""
     for row in shown.rows:
-        match row.kind:
-            case "step":
-                lines.append(f"  Note over {ends}: {row.text}")
-            case "note":
-                lines.append(f"  Note over {names[row.source]}: {row.text}")
-            case "reply":
-                lines.append(f"  {names[row.source]}-->>{names[row.target]}: {row.text}")
-            case _:
-                lines.append(f"  {names[row.source]}->>{names[row.target]}: {row.text}")
+        arrow = "-->>" if row.kind == "reply" else "->>"
+        if row.kind in {"step", "note"}:
+            lines.append(f"  Note over {names.get(row.source, ends)}: {row.text}")
+        else:
+            lines.append(f"  {names[row.source]}{arrow}{names[row.target]}: {row.text}")
     return "\n".join(lines) + "\n"
 
 
