@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fsm.language.build.cells import Place
 from fsm.language.build.joint_events import joint_events, joint_place
 from fsm.language.build.systems import rebuilt
 from fsm.language.read import File
+from fsm.language.read.positions import Keys
 from fsm.language.system_file import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import ANY_ERROR, outcomes
 from fsm.machine.conditions import Not
@@ -117,7 +117,7 @@ class _Making:
         return self.written.model_copy(update={"steps": [], "ways": ways})
 
     def _conditions(
-        self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Place = ()
+        self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Keys = ()
     ) -> Iterator[JointMutant]:
         """Without the condition under which it can happen, or go that way, and with its negation."""
         if when is not None:
@@ -126,7 +126,7 @@ class _Making:
             yield self._mutant(way, "when turned round", made(f"not ({when})"), line)
 
     def _way(
-        self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Place
+        self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
     ) -> Iterator[JointMutant]:
         """*way* changed; *among* puts what takes its place among the others."""
 
@@ -143,7 +143,7 @@ class _Making:
         for change, steps, place in changing.changes(tuple(way.steps), ()):
             yield self._mutant(name, change, instead(steps=list(steps)), (*at, "steps", *place))
 
-    def _mutant(self, way: str, change: str, written: WrittenJoint, at: Place) -> JointMutant:
+    def _mutant(self, way: str, change: str, written: WrittenJoint, at: Keys) -> JointMutant:
         def changed(of: System) -> System:
             return rebuilt(of, self.file, self.name, written, self.profile)
 
@@ -157,9 +157,9 @@ class _Making:
         )
 
 
-def _called(steps: _Steps, place: Place = ()) -> dict[Place, str]:
+def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
     """What each of *steps* is called: what it does, and which it is of those that do so."""
-    found: dict[Place, str] = {}
+    found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _read(each)
         if step.each is None:
@@ -187,9 +187,9 @@ class _Changing:
 
     system: System
     call: bool
-    called: Mapping[Place, str]
+    called: Mapping[Keys, str]
 
-    def changes(self, steps: _Steps, place: Place) -> Iterator[tuple[str, _Steps, Place]]:
+    def changes(self, steps: _Steps, place: Keys) -> Iterator[tuple[str, _Steps, Keys]]:
         """What is changed, the steps then, and which of those that stand at *place* it was."""
         for number, each in enumerate(steps):
             step, here = _read(each), (*place, number)

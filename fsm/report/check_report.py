@@ -47,13 +47,6 @@ _ANSWERS: Final = {
 }
 _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
-_PHRASES: Final = {
-    "known": "{fails} as is known",
-    "FAILS": "{fails}",
-    "MENDED": "{n} hold that were known to fail",
-    "vacuous": "{n} vacuous",
-    "unknown": "{n} unknown",
-}
 
 
 def status(checked: Checked) -> CheckStatus:
@@ -169,7 +162,7 @@ class _Writer:
         return self.layout.filled(what, _INDENT, _INDENT)
 
     def _summary(self, examined: Sequence[Examined]) -> Iterator[str]:
-        parts = tally([status(one).value for each in examined for one in each.checked], _PHRASES)
+        parts = tally([status(one).value for each in examined for one in each.checked])
         if resized := sum(each.resized for each in examined):
             parts.append(f"{plural(resized, 'machine')} of another size")
         yield f"{self.layout.verdict(answer(examined))}: {', '.join(parts)}"

@@ -38,13 +38,6 @@ _COLOURS: Final = {
     PropertyTestStatus.FAILS: "red",
 }
 """Those of the others are yellow."""
-_PHRASES: Final = {
-    "known": "{fails} as is known",
-    "FAILS": "{fails}",
-    "surprise": "{fails} below the level asked for",
-    "not exercised": "{n} not exercised",
-    "not watched": "{n} not watched",
-}
 _LABEL: Final = 15
 
 
@@ -82,7 +75,7 @@ class PropertyTestReport:
                 lines += evidence(each.failure, layout)
         come = self.answer()
         why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
-        tally = words.tally([self.status(each).value for each in self.results], _PHRASES)
+        tally = words.tally([self.status(each).value for each in self.results])
         lines += ["", *layout.wrapped(", ".join(tally)), f"  verdict: {layout.verdict(come)}{why}"]
         return "\n".join(lines) + "\n"
 

@@ -138,9 +138,7 @@ class _Writer:
         """How many properties there are of each status, and why some are not watched."""
         if not judgement.properties:
             return
-        phrases = {"known": "{fails} as is known", "violated": "{fails}", "unknown": "{n} unknown"}
-        phrases |= {"not exercised": "{n} not exercised", "not watched": "{n} not watched"}
-        tally = words.tally([each.status for each in judgement.properties], phrases)
+        tally = words.tally([each.status for each in judgement.properties])
         yield from self.layout.wrapped(f"properties: {', '.join(tally)}", indent="    ")
         names: dict[str, list[str]] = {}
         for each in judgement.properties:

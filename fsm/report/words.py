@@ -1,7 +1,7 @@
 """Sentences for findings: the same words in every format."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
@@ -228,21 +228,31 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-def tally(found: Sequence[str], phrases: Mapping[str, str]) -> list[str]:
-    """How many of *found* hold, and how many have each of the words that *phrases* are of, if there are any.
+_PHRASES: Final = {
+    "holds": "{n} hold",
+    "known": "{fails} as is known",
+    "FAILS": "{fails}",
+    "violated": "{fails}",
+    "surprise": "{fails} below the level asked for",
+    "MENDED": "{n} hold that were known to fail",
+    "vacuous": "{n} vacuous",
+    "unknown": "{n} unknown",
+    "not exercised": "{n} not exercised",
+    "not watched": "{n} not watched",
+}
+"""For each word for what is concluded of a property; ``{fails}`` is the number with the verb."""
 
-    In a phrase ``{n}`` is the number and ``{fails}`` the number with the verb.
 
-    >>> tally(["holds", "known"], {"known": "{fails} as is known", "unknown": "{n} unknown"})
+def tally(found: Sequence[str]) -> list[str]:
+    """How many properties hold, and how many have each of the other words in *found*, if there are any.
+
+    >>> tally(["holds", "known"])
     ['1 hold', '1 fails as is known']
     """
     return [
-        f"{found.count('holds')} hold",
-        *(
-            phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")
-            for word, phrase in phrases.items()
-            if (count := found.count(word))
-        ),
+        phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")
+        for word, phrase in _PHRASES.items()
+        if (count := found.count(word)) or word == "holds"
     ]
 
 

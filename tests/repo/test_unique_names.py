@@ -35,7 +35,6 @@ CLASSES = {
     "LimitError": "a search would exceed its limit",
     "Moves": "what an event may do: in a cell, and of all operations at a time",
     "Part": "a part: of a system, and of the cells of an event",
-    "Place": "a place: in a file, and of an entity among its operations",
     "Pod": "a pod: as NRI is told of it, and the reference of one",
     "Step": "a step: of a joint event, and of a linearization",
 }

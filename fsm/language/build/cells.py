@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cells, Written, WrittenOutcome
+from fsm.language.read.positions import Keys
 from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
 REST: Final = "*"
@@ -16,7 +17,6 @@ STAYS: Final = ""
 """The target of an outcome that stays, until its state is known."""
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent"]
-Place: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Part:
 
     written: Cells
     clause_of: Callable[[str], Clause]
-    at: Place
+    at: Keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class _Mention:
     group: Group
     key: str
     state: str
-    place: Place
+    place: Keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,13 @@ class Groups:
                     ends[state] = Moves(outcomes=outcomes, clause=part.clause_of(state), line=self._line(place))
         return {state: ends[state] for state in self._states() if state in ends}
 
-    def _unknown(self, state: str, place: Place) -> None:
+    def _unknown(self, state: str, place: Keys) -> None:
         self.problems.unknown("FSM102", "unknown state", state, (*self._states(), *self.sets), *place)
 
     def _states(self) -> Mapping[str, object]:
         return self.problems.model.written.states
 
-    def _line(self, place: Place) -> int:
+    def _line(self, place: Keys) -> int:
         return self.problems.model.lines.find(*place)
 
     def _mentions(self) -> list[_Mention]:
@@ -159,7 +159,7 @@ class Groups:
             case _:
                 assert_never(mention.group)
 
-    def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Place) -> tuple[Outcome, ...]:
+    def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Keys) -> tuple[Outcome, ...]:
         match written:
             case str():
                 return (self._outcome(WrittenOutcome.model_validate({"to": written}), at),)
@@ -171,7 +171,7 @@ class Groups:
         self._check_names(written, at)
         return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
 
-    def _check_names(self, written: Sequence[WrittenOutcome], at: Place) -> None:
+    def _check_names(self, written: Sequence[WrittenOutcome], at: Keys) -> None:
         times = Counter(each.name for each in written)
         for index, each in enumerate(written):
             if len(written) > 1 and (each.name is None or times[each.name] > 1):
@@ -179,7 +179,7 @@ class Groups:
                 what = f"alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
                 self.problems.say("FSM112", what, 'alternatives need distinct names: name = "…"', *at, index)
 
-    def _outcome(self, each: WrittenOutcome, at: Place) -> Outcome:
+    def _outcome(self, each: WrittenOutcome, at: Keys) -> Outcome:
         target = self._target(each, at)
         replies = _listed(each.reply)
         begins = self.kind == "call" and each.begins is not None and each.to is None
@@ -197,7 +197,7 @@ class Groups:
             aliases=tuple(each.aliases),
         )
 
-    def _target(self, each: WrittenOutcome, at: Place) -> str:
+    def _target(self, each: WrittenOutcome, at: Keys) -> str:
         """The state that *each* leads to; empty where it stays, or does not say."""
         states = self._states()
         given = {
@@ -214,7 +214,7 @@ class Groups:
                 self.problems.unknown("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
         return each.to or each.begins or STAYS
 
-    def _check_words(self, each: WrittenOutcome, at: Place) -> None:
+    def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
         """Only calls reply and begin; one that has only begun neither replies nor emits."""
         words = [word for word in ("reply", "begins", "emits") if word in each.model_fields_set]
         if self.kind != "call":

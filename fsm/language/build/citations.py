@@ -1,15 +1,13 @@
 """Clauses, and the level and source of whatever has them."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cited, Header, WrittenClause, WrittenEvent, WrittenRest
 from fsm.language.read import F
+from fsm.language.read.positions import Keys
 from fsm.language.system_file import SystemHeader, WrittenJoint
 from fsm.machine import Clause, Level
-
-Place: TypeAlias = tuple[str | int, ...]
 
 
 def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str] | None:
@@ -76,7 +74,7 @@ def clauses_of(
 
 def _with_events(
     events: Mapping[str, WrittenEvent | WrittenJoint],
-) -> Iterator[tuple[Place, str, WrittenRest | WrittenEvent | WrittenJoint]]:
+) -> Iterator[tuple[Keys, str, WrittenRest | WrittenEvent | WrittenJoint]]:
     """Where *events* name clauses: the place, the name, and what may define it."""
     for event, each in events.items():
         if each.clause is not None:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.language.build.cells import Place, ways
+from fsm.language.build.cells import ways
 from fsm.language.build.citations import implied
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.read import File
+from fsm.language.read.positions import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import Clause, Event, Machine
 from fsm.machine.conditions import Condition
@@ -46,7 +47,7 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
     return joint.model_copy(update=changed)
 
 
-def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Place:
+def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
     """Where *rest* of the joint event *name* stands in *file*: in *profile*, if that says it, else in the event."""
     own = ("profile", str(profile), "event", name, *rest)
     whole = own[: 6 if rest[:1] == ("ways",) else 5]
@@ -205,7 +206,7 @@ class JointEventBuilder:
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
         self.problems.say(code, what, hint, *self._at(*at))
 
-    def _at(self, *rest: str | int) -> Place:
+    def _at(self, *rest: str | int) -> Keys:
         return joint_place(self.problems.model, self.profile, self.name, *rest)
 
 
