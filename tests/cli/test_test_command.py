@@ -68,6 +68,17 @@ def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, step
     assert "--replay" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "command", [["test", "cri-pod", "--against", "reference"], ["judge", "x.log"], ["show", "cri-pod"]]
+)
+def test_one_name_is_taken_where_one_counts(workshop: Path, command: list[str]) -> None:
+    """The last of several profiles would hide the others."""
+    ran = fsm(*command, "-p", "containerd-1.7", "-p", "containerd-2.1", cwd=workshop)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "give one profile, not containerd-1.7 and containerd-2.1" in ran.stderr
+
+
 SUTS = Path(__file__).resolve().parent.parent / "suts"
 POD = ("test", "nri-pod", "--against", f"exec:sh {SUTS / 'nri_pod.sh'} {{}}", "--examples", "0", "--properties")
 
