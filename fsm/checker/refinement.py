@@ -27,7 +27,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
 from fsm.property.claims import Counts
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous
-from fsm.trace import Observation, Phase, key
+from fsm.trace import Observation, key
 
 
 class OpenCall(NamedTuple):
@@ -228,7 +228,7 @@ class _Product:
             yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
 
     def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        yield self._sight(node)
+        yield self._observed(node, node.calls, Observation(shows=self.table.shows[node.state]))
         alone = self.overlap == 0 and bool(node.calls)
         if not alone:
             yield from self._events(node)
@@ -236,31 +236,26 @@ class _Product:
             others = node.calls[:index] + node.calls[index + 1 :]
             yield from self._goes_on(node, call, others)
 
-    def _sight(self, node: Node) -> SearchEdge[Node]:
-        table = self.table
-        belief = self.belief_table.after(node.belief, Observation(shows=table.shows[node.state]))
-        name = table.states[node.state]
-        taken = RunStep(event=SIGHT, source=name, target=name)
-        return SearchEdge(taken=taken, to=node._replace(belief=belief), found=belief < 0)
-
     def _events(self, node: Node) -> Iterator[SearchEdge[Node]]:
         for row in self.table.rows:
             if row.ends:
                 continue
             if row.event.kind == "call":
                 if len(node.calls) < max(1, self.overlap):
-                    yield self._asked(node, row.index)
+                    calls = tuple(sorted((*node.calls, OpenCall(row.index, ASKED))))
+                    asked = Observation(event=self.belief_table.called(row.event), phase="request")
+                    yield self._observed(node, calls, asked, row.event.name)
             else:
                 for instant in self.rules.instants(node.state, row.index):
                     yield self._happened(node, instant)
 
-    def _asked(self, node: Node, row: int) -> SearchEdge[Node]:
-        table = self.table
-        event = table.rows[row].event
-        belief = self.belief_table.after(node.belief, Observation(event=self._name(row), phase="request"))
-        name = table.states[node.state]
-        taken = RunStep(event=event.name, source=name, target=name, phase="request")
-        calls = tuple(sorted((*node.calls, OpenCall(row, ASKED))))
+    def _observed(
+        self, node: Node, calls: tuple[OpenCall, ...], seen: Observation, event: str = SIGHT
+    ) -> SearchEdge[Node]:
+        """What is *seen* changes no state, and leaves *calls* in progress."""
+        belief = self.belief_table.after(node.belief, seen)
+        name = self.table.states[node.state]
+        taken = RunStep(event=event, source=name, target=name, reply=seen.reply, phase=seen.phase)
         return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
 
     def _happened(self, node: Node, instant: CallInstant) -> SearchEdge[Node]:
@@ -268,32 +263,27 @@ class _Product:
         event = self.table.rows[instant.row].event
         belief, calls = node.belief, node.calls
         if event.kind == "signal":
-            belief = self.belief_table.after(belief, Observation(event=self._name(instant.row)))
+            belief = self.belief_table.after(belief, Observation(event=self.belief_table.called(event)))
         if event.interrupts:
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             for call in over:
                 if belief >= 0:
-                    belief = self._observed(belief, call.row, "lost")
+                    lost = self.belief_table.called(self.table.rows[call.row].event)
+                    belief = self.belief_table.after(belief, Observation(event=lost, phase="lost"))
             calls = tuple(call for call in calls if call not in over)
         taken = self._taken(node.state, instant)
         return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
 
     def _goes_on(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
         if call.stage >= 0 or call.stage == FREE:
-            yield from self._replies(node, call, others)
+            event = self.table.rows[call.row].event
+            for reply in self._choices(call):
+                seen = Observation(event=self.belief_table.called(event), phase="reply", reply=reply)
+                yield self._observed(node, others, seen, event.name)
         for instant in self.rules.instants(node.state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
             to = Node(instant.to, calls, node.belief)
             yield SearchEdge(taken=self._taken(node.state, instant), to=to, found=False)
-
-    def _replies(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
-        table = self.table
-        name = table.states[node.state]
-        event = table.rows[call.row].event.name
-        for reply in self._choices(call):
-            belief = self._observed(node.belief, call.row, "reply", reply)
-            taken = RunStep(event=event, source=name, target=name, reply=reply, phase="reply")
-            yield SearchEdge(taken=taken, to=Node(node.state, others, belief), found=belief < 0)
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""
@@ -314,9 +304,3 @@ class _Product:
             emits=instant.emits,
             ends=table.rows[instant.row].ends,
         )
-
-    def _observed(self, belief: int, row: int, phase: Phase, reply: str = "") -> int:
-        return self.belief_table.after(belief, Observation(event=self._name(row), phase=phase, reply=reply))
-
-    def _name(self, row: int) -> str:
-        return self.belief_table.called(self.table.rows[row].event)

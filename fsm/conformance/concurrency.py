@@ -34,6 +34,7 @@ from fsm.conformance.plan import Edge, Plan, Point
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot, Machine
+from fsm.machine.calls.belief import dynamics
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Emitting, UnsupportedError
@@ -164,7 +165,8 @@ def _anywhere(machine: Machine) -> tuple[str, ...]:
 
 def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
     """Programmes, small ones first; half of their events can move the entity."""
-    moving = [event for event in events if _moves(machine, event)]
+    moves = dynamics(tabulate(machine))
+    moving = [event for event in events if moves.moves(moves.row(event))]
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
     return st.builds(
@@ -173,12 +175,6 @@ def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: i
         threads=st.lists(st.lists(done, min_size=1, max_size=each).map(tuple), min_size=2, max_size=threads).map(tuple),
         after=st.lists(done, max_size=1).map(tuple),
     )
-
-
-def _moves(machine: Machine, event: str) -> bool:
-    table = tabulate(machine)
-    ways = (table.step(state, table.row[event]) for state in range(len(table.states)))
-    return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in enumerate(ways))
 
 
 def _ways_in(machine: Machine, events: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from fsm.machine.calls.rules import HELD
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.sut import Response, Stimulus, StimulusStage
-from fsm.trace import Observation, key
+from fsm.trace import Line, Observation, key
 from fsm.verdict import Violation
 
 WAITING: Final = "(nothing yet)"
@@ -97,19 +97,8 @@ class Oracle:
         explained = explain(
             Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
         )
-        return Violation(
-            machine=table.machine.name,
-            cause=explained.cause,
-            observation=observation,
-            file="",
-            line=number,
-            before=explained.before,
-            permitted=explained.permitted,
-            clause=explained.clause,
-            edits=tuple(edit for edit, _ in explained.edits),
-            illegal=explained.illegal,
-            resembles=explained.resembles,
-        )
+        edits = (edit for edit, _ in explained.edits)
+        return explained.violation(table.machine, observation, edits, Line("", number))
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:

@@ -12,7 +12,6 @@ from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import Edge
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
@@ -120,7 +119,7 @@ def conform(
         cover = Cover()
         whole = len(oracle.plan.edges) + examples
         failures = _tour(oracle, tested, cover, most, lambda done: advanced(done, whole))
-        if isinstance(tested, Crashing) and _begins(failures) and len(failures) < most:
+        if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures))
         if not failures and examples:
             failures = _at_random(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
@@ -180,8 +179,11 @@ def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
+            walk = Execution(oracle, sut, cover)
             try:
-                _one(Execution(oracle, sut, cover), edge, run)
+                walk.reset()
+                for each in run if walk.aim(edge) else ():
+                    walk.take(each.step)
             except FailedError as failed:
                 if failed.failure.kind not in found:
                     found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
@@ -197,17 +199,6 @@ def _shows(oracle: Oracle, sut: SUT) -> bool:
     except FailedError:
         return True  # the first test reports why
     return walk.shown
-
-
-def _one(walk: Execution, edge: Edge, run: tuple[Edge, ...]) -> None:
-    walk.reset()
-    if walk.aim(edge):
-        for each in run:
-            walk.take(each.step)
-
-
-def _begins(failures: list[Failure]) -> bool:
-    return all(each.trace for each in failures)
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:

@@ -132,19 +132,12 @@ class _Judging:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.names.table
+        cells = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
         return Judgement(
             machine=self.names.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(
-                machine=self.names.machine.name,
-                cells={
-                    (table.rows[row].name, table.states[state]): self._covered[
-                        table.rows[row].name, table.states[state]
-                    ]
-                    for row, state in table.defined()
-                },
-            ),
+            covered=Covered(machine=self.names.machine.name, cells={cell: self._covered[cell] for cell in cells}),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},

@@ -12,21 +12,12 @@ number of operations at once, and not of all.  Where nothing is left, the
 stretch of the history that cannot be is made as short as it can be
 (:mod:`~fsm.linearizability.window`).
 
-What is added to it:
-
-- A call that takes time acts in *stages*: it begins, goes on, and ends, each
-  at an instant of its own, in this order, between its call and its return.
-  What others do in between meets the state that it has moved to; if they take
-  the entity where the call cannot end, nothing is specified of its reply.
-  (This is interval-linearizability, Castañeda, Rajsbaum and Raynal, 2018, for
-  intervals that a machine spells out.)  A look is a stage too, the last.
-- Where there are several outcomes each is tried, if its reply is the one seen.
-- An operation that never returned has acted as far as it may, or not at all;
-  so has one with a reply that the machine calls indefinite.
-- Hidden events may happen at any instant, and do not have to.
-- Where the machine is silent anything may come of an event.
-- An event that interrupts cuts off the calls that have begun: they act no
-  more, and only an indefinite reply fits them.
+Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between
+their call and their return; a look is an instant too, after which its
+operation is over.  (With calls that take time this is
+interval-linearizability, Castañeda, Rajsbaum and Raynal, 2018, for intervals
+that a machine spells out.)  An operation that never returned has acted as far
+as it may, or not at all; hidden events may happen at any instant.
 """
 
 from collections.abc import Collection, Sequence

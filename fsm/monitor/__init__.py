@@ -190,25 +190,25 @@ class Monitor:
         return Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
-        file, number = line if isinstance(line, Line) else (self.file, line)
+        place = line if isinstance(line, Line) else Line(self.file, line)
         self._beside += not seen.entity or seen.phase == "gap"
         if seen.phase == "gap":
             self._gap(seen.entity)
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
-                self._assumptions.possible.append(Assumed(observation=seen, file=file, line=number))
+                self._assumptions.possible.append(Assumed(observation=seen, file=place.file, line=place.number))
         elif seen.event and self._dynamics.row(seen.event) < 0:
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
             if self._own and not self._unread:
                 close = difflib.get_close_matches(seen.event, self.machine.events, n=1)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
-                self._unread = f"line {number}: {self.machine.name} has no event '{seen.event}'{hint}"
+                self._unread = f"line {place.number}: {self.machine.name} has no event '{seen.event}'{hint}"
         elif seen.entity:
-            self._take(seen, file, number)
+            self._take(seen, place)
         else:
             for entity in tuple(self._alive):
-                self._take(msgspec.structs.replace(seen, entity=entity), file, number)
+                self._take(msgspec.structs.replace(seen, entity=entity), place)
             self._happened_unseen(seen)
 
     def _gap(self, entity: str) -> None:
@@ -241,14 +241,14 @@ class Monitor:
             self._unseen = self._beliefs.belief(possible, since, rests=True)
             self._forget()
 
-    def _take(self, seen: Observation, file: str, number: int) -> None:
+    def _take(self, seen: Observation, place: Line) -> None:
         entity = seen.entity
         life = self._alive.get(entity)
         if life is None:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
             life = _Life(belief=resting or self._unseen)
-        self._assume(life, seen, file, number)
+        self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
@@ -257,14 +257,14 @@ class Monitor:
         if step.note:
             self._notes[step.note] += 1
         if step.note == _NOTHING and self._own and not self._unread:
-            self._unread = f"line {number} has no event and no output, and shows no state; is a field misspelt?"
+            self._unread = f"line {place.number} has no event and no output, and shows no state; is a field misspelt?"
         for names in step.tolerated:
-            self._certainly(names, life, seen, Line(file, number))
+            self._certainly(names, life, seen, place)
         if step.explained is not None:
-            self.violated(entity, Line(file, number))
+            self.violated(entity, place)
             self._close(entity)
             self._open[entity] = Open(
-                observation=seen, file=file, line=number, before=before.configurations, explained=step.explained
+                observation=seen, place=place, before=before.configurations, explained=step.explained
             )
         life.belief = step.to
         if seen.phase != "request":
@@ -293,10 +293,10 @@ class Monitor:
             )
         )
 
-    def _assume(self, life: _Life, seen: Observation, file: str, number: int) -> None:
+    def _assume(self, life: _Life, seen: Observation, place: Line) -> None:
         """Let what may have happened to all entities have happened to this one too, before *seen*."""
         if seen.phase == "assumed":
-            life.own = (Assumed(observation=seen, file=file, line=number),)
+            life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == len(self._assumptions.possible):
             return
         if not rests_on_one(life.belief.configurations):

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fsm.machine import LEVELS, Clause, Deviation, fits
+from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls.belief import Dynamics, tried
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, CUT
 from fsm.machine.table import Table, Way
-from fsm.trace import Key
-from fsm.verdict import Cause, Edit, Permitted, Repair
+from fsm.trace import Key, Line, Observation
+from fsm.verdict import Cause, Edit, Permitted, Repair, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,22 @@ class Explained:
     edits: tuple[tuple[Edit, Configurations], ...]
     resembles: tuple[Deviation, ...]
     after: Configurations
+
+    def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
+        """The violation of *machine* that the *observation* at this *place* is, with *edits* in this order."""
+        return Violation(
+            machine=machine.name,
+            cause=self.cause,
+            observation=observation,
+            file=place.file,
+            line=place.number,
+            before=self.before,
+            permitted=self.permitted,
+            clause=self.clause,
+            edits=tuple(edits),
+            illegal=self.illegal,
+            resembles=self.resembles,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.diagnosis import Explained
-from fsm.trace import Observation, key
+from fsm.trace import Line, Observation, key
 from fsm.verdict import Deviated, Edit, Finding, Repair, Tolerated, Violation
 
 WHOLE: Final = 3
@@ -26,8 +26,7 @@ class Open:
     """A violation that waits for the next observation of its entity, which may tell the edits apart."""
 
     observation: Observation
-    file: str
-    line: int
+    place: Line
     before: Configurations
     explained: Explained
 
@@ -43,19 +42,8 @@ class Open:
                 if swapped and dynamics.allows(swapped, seen):
                     name = following.event or following.shows or following.output
                     edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
-        return Violation(
-            machine=dynamics.table.machine.name,
-            cause=self.explained.cause,
-            observation=self.observation,
-            file=self.file,
-            line=self.line,
-            before=self.explained.before,
-            permitted=self.explained.permitted,
-            clause=self.explained.clause,
-            edits=tuple(edit for edit, _ in edits),
-            illegal=self.explained.illegal,
-            resembles=self.explained.resembles,
-        )
+        machine = dynamics.table.machine
+        return self.explained.violation(machine, self.observation, (edit for edit, _ in edits), self.place)
 
 
 class Folder:

@@ -25,11 +25,11 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
-from fsm.machine.table import tabulate
+from fsm.machine.table import Way, tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
 from fsm.property.evidence import Run
-from fsm.property_monitor.automata import Broken, Owing, PropertyMemory, memory, parts
+from fsm.property_monitor.automata import Broken, Owing, parts
 from fsm.property_monitor.property_product import PropertyProduct, RunPlace
 from fsm.sut import Response, Stimulus, StimulusStage
 
@@ -351,33 +351,26 @@ class Watch:
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):
-            found.update(dict.fromkeys(self._asking(memory(claim, self._stepping, self._profile))))
+            found.update(dict.fromkeys(self._asking(PropertyProduct(self._stepping, claim, self._profile))))
         return tuple(sorted(found, key=lambda run: run.length))
 
-    def _asking(self, remembered: PropertyMemory) -> Iterator[Run]:
-        """The shortest runs to the steps that *remembered* asks about."""
+    def _asking(self, product: PropertyProduct) -> Iterator[Run]:
+        """The shortest runs to the steps that the property of *product* asks about."""
 
-        def following(place: RunPlace) -> Iterator[_Aim]:
+        def following(number: int) -> Iterator[Way]:
+            place = product.places[number]
             if isinstance(place.progress, tuple):
-                for moved in self._product.steps.after(place.state):
-                    yield _Aim(moved, RunPlace(moved.way.to, remembered.after(place.progress, moved)))
+                for row in self._table.rows:
+                    yield from product.step(number, row.index) or () if product.follows(place, row.index) else ()
 
-        start = RunPlace(self._table.initial, remembered.start)
-        search: BreadthFirst[RunPlace, _Aim] = BreadthFirst([start], following)
-        asked: set[tuple[RunPlace, int]] = set()
-        for edge in search:
+        search: BreadthFirst[int, Way] = BreadthFirst([0], following)
+        asked: set[tuple[int, int]] = set()
+        for way in search:
             if len(search.depth) > AIMS:
                 return
-            place, index = search.node, edge.moved.way.index
-            progress = place.progress
-            if isinstance(progress, tuple) and (place, index) not in asked and remembered.asks(progress, edge.moved):
-                asked.add((place, index))
-                steps = tuple(each.moved.taken for each in search.path(edge))
-                yield Run(initial=self._table.states[start.state], steps=steps)
-
-
-class _Aim(NamedTuple):
-    """A step of the machine, with what a property remembers afterwards."""
-
-    moved: InstantStep
-    to: RunPlace
+            step, progress = product.taken[way.index], product.places[search.node].progress
+            which = (search.node, step.way.index)
+            if isinstance(progress, tuple) and which not in asked and product.memory.asks(progress, step):
+                asked.add(which)
+                steps = tuple(product.taken[each.index].taken for each in search.path(way))
+                yield Run(initial=self._table.states[self._table.initial], steps=steps)

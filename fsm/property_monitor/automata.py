@@ -235,27 +235,12 @@ class Resembling:
                 return GIVEN_UP
             if not step.way.begins:
                 calls.remove(self._call(step))
-                seen.append(self._ended(step))
+                seen.append(Observation(event=self._beliefs.called(event), phase="reply", reply=step.taken.reply))
         if event.interrupts:
             events = [self._table.rows[call].event for call in calls]
             seen += [Observation(event=self._beliefs.called(each), phase="lost") for each in events]
             calls.clear()
         seen.append(Observation(shows=self._table.shows[step.way.to]))
-        return self._believed(belief, seen, calls)
-
-    def _call(self, step: InstantStep) -> int:
-        """The row of the call that *step* belongs to."""
-        return self._table.row[self._table.rows[step.row].event.name]
-
-    def _ended(self, step: InstantStep) -> Observation:
-        """What is seen of a call that ends: the reply of one that was displaced is unknown."""
-        row = self._table.rows[step.row]
-        name = self._beliefs.called(row.event)
-        if row.ends and not self._table.step(step.instants[0].source, row.index):
-            return Observation(event=name, phase="lost")
-        return Observation(event=name, phase="reply", reply=step.taken.reply)
-
-    def _believed(self, belief: int, seen: Iterable[Observation], calls: Iterable[int]) -> Progress | Broken:
         try:
             for each in seen:
                 belief = self._beliefs.after(belief, each)
@@ -264,6 +249,10 @@ class Resembling:
         except TooManyError:
             return GIVEN_UP
         return (belief, *sorted(calls))
+
+    def _call(self, step: InstantStep) -> int:
+        """The row of the call that *step* belongs to."""
+        return self._table.row[self._table.rows[step.row].event.name]
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         event = self._table.rows[step.row].event

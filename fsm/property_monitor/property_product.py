@@ -102,7 +102,7 @@ class PropertyProduct:
                 raise TooManyError
             for row in self.machine.rows:
                 for way in self.step(number, row.index) or ():
-                    if isinstance(place.progress, tuple) and self._follows(place, row.index):
+                    if isinstance(place.progress, tuple) and self.follows(place, row.index):
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
@@ -146,7 +146,7 @@ class PropertyProduct:
 
     def _cell(self, number: int, row: int, ways: tuple[Way, ...]) -> tuple[Way, ...]:
         place, first = self.places[number], len(self._ways)
-        follows = self._follows(place, row)
+        follows = self.follows(place, row)
         for way in ways:
             for reply in self.steps.replies(way):
                 step = self.steps.step(place.state, row, way, reply)
@@ -159,7 +159,7 @@ class PropertyProduct:
                 self.taken.append(step)
         return tuple(self._ways[first:])
 
-    def _follows(self, place: RunPlace, row: int) -> bool:
+    def follows(self, place: RunPlace, row: int) -> bool:
         """Whether it is known which call an event of *row* is of."""
         return not self.machine.rows[row].ends or (row, place.state) in self.machine.begun
 
