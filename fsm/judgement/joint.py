@@ -18,6 +18,7 @@ from fsm.machine.versions import of_version
 from fsm.monitor import Monitor
 from fsm.product.system import JointEvent, System, Variant
 from fsm.recordings import Batch
+from fsm.recordings.pod_calls import POD
 from fsm.trace import Line, Observation
 from fsm.verdict import Cause, Tolerated, Violation
 
@@ -73,7 +74,7 @@ class JointWatch:
             if pod:
                 self._within[pod][seen.entity] = None
             joint = self._events.get((self._parts.get(seen.of, ""), seen.event or seen.output))
-            if joint is None or seen.phase:
+            if joint is None or seen.phase or not (pod or seen.of == POD):
                 continue
             yield Batch(batch.observations[start:index], batch.lines[start:index])
             start = index

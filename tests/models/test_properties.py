@@ -31,6 +31,7 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
 COMPLETE = (
     "cri-service",
+    "late-updates",
     "node",
     "nri-locks",
     "nri-plugin-contract",
