@@ -18,6 +18,7 @@ from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import check_follows, check_refines, followed
 from fsm.checker.safety import check_always, check_never, check_reachable
+from fsm.checker.silence import washed_out
 from fsm.library import claims
 from fsm.machine import Machine
 from fsm.machine.calls.belief import TooManyError
@@ -133,6 +134,7 @@ def examine(
         counts=stepping.counts() if isinstance(stepping, Cones) else reachable_size(machine_table(stepping.table)),
         expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
+        washed_out=() if isinstance(machine, System) else washed_out(machine),
     )
 
 

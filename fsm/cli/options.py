@@ -97,8 +97,10 @@ def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.Bad
 
 def under(model: _Model, profile: str | None) -> _Model:
     """*model* as *profile* has it, if one is given."""
-    known = profile in model.profiles if isinstance(model, System) else model.profiled(profile)
-    if profile is not None and not known:
+    if isinstance(model, System):
+        if profile and profile not in model.profiles:
+            raise unknown(profile, model.profiles, of="profiles", hint="--profile")
+    elif profile and not model.profiled(profile):
         raise click.BadParameter(f"'{profile}': {advice(profile, model.profiles)}", param_hint="--profile")
     return model.under(profile)
 

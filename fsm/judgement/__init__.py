@@ -93,6 +93,7 @@ def judge(
             outputs=recording.outputs,
             own=recording.kind is RecordingKind.TRACE,
             every=every,
+            ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
         )
         for machine in machines
     ]

@@ -3,29 +3,28 @@
 ``since`` and ``until`` are a version, or several with commas: one for each release branch, its first two numbers.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fsm.errors import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATCH: Final = 3
 """Numbers of a version, the first two of which are those of its release branch."""
 
 
 class Bounded(Protocol):
-    """What exists from a version on, or until one."""
+    """What versions have from one on, and until one."""
 
     @property
-    def since(self) -> str:
-        """The first versions that have it; empty if all earlier ones do."""
+    def since(self) -> str: ...
 
     @property
-    def until(self) -> str:
-        """The first versions that do not have it any more; empty if all later ones do."""
-
-
-B = TypeVar("B", bound=Bounded)
+    def until(self) -> str: ...
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -48,32 +47,24 @@ def parted(name: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (name, "")
 
 
-def _reached(version: str, bounds: str) -> bool:
-    """Whether *version* is at its bound, that of its release branch or else the latest, or after it."""
-    own = numbers(version)
-    least = sorted(map(numbers, bounds.split(",")))
-    return own >= next((each for each in least if each[:2] == own[:2]), least[-1])
-
-
 def has(version: str, each: Bounded) -> bool:
-    """Whether *version* is one of those that have *each*.
+    """Whether *version* is one of those that have *each*."""
 
-    >>> from fsm.machine import Profile
-    >>> mended = Profile(name="until-mended", about="", overrides=(), until="1.7.34, 2.0.9, 2.1.0")
-    >>> [has(version, mended) for version in ("1.6.38", "1.7.33", "1.7.34", "2.0.8", "2.2.0")]
-    [True, True, False, True, False]
-    """
-    return (not each.since or _reached(version, each.since)) and not (each.until and _reached(version, each.until))
+    def reached(bounds: str) -> bool:
+        own, least = numbers(version), sorted(map(numbers, bounds.split(",")))
+        return own >= next((each for each in least if each[:2] == own[:2]), least[-1])
+
+    return (not each.since or reached(each.since)) and not (each.until and reached(each.until))
 
 
-def of_version(name: str, profiles: Mapping[str, B]) -> tuple[str, ...]:
-    """The names of the newest *profiles* that are of the version *name*, such as ``containerd-1.7.24``.
-
-    There are several only if they begin with one version.
-    """
+def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
+    """The newest *profiles* of the version *name*, such as ``containerd-1.7.24``; several if they begin with one version."""
     runtime, version = parted(name)
-    own = {key: numbers(each.since) for key, each in profiles.items() if key.startswith(f"{runtime}-") and each.since}
-    fitting = {key: since for key, since in own.items() if has(version, profiles[key])}
+    fitting = {
+        key: numbers(each.since)
+        for key, each in profiles.items()
+        if key.startswith(f"{runtime}-") and each.since and has(version, each)
+    }
     newest = max(fitting.values(), default=()) if len(numbers(version)) >= PATCH else ()
     return tuple(key for key, since in fitting.items() if since == newest)
 

@@ -1,9 +1,8 @@
 """Whether a trace is a behaviour of a machine: one belief an entity, moved by each observation.
 
-The monitor keeps, for every entity that is alive, what may be true of it
-(:mod:`fsm.machine.calls`); those at rest, back in the initial state
-or known by name only, are remembered apart, the last :data:`REMEMBERED` of them.  Memory is
-bounded by the entities alive, not by the length of the trace.
+The monitor keeps, for every entity that is alive, what may be true of it (:mod:`fsm.machine.calls`); those at rest, back
+in the initial state or known by name only, are remembered apart, the last :data:`REMEMBERED` of them.  Memory is bounded
+by the entities alive, not by the length of the trace.
 """
 
 import difflib
@@ -21,6 +20,7 @@ from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
+from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Tolerated, Unknown, Violation
@@ -53,15 +53,13 @@ class _Life:
 class Monitor:
     """Judges the observations of one machine's entities.
 
-    ``profile`` names a profile of the machine.  ``seen`` names the signals
-    that the trace shows; the others may happen at any time; ``None`` means
-    that it shows all.  With ``fresh`` every entity is in the initial state
-    when first seen; without it a trace may begin in mid-life, and a call that
-    was in progress then is known from its reply on, not before.  ``outputs``
-    says that the trace shows outputs alone, and neither calls nor replies,
-    ``own`` that it was written for this machine: what the machine does not know
-    in it is then no matter of others, and leaves the verdict open.  With ``every``
-    all violations are kept whole, not only the first few of each cause.
+    ``profile`` names a profile of the machine.  ``seen`` names the signals that the trace shows; the others may happen at
+    any time; ``None`` means that it shows all.  With ``fresh`` every entity is in the initial state when first seen;
+    without it a trace may begin in mid-life, and a call that was in progress then is known from its reply on, not before.
+    ``outputs`` says that the trace shows outputs alone, and neither calls nor replies, ``ids`` that its entities are
+    called by ids, which never come back, ``own`` that it was written for this machine: what the machine does not know in
+    it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not only
+    the first few of each cause.
     ``violated`` is called with the entity and the line of each; ``folder`` has them.
 
     >>> from fsm.library import load
@@ -84,6 +82,7 @@ class Monitor:
         profile: str | None = None,
         seen: frozenset[str] | None = None,
         fresh: bool = False,
+        ids: bool = False,
         outputs: bool = False,
         own: bool = False,
         every: bool = False,
@@ -93,6 +92,7 @@ class Monitor:
         self.machine = self._shared.machine
         self.file = file
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
+        self._ids = FreshIds(self._dynamics if ids else None)
         self._beliefs = Beliefs(self._shared.beginning, self._shared.ended)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
@@ -260,12 +260,10 @@ class Monitor:
             self._unread = f"line {place.number} has no event and no output, and shows no state; is a field misspelt?"
         for names in step.tolerated:
             self._certainly(names, life, seen, place)
-        if step.explained is not None:
+        if explained := step.explained or self._ids.given_again(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
-            self._open[entity] = Open(
-                observation=seen, place=place, before=before.configurations, explained=step.explained
-            )
+            self._open[entity] = Open(observation=seen, place=place, before=before.configurations, explained=explained)
         life.belief = step.to
         if seen.phase != "request":
             life.last = seen

@@ -155,6 +155,8 @@ class Examined:
     """The conclusions on all properties of a machine, as it is under one profile.
 
     ``expected`` is the size that its reachable part should have, if that is stated.
+    ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and what
+    leads there.
     """
 
     machine: Machine | System
@@ -162,6 +164,7 @@ class Examined:
     counts: Counts
     expected: Counts | None
     checked: tuple[Checked, ...]
+    washed_out: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def resized(self) -> bool:

@@ -98,6 +98,10 @@ class _Writer:
         yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
         if each.expected is not None and each.resized:
             yield from self._item(CheckStatus.FAILS, f"expect has {_counts(each.expected)}")
+        for event, state, leads in each.washed_out:
+            yield from self._more(
+                f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
+            )
         left_out = 0
         for checked in each.checked:
             conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
@@ -183,6 +187,7 @@ def _examined_data(each: Examined) -> Json:
         "profile": each.profile,
         "reachable": record(each.counts),
         "expected": None if each.expected is None else record(each.expected),
+        "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(checked) for checked in each.checked],
     }
 

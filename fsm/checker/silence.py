@@ -1,0 +1,39 @@
+"""Silence that washes out what is known: silent cells that may be met after steps that no trace shows.
+
+Where a machine is silent anything may follow.  If such a state follows from a known one by unobserved steps alone, an
+observer knows nothing any more, though nothing was seen.
+"""
+
+from collections.abc import Collection
+
+from fsm.machine import Machine, Silent
+
+
+def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
+    """Each silent cell, as event and state, with an *unobserved* event that leads there from a state where it has a rule.
+
+    Without *unobserved* those are the hidden events.  An unobserved event that is itself silent is given with itself.
+    A cell whose clause is of level MAY is left out: it is left open on purpose.
+
+    >>> from fsm.library import load
+    >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
+    ((), (('subscribe', 'closed', 'stop'),))
+    """
+    if unobserved is None:
+        unobserved = [event.name for event in machine.events.values() if event.kind == "hidden"]
+    moves = [
+        (name, state, way.to)
+        for name in unobserved
+        for state in machine.states
+        for way in machine.step(state, name) or ()
+    ]
+    found: dict[tuple[str, str], str] = {}
+    for event in machine.events:
+        cells = machine.events[event].cells
+        silent = [state for state, cell in cells.items() if isinstance(cell, Silent) and cell.clause.level != "MAY"]
+        found |= {(event, state): event for state in silent if event in unobserved}
+        reached = {state for state in machine.states if state not in silent}
+        while more := {to: name for name, state, to in moves if state in reached and to not in reached}:
+            reached |= more.keys()
+            found |= {(event, to): name for to, name in more.items()}
+    return tuple((event, state, name) for (event, state), name in found.items())

@@ -1,0 +1,63 @@
+"""Ids that come back: a creation that succeeds under an id for which another one has succeeded.
+
+A machine begins again in its initial state, so that runs may create an entity of the same name anew.  In a recording of
+a runtime names are ids, which it never gives twice; the last :data:`REMEMBERED` are remembered.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from fsm.machine import ANY_ERROR, Clause, Refuses
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.monitor.diagnosis import Explained
+from fsm.trace import Observation
+from fsm.verdict import Cause, Permitted
+
+REMEMBERED: Final = 65_536
+"""Ids of which it is remembered that they were given."""
+
+
+class FreshIds:
+    """The ids that creations have given, by the calls that lead out of the initial state; none without *dynamics*."""
+
+    def __init__(self, dynamics: Dynamics | None) -> None:
+        self._initial = dynamics.table.machine.initial if dynamics else ""
+        self._clauses = _creations(dynamics) if dynamics else {}
+        self._given: OrderedDict[str, None] = OrderedDict()
+
+    def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
+        """Why *seen*, which is legal but for its id, is not; ``None`` if the id is fresh.
+
+        The monitor goes on with what is possible *after* it.
+        """
+        if seen.event not in self._clauses or seen.reply != "ok" or seen.phase == "request":
+            return None
+        if seen.entity not in self._given:
+            self._given[seen.entity] = None
+            if len(self._given) > REMEMBERED:
+                self._given.popitem(last=False)
+            return None
+        return Explained(
+            cause=Cause.REPLY,
+            illegal=seen.reply,
+            before=(self._initial,),
+            permitted=(Permitted(state=self._initial, what=(ANY_ERROR,)),),
+            clause=self._clauses[seen.event],
+            edits=(),
+            resembles=(),
+            after=after,
+        )
+
+
+def _creations(dynamics: Dynamics) -> dict[str, Clause]:
+    """The calls that succeed by leaving the initial state, as traces name them, with the clause by which each is refused."""
+    machine = dynamics.table.machine
+    found = {}
+    for name, row in dynamics.names.items():
+        event = dynamics.table.rows[row].event
+        refused = [cell.clause for cell in event.cells.values() if isinstance(cell, Refuses)]
+        ways = machine.step(machine.initial, event.name) or ()
+        if event.kind == "call" and refused and any(way.to != machine.initial and way.replies("ok") for way in ways):
+            found[name] = refused[0]
+    return found

@@ -1,0 +1,110 @@
+"""Silence that washes out what is known is reported, and no recording of a runtime meets it."""
+
+from __future__ import annotations
+
+from json import loads
+
+import pytest
+
+from fsm.checker import examine
+from fsm.checker.silence import washed_out
+from fsm.language.build import build
+from fsm.language.read import parse
+from fsm.library import load, names
+from fsm.property.claims import Specification
+from fsm.recordings import containerd_log, cri_calls, nri_events
+from fsm.report.check_report import json, text
+
+DOOR = """\
+[machine]
+name    = "door"
+title   = "A door"
+about   = "Opens."
+source  = "none"
+initial = "shut"
+
+[states]
+shut   = {{ about = "Closed." }}
+open   = {{ about = "Open." }}
+broken = {{ about = "Out of order." }}
+
+[event.push]
+kind    = "call"
+about   = "Open it."
+clause  = "pushed"
+says    = "It opens."
+{level} = "none"
+moves   = {{ shut = "open" }}
+ignores = ["open"]
+silent  = ["broken"]
+
+[event.{breaks}]
+kind   = "{kind}"
+about  = "It breaks."
+cannot = ["broken"]
+moves  = {{ shut = "open", open = "broken" }}
+"""
+
+SHOWN = {
+    "cri-container": cri_calls.SHOWN,
+    "cri-pod": cri_calls.SHOWN,
+    "container-status": containerd_log.SHOWN,
+    "pod-sandbox": containerd_log.SHOWN,
+    "plugin-container": nri_events.SHOWN,
+    "plugin-pod": nri_events.SHOWN,
+}
+"""The signals that recordings show, by the machines that judge them; the plugin's own events are outputs."""
+
+
+def door(*, level: str = "MUST", kind: str = "hidden") -> Specification:
+    written = DOOR.format(level=level, kind=kind, breaks="wear")
+    return Specification(machine=build(parse(written.encode(), path="door.toml")), properties=())
+
+
+def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
+    """With what leads there, as text and as data."""
+    examined = examine(door())
+
+    assert examined.washed_out == (("push", "broken", "wear"),)
+    assert "silent on push in broken, where wear may lead unobserved: anything may follow" in " ".join(
+        text([examined]).split()
+    )
+    assert loads(json([examined]))["machines"][0]["washed_out"] == [
+        {"event": "push", "state": "broken", "leads": "wear"}
+    ]
+
+
+@pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
+def test_one_that_is_meant_or_seen_is_not(specification: Specification) -> None:
+    """What the contract leaves open is open on purpose; what is seen is a reason."""
+    assert examine(specification).washed_out == ()
+    assert "silent on" not in text([examine(specification)])
+
+
+def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
+    """Wherever it may happen."""
+    found = washed_out(load("stats-collector"), ["start"])
+
+    assert found
+    assert {(event, leads) for event, _, leads in found} == {("start", "start")}
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
+    """In no shipped model, under no profile."""
+    machine = load(name)
+
+    assert [washed_out(machine.under(profile)) for profile in (None, *machine.profiles)] == [
+        () for _ in (None, *machine.profiles)
+    ]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nothing_that_a_recording_leaves_out_does(name: str) -> None:
+    """Nor does a signal that a client, a log or a plugin does not see, in the models that these are judged by."""
+    machine = load(name)
+    unseen = [event.name for event in machine.events.values() if event.kind != "call" and event.name not in SHOWN[name]]
+
+    assert unseen
+    for profile in (None, *machine.profiles):
+        assert washed_out(machine.under(profile), unseen) == ()
