@@ -152,7 +152,7 @@ class _StrictReading:
         self.machines = {}
         for of, name in CONTRACTS[self.kind].items():
             machine = load(name)
-            self.machines[of] = machine.under(trial.profile if trial.profile in machine.profiles else None)
+            self.machines[of] = machine.under(trial.profile if machine.profiled(trial.profile) else None)
         self.before = self._read(lines)
         self.told = told(lines, self.calls)
         self.changed = changed(lines, self.before.rooms)
@@ -181,9 +181,7 @@ class _StrictReading:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
                     return self._stated(found)
-        for identity, name in sorted(
-            changed(lines, read.rooms) - self.changed if self.kind is RecordingKind.CALLS else ()
-        ):
+        for identity, name in sorted(changed(lines, read.rooms) - self.changed):
             why = f"{name} of {identity} is one thing, and then another"
             return Illegality(machine=self.machines[CONTAINER].name, cell=f"{name} changes", why=why)
         after = told(lines, self.calls) if self.calls else {}

@@ -36,7 +36,11 @@ LONGEST = 400
 
 ROOT = PACKAGE.parent
 SECOND_OPINIONS = sorted(
-    [*(PACKAGE / "interop" / "promela").glob("*.py"), *(ROOT / "tests" / "support").glob("naive*.py")]
+    [
+        *(PACKAGE / "interop" / "promela").glob("*.py"),
+        *(ROOT / "tests" / "support").glob("naive*.py"),
+        PACKAGE / "mutation" / "strict_reading.py",
+    ]
 )
 """What decides the same questions as the engines, and must not decide them by the same code."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from judged import CALLS, EVENTS, LOGS, RECORDINGS, profile
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from fsm.recordings.restarts import Assume
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "power.md"
-LIMIT: Final = 60
+LIMIT: Final = 40
 """Edits of each recording; the crowded ones take seconds for each of these."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
+RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
+"""Recordings in which containerd was restarted, which ``--restarts none`` takes for illegal."""
+
 MEASURED: Final = "\n## In all\n"
 """Where the tables begin; what stands before them is written by hand."""
 HEAD: Final = (
@@ -70,18 +74,19 @@ def label(name: str, calls: str, assume: Assume = "maybe") -> str:
     return f"`{name}`" + (" `--with` calls" if calls else "") + (f" `--restarts {assume}`" if assume != "maybe" else "")
 
 
-def rows(chosen: Iterable[tuple[str, str, Assume]]) -> Iterator[tuple[str, Power]]:
-    """The row of each recording, under the profile of its version, and what was measured."""
-    for name, calls, assume in chosen:
-        power = measured(name, calls, under=profile(name), assume=assume)
-        yield row(label(name, calls, assume), profile(name), [power]), power
+def line(chosen: tuple[str, str, Assume]) -> tuple[str, Power]:
+    """The row of a recording, under the profile of its version, and what was measured."""
+    name, calls, assume = chosen
+    power = measured(name, calls, under=profile(name), assume=assume)
+    return row(label(name, calls, assume), profile(name), [power]), power
 
 
 def page() -> str:
     """The page."""
-    each = list(rows((name, calls, "maybe") for name, calls in sources()))
-    quiet = [name for name in CALLS if "restart" not in name and "checkpoints" not in name and "nri.calls" not in name]
-    strict = list(rows((name, "", "none") for name in quiet if "forgotten" not in name and "orphan" not in name))
+    quiet = [name for name in CALLS if not any(each in name for each in RESTARTED)]
+    with ProcessPoolExecutor(2) as pool:
+        each = list(pool.map(line, [(name, calls, "maybe") for name, calls in sources()]))
+        strict = list(pool.map(line, [(name, "", "none") for name in quiet]))
     powers = [power for _, power in each]
     bare = [name for name, calls in sources() if name.startswith(("cri-calls", "containerd-", "nri-")) and not calls]
     plain = [row(label(name, ""), None, [measured(name)]) for name in bare]
@@ -103,8 +108,8 @@ def page() -> str:
             *(HEAD, RULE, *totals, ""),
             *_table("kind of edit", kinds),
             *_table("model", models),
-            *("## Each recording", "", HEAD, RULE, *(line for line, _ in each), ""),
-            *("## Without a restart that no line shows", "", HEAD, RULE, *(line for line, _ in strict), ""),
+            *("## Each recording", "", HEAD, RULE, *(text for text, _ in each), ""),
+            *("## Without a restart that no line shows", "", HEAD, RULE, *(text for text, _ in strict), ""),
             *("## Without a profile", "", HEAD, RULE, *plain, ""),
         ]
     )
