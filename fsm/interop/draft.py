@@ -151,18 +151,17 @@ def _ways(
 ) -> Iterator[Outcome]:
     """The outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
     reply = ("ok",) if kind == "call" else ()
+    stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
     for arrow in _first(arrows):
-        conditions = arrow.when if arrow else ()
-        about = f"When {' and '.join(conditions)}." if conditions else ""
-        if arrow is None:
-            about = "When no condition holds: nothing is done."
-        name = "-".join(filter(None, (part, *map(_word, conditions))))
+        taken = arrow or stays
+        parts = (part, *map(_word, taken.when)) if arrow else (part, OTHERWISE)
+        about = f"When {' and '.join(taken.when)}." if taken.when else ""
         yield Outcome(
-            name=name if name and (arrow or not part) else "-".join(filter(None, (part, OTHERWISE))),
-            to=states[(arrow and arrow.to) or place.name],
+            name="-".join(filter(None, parts)) or OTHERWISE,
+            to=states[taken.to or place.name],
             reply=reply,
-            emits=arrow.emits if arrow else (),
-            about=" ".join(filter(None, (about, *(arrow.notes if arrow else ())))),
+            emits=taken.emits,
+            about=" ".join(filter(None, (about, *taken.notes))),
         )
 
 

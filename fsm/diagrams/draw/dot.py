@@ -85,11 +85,12 @@ def _node(graph: graphviz.Digraph, node: PictureNode, name: str, tints: dict[str
         lines.append(f'<font point-size="10" color="{DIM}">{escape(node.shows)}</font>')
     if node.count is not None:
         lines.append(f'<font point-size="10">met {node.count:,}</font>')
+    heat = HEAT[min(len(str(node.count)), len(HEAT) - 1) if node.count else 0]
     graph.node(
         name,
         label=f"<{'<br/>'.join(lines)}>",
         style="rounded,filled,dashed" if node.passing else "rounded,filled",
-        fillcolor=tints.get(node.shows, FILL) if node.count is None else _heat(node.count),
+        fillcolor=tints.get(node.shows, FILL) if node.count is None else heat,
         color=BAD if node.failed else MARK if node.marked else LINE,
         fontcolor=INK,
         penwidth="2.6" if node.marked or node.failed else "1.2",
@@ -119,10 +120,7 @@ def _edge(graph: graphviz.Digraph, edge: PictureEdge, target: str) -> None:
     if edge.source in {ANY, ELSEWHERE}:
         word = f"<{_font('any state', DIM)}>" if edge.source == ANY else table
         graph.node(source, label=word, shape="plain", style="", fontsize="11")
-    if edge.source == ELSEWHERE:
-        graph.edge(source, target, **style)
-    else:
-        graph.edge(source, target, label=table, **style)
+    graph.edge(source, target, label=None if edge.source == ELSEWHERE else table, **style)
 
 
 def _colour(label: EdgeLabel) -> str:
@@ -149,7 +147,3 @@ def _row(words: str) -> str:
 
 def _font(words: str, colour: str) -> str:
     return f'<font color="{colour}">{words}</font>'
-
-
-def _heat(count: int) -> str:
-    return HEAT[min(len(str(count)), len(HEAT) - 1) if count else 0]

@@ -191,16 +191,12 @@ class _Drawing:
 
     def picture(self) -> Picture:
         passing = {state for event in self.machine.events.values() for state in event.ends}
+        seen = (self.marks.seen,) if self.marks.seen is not None else ()
         met = Counter[str]()
         for (_, state), count in self.marks.counts.items():
             met[state] += count
-        seen = self.marks.seen
-        failures = [
-            PictureEdge(source=state, target=state, labels=(seen,), failed=True)
-            for state in self.machine.states
-            if seen is not None and state in self.marks.failed
-        ]
-        nodes = [
+        failed = [state for state in self.machine.states if state in self.marks.failed]
+        nodes = (
             PictureNode(
                 name=state.name,
                 states=(state.name,),
@@ -213,7 +209,7 @@ class _Drawing:
                 count=met[state.name] if self.marks.counts else None,
             )
             for state in self.machine.states.values()
-        ]
+        )
         return Picture(
             name=self.machine.name,
             title=self.machine.title,
@@ -222,7 +218,7 @@ class _Drawing:
             edges=(
                 *(self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()),
                 *self._strays(),
-                *failures,
+                *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed if seen),
             ),
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
