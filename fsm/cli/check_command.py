@@ -5,7 +5,7 @@ import click
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, unknown
+from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require
 from fsm.library import claims, specified, systems
 from fsm.property.evidence import Examined
 from fsm.report import check_report
@@ -46,10 +46,8 @@ def command(
     """
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
-    known = dict.fromkeys(["none", *(profile for each in found for profile in each.machine.profiles)])
-    for profile in profiles:
-        if profile not in known:
-            raise unknown(profile, known, of="profiles", hint="--profile")
+    known = ["none", *(profile for each in found for profile in each.machine.profiles)]
+    require(profiles, known, of="profiles", hint="--profile")
     work = [
         (each, profile)
         for each in found

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import name_option, output_option, profile_option, under, unknown
+from fsm.cli.options import name_option, output_option, profile_option, require, under
 from fsm.cli.output import put
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
@@ -84,8 +84,7 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
         raise click.UsageError(f"--property has no meaning with --to {form}: leave it out, or use --to promela")
     found = specification(name)
     named = {each.name: each for each in found.properties}
-    if wanted not in named:
-        raise unknown(wanted, named, of="properties", hint="--property")
+    require([wanted], named, of="properties", hint="--property")
     return found.machine, named[wanted]
 
 

@@ -144,15 +144,11 @@ def command(
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
-        click.echo(_writer(form)(report).encode("utf-8", "replace"), nl=False)
+        writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
+        click.echo(writer(report).encode("utf-8", "replace"), nl=False)
     if problems:
         click.echo(str(InputError(problems)), err=True)
     return report.code()
-
-
-def _writer(form: str) -> Callable[[Report], str]:
-    writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
-    return writer
 
 
 @contextmanager

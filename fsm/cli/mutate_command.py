@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, unknown
+from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import (
     JointMutant,
@@ -113,9 +113,8 @@ def command(
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     if profile is not None:
-        profiles = dict.fromkeys(name for each in found for name in each.machine.profiles)
-        if profile not in profiles:
-            raise unknown(profile, profiles, of="profiles", hint="--profile")
+        known = (name for each in found for name in each.machine.profiles)
+        require([profile], known, of="profiles", hint="--profile")
         found = [each for each in found if profile in each.machine.profiles]
     size = sum(1 for each in found for _ in _mutants(each, profile))
     with progress("mutating", size) as advanced:

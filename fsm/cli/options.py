@@ -90,6 +90,14 @@ def progress(label: str, size: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.update(1)
 
 
+def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
+    """Refuse the first of *words*, in the place *hint*, that is none of the *known* names."""
+    names = dict.fromkeys(known)
+    for word in words:
+        if word not in names:
+            raise unknown(word, names, of=of, hint=hint)
+
+
 def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
     """The error that *word*, in the place *hint*, is none of the *known* names; it offers the nearest."""
     return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
@@ -107,7 +115,4 @@ def under(model: _Model, profile: str | None) -> _Model:
 
 def asked(found: Iterable[Specification | JointSpecification], only: Iterable[str]) -> None:
     """Refuse names in *only* that no property of the specifications *found* has."""
-    stated = dict.fromkeys(each.name for of in found for each in of.properties)
-    for name in only:
-        if name not in stated:
-            raise unknown(name, stated, of="properties", hint="--property")
+    require(only, (each.name for of in found for each in of.properties), of="properties", hint="--property")

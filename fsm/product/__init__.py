@@ -155,7 +155,11 @@ class SystemTable:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
-            found = event.known[key] = tuple(self._different(event, before))
+            # Without those that differ only in the names of the parts' outcomes.
+            different: dict[object, _Outcome] = {}
+            for each in self._outcomes(event, before):
+                different.setdefault((each.locals, each.name, each.reply, each.emits), each)
+            found = event.known[key] = tuple(different.values())
         return tuple(self._joined(event, before, each) for each in found)
 
     def locals(self, state: int) -> Locals:
@@ -179,15 +183,6 @@ class SystemTable:
             if copy.digit in self.cone and locals_[copy.digit] != self._locals[0][copy.digit]
         ]
         return ", ".join(named) or BEGINNING
-
-    def _different(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
-        """The outcomes in *before*, without those that differ only in the names of the parts' outcomes."""
-        met = set()
-        for each in self._outcomes(event, before):
-            key = (each.locals, each.name, each.reply, each.emits)
-            if key not in met:
-                met.add(key)
-                yield each
 
     def _joined(self, event: _Event, before: Locals, outcome: _Outcome) -> Way:
         after = list(before)

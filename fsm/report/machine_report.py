@@ -127,12 +127,14 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
         {
             **record(machine, "path", "profile"),
             "states": {name: record(each, "name") for name, each in machine.states.items() if name in states},
-            "events": {each.name: _event_data(each, states) for each in machine.events.values() if each.name in events},
+            "events": {
+                each.name: _row_data(each, states, "name") for each in machine.events.values() if each.name in events
+            },
             "omits": _omits_data(machine),
             "profiles": {
                 name: {
                     **record(each, "name"),
-                    "overrides": [_override_data(one, states) for one in each.overrides if one.event in events],
+                    "overrides": [_row_data(one, states, "line") for one in each.overrides if one.event in events],
                 }
                 for name, each in machine.profiles.items()
             },
@@ -149,20 +151,9 @@ def _omits_data(machine: Machine) -> Json:
     }
 
 
-def _event_data(event: Event, states: Collection[str]) -> Json:
-    return {
-        **record(event, "name"),
-        "cells": _cells_data(event.cells, states),
-        "ends": _cells_data(event.ends, states),
-    }
-
-
-def _override_data(override: Override, states: Collection[str]) -> Json:
-    return {
-        **record(override, "line"),
-        "cells": _cells_data(override.cells, states),
-        "ends": _cells_data(override.ends, states),
-    }
+def _row_data(row: Event | Override, states: Collection[str], without: str) -> Json:
+    cells, ends = _cells_data(row.cells, states), _cells_data(row.ends, states)
+    return {**record(row, without), "cells": cells, "ends": ends}
 
 
 def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:

@@ -86,6 +86,7 @@ def from_json(document: dict[str, Any]) -> Machine:
             name: Profile(
                 name=name,
                 about=each["about"],
+                extends=each["extends"] or "",
                 since=each["since"] or "",
                 until=each["until"] or "",
                 overrides=tuple(_override(one) for one in each["overrides"]),
@@ -148,4 +149,6 @@ def _override(each: dict[str, Any]) -> Override:
         deviation=_deviation(each["deviation"]),
         cells=_cells(each["cells"]),
         ends=_cells(each["ends"]),
+        since=each["since"] or "",
+        until=each["until"] or "",
     )
