@@ -149,7 +149,8 @@ def _joint(
 ) -> Callable[[Batch], Iterable[Batch]]:
     """Gives a batch in pieces, between which what the parts of a system do is held to the system."""
     systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
-    if len(systems) != 1 or recording.pods is None:
+    kinds = {each.machine.entity for each in monitors}
+    if len(systems) != 1 or recording.pods is None or len(kinds) < len(monitors):
         return lambda batch: (batch,)
     return JointWatch(systems[0], monitors, recording.pods, profile=profile, file=recording.name).pieces
 

@@ -89,6 +89,10 @@ class CallsInProgress:
         self._longest[seen.event] = max(self._longest[seen.event], at - first.at)
         return first
 
+    def none(self, *entities: str) -> bool:
+        """Whether no call is in progress on any of *entities*."""
+        return not any(entity in entities for _, entity in self._asked)
+
     def interrupted(self, *, gap: bool) -> None:
         """The runtime restarted, or lines are missing: no call is in progress, or it is not known which."""
         self._asked.clear()

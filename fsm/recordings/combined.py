@@ -195,7 +195,8 @@ class CombinedReader:
                 pass  # what was relayed before was nothing
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
-                self._received.pop(seen.entity, None)
+                if self._progress.none(seen.entity, self.events.pods.get(seen.entity, ""), NO_ID):
+                    self._received.pop(seen.entity, None)
             else:
                 self._known[seen.entity] = self._knows(seen)
                 self._received[seen.entity].append((seen.output, self._order))
@@ -247,6 +248,8 @@ class CombinedReader:
             self._missed_creation |= self._there and seen.entity not in self._known
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
+        if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
+            return  # the other call may relay the removal when this one has found the pod gone
         if ok and first is not None and first.connection == self._connection > 0:
             yield from self._succeeded(point.line, structs.replace(seen, entity=meant[0]), first)
         elif (ok or seen.phase == "lost") and seen.event in _ENDS:

@@ -445,3 +445,34 @@ def test_files_of_two_runs_are_refused(pods: list[str], calls: str, says: list[s
 def test_recordings_of_two_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in common"):
         together(content("2.1.9-nri.nri.jsonl.gz"), content("1.7.24-random.calls.jsonl.gz"), tmp_path)
+
+
+EVENT = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
+CALL = '{"op": "%s", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
+
+
+def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None:
+    """Another client removes it meanwhile; nothing that was relayed is forgotten before the call has ended."""
+    listed = (
+        '{"ts": 11, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
+    )
+    names = ["UpdateContainer", "PostUpdateContainer", "StopContainer", "RemoveContainer", "StateChange"]
+    events = [listed % (POD, OTHER) + "\n", *[EVENT % (at, name, POD, OTHER) for at, name in enumerate(names, 20)]]
+    calls = CALL % ("RemoveContainer", OTHER, 15, 26) + CALL % ("UpdateContainerResources", OTHER, 12, 27)
+
+    assert clauses(violations(together("".join(events).encode(), calls.encode(), tmp_path))) == {}
+
+
+def test_of_two_removals_one_relays(tmp_path: Path) -> None:
+    """A pod is gone before its removal is relayed, so the other one may succeed first; then the one must have relayed it."""
+    names = ["StopPodSandbox", "RemovePodSandbox", "StateChange"]
+    events = [
+        CONNECTS % json.dumps([POD]),
+        *[EVENT % (at, name, POD, "") for at, name in zip((20, 40, 60), names, strict=True)],
+    ]
+    calls = CALL % ("RemovePodSandbox", POD, 15, 30) + CALL % ("RemovePodSandbox", POD, 16, 50)
+
+    assert clauses(violations(together("".join(events).encode(), calls.encode(), tmp_path))) == {}
+    del events[2]
+    found = clauses(violations(together("".join(events).encode(), calls.encode(), tmp_path)))
+    assert found == {"pod removal-is-relayed": 1}
