@@ -52,7 +52,9 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     shell_complete=completion.models_and_systems,
     help="Judge by this model; may be repeated. By default the kind of recording decides.",
 )
-@profile_option("Tolerate the declared deviations of a real version, such as containerd-1.6, and report them.")
+@profile_option(
+    "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
