@@ -31,9 +31,8 @@ class SourceProblems:
     def unknown(self, line: int, what: str, state: str, states: Iterable[str]) -> None:
         names = tuple(states)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        self.add(
-            "FSM510", line, f"{what} unknown state '{state}'", nearest(state, names[:MOST_NAMES], of="states") + more
-        )
+        hint = nearest(state, names[:MOST_NAMES], of="states") + more
+        self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
         """Raise all problems, this one included: the rest of the file cannot be read."""

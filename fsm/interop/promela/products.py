@@ -123,13 +123,10 @@ class IdempotenceProduct(Product):
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
         yield self._option(step, guard="stage == 0")
-        if step.event == self.claim.event and step.ends:
-            yield from self._called(step, "stage == 1", first=True)
-            yield from self._called(step, "stage == 3", first=False)
-        if step.event == self.claim.event and not step.ends:
-            if step.source not in busy(self.words.machine):
-                yield from self._called(step, "stage == 0", first=True)
-            yield from self._called(step, "stage == 2", first=False)
+        if step.event == self.claim.event:
+            if step.ends or step.source not in busy(self.words.machine):
+                yield from self._called(step, "stage == 1" if step.ends else "stage == 0", first=True)
+            yield from self._called(step, "stage == 3" if step.ends else "stage == 2", first=False)
 
     def _called(self, step: ExportedStep, guard: str, *, first: bool) -> Iterator[Option]:
         to = self.words.states[step.way.to]
