@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fsm.recordings.restarts import Assume
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "power.md"
-LIMIT: Final = 40
+LIMIT: Final = 30
 """Edits of each recording; the crowded ones take seconds for each of these."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
