@@ -1,9 +1,6 @@
 """Whether a property holds of a machine: proved, refuted by a shortest counterexample, or undecided.
 
-Every claim is decided by exhaustive search of what the machine can reach, and each kind
-by a module of its own: :mod:`~fsm.checker.safety`, :mod:`~fsm.checker.idempotence`,
-:mod:`~fsm.checker.liveness`, :mod:`~fsm.checker.refinement`,
-:mod:`~fsm.checker.matches_drawing`.  A search that would exceed its limit decides
+Every claim is decided by exhaustive search of what the machine can reach.  A search that would exceed its limit decides
 nothing, and the conclusion is unknown.
 """
 
@@ -54,13 +51,11 @@ def check(
 ) -> Examined:
     """The verdicts on the properties of *machine* that are called *names*, or on all of them.
 
-    They are those in the property file of the machine's name, in the folder
-    ``properties`` beside the folder of its model file; for a shipped machine, the
-    shipped ones.  *limit* bounds the states of each search; beyond it the verdict is
-    unknown.
+    They are those in the property file of the machine's name, in the folder ``properties`` beside the folder of its model
+    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.
 
-    Raises :class:`InputError` if there is no property file, or it is not well formed,
-    and ``ValueError`` for a name that no property has.
+    Raises :class:`InputError` if there is no property file, or it is not well formed, and ``ValueError`` for a name
+    that no property has.
 
     >>> from fsm.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
@@ -80,10 +75,8 @@ def decide(
 ) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
-    To check many properties of one machine, pass one :class:`StepCache` or
-    :class:`Cones` instead of a table: it makes each step once.  *limit* bounds the
-    states of each search.  Linear in the states and transitions of the machine, times
-    those of the claim.
+    To check many properties of one machine, pass one :class:`StepCache` or :class:`Cones` instead of a table: it makes
+    each step once.  Linear in the states and transitions of the machine, times those of the claim.
 
     >>> from fsm.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -115,9 +108,8 @@ def examine(
 ) -> Examined:
     """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
-    *only* names the properties to check; *advanced* is called after each.  The size
-    expected of a system is that of the largest cone of any of its properties, so it is
-    not compared if *only* is given.
+    *only* names the properties to check; *advanced* is called after each.  The size expected of a system is that of the
+    largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
     machine = described.under(profile)

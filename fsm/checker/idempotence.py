@@ -63,12 +63,10 @@ class IdempotenceAutomaton:
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
         """Every step from *node*, a second call where the specification is silent included."""
         table = self.steps.table
-        if node.going or node.calls:
-            row = self.due(node)
-            if table.step(node.state, row) is None:
-                state = table.states[node.state]
-                taken = RunStep(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
-                yield SearchEdge(taken=taken, to=node, found=node.calls > 0)
+        if (node.going or node.calls) and table.step(node.state, self.due(node)) is None:
+            state = table.states[node.state]
+            taken = RunStep(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
+            yield SearchEdge(taken=taken, to=node, found=node.calls > 0)
         for step in self.steps.after(node.state):
             yield from self.taken(node, step)
 
@@ -95,8 +93,7 @@ class IdempotenceAutomaton:
             to = CallPair(way.to, node.calls, going=True, between=node.between)
             yield SearchEdge(taken=step.taken, to=to, found=bad)
         elif second:
-            yield SearchEdge(
-                taken=step.taken, to=CallPair(way.to), found=bad or reply != "ok" or way.to != node.between
-            )
+            bad = bad or reply != "ok" or way.to != node.between
+            yield SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)
         elif reply == "ok" and (self.once is None or self.once(step.instants[-1])):
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))

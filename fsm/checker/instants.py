@@ -75,8 +75,7 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 class StepCache:
     """The steps of *table*, made once for each set of error codes that a property distinguishes.
 
-    A machine that is *like* another *but* for one state shares the other's steps from
-    all other states; mutants are many, and each differs in one state.
+    A machine that is *like* another *but* for one state, as a mutant is, shares the other's steps from all other states.
     """
 
     def __init__(self, table: TransitionSystem, *, like: StepCache | None = None, but: int = -1) -> None:
@@ -124,8 +123,7 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, made when asked for.
 
-    ``error`` stands for every error code; *codes* are those that a property
-    distinguishes, and each of them is one more reply of such a step.
+    Where ``error`` stands for every error code, each of *codes* that a property distinguishes is one more reply.
     """
 
     def __init__(
@@ -220,14 +218,16 @@ def _simple(
             return (lambda at: at.source in states) if before else (lambda at: at.state in states)
         case Emits(output=output):
             return lambda at: at.output == output and not at.first
-        case EmitsOnly():
-            return _emits_only(condition)
+        case EmitsOnly(outputs=wanted, among=among):
+            return lambda at: (
+                tuple(each for each in at.outputs if among is None or each in among) == wanted and not at.first
+            )
         case Happens(event=event):
             return lambda at: at.event == event
         case Replies(event=event, reply=reply):
-            wanted, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
+            exact, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
             error = reply == ANY_ERROR
-            return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == wanted
+            return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == exact
         case StateChanges():
             return lambda at: not at.first and at.source != at.state
         case SilentOn(event=event):
@@ -241,13 +241,6 @@ def _simple(
             return lambda at: output in at.outputs
         case _:
             assert_never(condition)
-
-
-def _emits_only(condition: EmitsOnly) -> Callable[[Instant], bool]:
-    outputs, among = condition.outputs, condition.among
-    if among is None:
-        return lambda at: at.outputs == outputs and not at.first
-    return lambda at: tuple(each for each in at.outputs if each in among) == outputs and not at.first
 
 
 def machine_table(table: TransitionSystem) -> Table:

@@ -1,13 +1,13 @@
 """Leads-to under fairness: whether in every fair run each source is followed by a target.
 
-A run without the target ends in a strongly connected component of the states in which
-it is still due, or stops in one of them; it is a counterexample if it is fair (Emerson
-and Lei, 1987).  What is weakly fair must be taken in the component, or be disabled
-somewhere in it.  What is strongly fair must be taken, or be disabled everywhere in it:
+A run without the target ends in a strongly connected component of the states in which it is still due, or stops in one
+of them; it is a counterexample if it is fair (Emerson and Lei, 1987).  What is weakly fair must be taken in the
+component, or be disabled somewhere in it.  What is strongly fair must be taken, or be disabled everywhere in it:
 otherwise the states in which it is enabled are removed and the rest is searched again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
@@ -130,40 +130,31 @@ class LeadsToGraph:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, those: frozenset[DueNode]) -> Run:
-        """A path to a node of *those*, followed by a fair cycle."""
-        ordered = [node for node in self.search.depth if node in those]
-        runs = []
-        for start in ordered:
-            cycle: list[_Link] = []
-            here = start
-            for fair in self.fair:
-                if any(self.takes(fair, link.step) for link in cycle):
-                    continue
-                if not fair.strongly and any(
-                    not self.possible(fair, node.state) for node in (start, *(link.source for link in cycle))
-                ):
-                    continue
-                part = self._towards(here, those, fair)
-                if part:
-                    cycle += part
-                    here = part[-1].to
-            if here != start or not cycle:
-                cycle += self._back(here, start, those)
-            runs.append(self._run(start, cycle=cycle))
+        """The shortest path to a node of *those*, followed by a fair cycle."""
+        runs = (self._circle_from(node, those) for node in self.search.depth if node in those)
         return min(runs, key=lambda run: run.length)
 
-    def _towards(self, here: DueNode, those: frozenset[DueNode], fair: Fair) -> tuple[_Link, ...]:
-        """A shortest path in *those* that takes what is *fair*, or visits a state where it is disabled."""
-        return self._path(
-            here,
-            those,
-            lambda link: self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state)),
-        )
+    def _circle_from(self, start: DueNode, those: frozenset[DueNode]) -> Run:
+        cycle: list[_Link] = []
+        here = start
+        for fair in self.fair:
+            if any(self.takes(fair, link.step) for link in cycle):
+                continue
+            nodes = (start, *(link.source for link in cycle))
+            if not fair.strongly and any(not self.possible(fair, node.state) for node in nodes):
+                continue
+            cycle += self._path(here, those, partial(self._met, fair))
+            here = cycle[-1].to if cycle else start
+        if here != start or not cycle:
+            cycle += self._path(here, those, lambda link: link.to == start)
+        return self._run(start, cycle=cycle)
 
-    def _back(self, here: DueNode, start: DueNode, those: frozenset[DueNode]) -> tuple[_Link, ...]:
-        return self._path(here, those, lambda link: link.to == start)
+    def _met(self, fair: Fair, link: _Link) -> bool:
+        """Whether *link* takes what is *fair*, or leads to where it is disabled."""
+        return self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state))
 
     def _path(self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]) -> tuple[_Link, ...]:
+        """A shortest path in *those* whose last link is *wanted*."""
         inside = BreadthFirst([here], lambda node: (link for link in self.links[node] if link.to in those))
         return next((inside.path(link) for link in inside if wanted(link)), ())
 

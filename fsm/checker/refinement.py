@@ -1,15 +1,11 @@
 """Whether one machine allows all that can be seen of another: inclusion of traces.
 
-The machine is explored together with what may be true of the other, given
-all that was seen so far: the other's *belief*, as :mod:`fsm.monitor` moves
-it.  Calls are seen by their request and their reply and may overlap; signals
-are seen if both have them; the state is seen at any time by what it shows.
-Everything else is unobservable, in the machine and in the other one.
+The machine is explored together with what may be true of the other, given all that was seen so far: the other's
+*belief*, as :mod:`fsm.monitor` moves it.  Calls are seen by their request and their reply and may overlap; signals are
+seen if both have them; the state is seen at any time by what it shows.  Everything else is unobservable.
 
-Of two beliefs about the other machine, with the machine itself in the same
-situation, the one that allows less is enough to look at: what the other one
-does not allow, it does not allow either (antichains: De Wulf, Doyen,
-Henzinger and Raskin, 2006).
+Of two beliefs, with the machine itself in the same situation, the one that allows less is enough to look at (antichains:
+De Wulf, Doyen, Henzinger and Raskin, 2006).
 """
 
 from __future__ import annotations
@@ -48,8 +44,7 @@ class Node(NamedTuple):
 def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
     """Whether *other* allows all that can be seen of *table* with *overlap* calls in progress at a time.
 
-    With no overlap calls are single steps.  Raises :class:`TooManyError` if
-    what may be true of *other* grows beyond bounds.
+    With no overlap calls are single steps.  Raises :class:`TooManyError` if a belief grows beyond bounds.
     """
     product = _Product(rules=Rules(table), belief_table=belief_table_of(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
@@ -60,8 +55,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
 def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the outputs of *table*, as events, are a run of *other*; those it does not know are left out.
 
-    Signals that both have are the same; what else *other* has, but for what
-    is hidden, does not happen.
+    Signals that both have are the same; what else *other* has, but for what is hidden, does not happen.
     """
     return followed(table, listener(table, other), limit)
 

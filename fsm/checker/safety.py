@@ -1,8 +1,7 @@
 """Always, never and reachable: searches of the product of a machine with a small automaton.
 
-The automaton counts the conditions of a sequence that have held, one after the other;
-``until`` resets it.  Taking each condition at the first instant at which it holds loses
-no run.
+The automaton counts the conditions of a sequence that have held, one after the other; ``until`` resets it.  Taking each
+condition at the first instant at which it holds loses no run.
 """
 
 from __future__ import annotations
@@ -22,13 +21,9 @@ DONE = -1
 
 def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
-    total = _total(())
-    best: Run | None = None
-    for sequence in claim.sequences:
-        run, counts = _run_through(sequence, claim.until, stepping, limit)
-        total = _total((total, counts))
-        if run is not None and (best is None or run.length < best.length):
-            best = run
+    found = [_run_through(sequence, claim.until, stepping, limit) for sequence in claim.sequences]
+    total = _total(counts for _, counts in found)
+    best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
     if best is not None:
         return Refuted(evidence=best), total
     parts = [part for sequence in claim.sequences for part in _parts(sequence)]
@@ -76,11 +71,10 @@ def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclu
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
     """A sequence for each condition of *claim*, none of which may occur if it is to hold."""
-    asked = (claim.when.means,) if claim.when else ()
     found: list[Sequence] = []
     for part in claim.conditions:
         breach: Condition = Not(of=part.means)
-        means = All(of=(*asked, breach)) if asked else breach
+        means = All(of=(claim.when.means, breach)) if claim.when else breach
         found.append((WrittenCondition(text=f"not ({part.text})", means=means),))
     return tuple(found)
 
@@ -165,12 +159,10 @@ def _asked(condition: Condition) -> Condition:
     return All(of=asked) if asked else condition
 
 
-def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition | None]) -> Conclusion:
+def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition]) -> Conclusion:
     """Proved, unless one of *needed* never holds."""
-    for part in needed:
-        if part is not None and not met(part.means, stepping):
-            return Vacuous(unmet=part.text)
-    return Proved()
+    unmet = next((part.text for part in needed if not met(part.means, stepping)), None)
+    return Proved() if unmet is None else Vacuous(unmet=unmet)
 
 
 def met(condition: Condition, stepping: StepCache) -> bool:

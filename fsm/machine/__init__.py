@@ -1,9 +1,8 @@
 """A machine: states, events, and what each event does in each state.
 
-A machine is a total table.  Every event has a cell for every state, and a cell is one
-of five things.  A call may also define how it *ends* in the states that it passes
-through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which
-checks all that these classes take for granted.
+A machine is a total table: every event has a cell for every state.  A call may also define how it *ends* in the states
+that it passes through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which checks all that
+these classes take for granted.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ class State:
 class Outcome:
     """One way in which an event may end in a state.
 
-    ``reply`` lists the replies that fit, ``error`` standing for every error.  It is
-    empty where there is no reply: for signals, and where the call has only *begun* and
-    other events may occur in the state ``to`` before it ends.
+    ``reply`` lists the replies that fit, ``error`` standing for every error; it is empty for signals, and where the
+    call has only *begun* and other events may occur in the state ``to`` before it ends.
     """
 
     name: str
@@ -73,11 +71,6 @@ class Outcome:
     deviation: Deviation | None = None
 
     def replies(self, reply: str) -> bool:
-        """Whether *reply* fits this outcome.
-
-        >>> Outcome(name="cut-short", to="open", reply=("error",)).replies("JAMMED")
-        True
-        """
         return fits(reply, self.reply)
 
     def covers(self, other: Outcome) -> bool:
@@ -139,11 +132,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What one event does in every state.
-
-    ``ends`` has a row of outcomes for each state in which a call that has begun may be,
-    and none for any other state.
-    """
+    """What one event does in every state; ``ends`` has the states in which a call that has begun may be."""
 
     name: str
     kind: Kind
@@ -208,11 +197,7 @@ class Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """The *own* outcomes, and those of *more* that the machine does not have, as deviations.
-
-        Several deviations may extend one cell.  Each is named after the override; if an
-        override has several, its own name is added.
-        """
+        """The *own* outcomes, and those of *more* that the machine does not have, as deviations named after the override."""
         undeviating = [each for each in own if each.deviation is None]
         extra = [each for each in more if not any(allowed.covers(each) for allowed in undeviating)]
         names = [self.name if len(extra) == 1 else f"{self.name}-{each.name}" for each in extra]
@@ -244,9 +229,8 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
-    ``profile`` is the name of the profile applied to it, empty without one.  ``omits``
-    maps an event to what drawings leave out of it; it is ``None`` if the model does not
-    mention drawings.
+    ``profile`` is the name of the profile applied to it.  ``omits`` maps an event to what drawings leave out of it; it is
+    ``None`` if the model does not mention drawings.
 
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
@@ -272,11 +256,9 @@ class Machine:
     profile: str = ""
 
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
-        """Every outcome that *event* may have in *state*, in the order of the model.
+        """Every outcome that *event* may have in *state*, in the order of the model; with ``ends``, a call in progress.
 
-        Empty where the event cannot happen; ``None`` where the specification is silent,
-        so that anything may happen.  With ``ends``, the outcomes of a call of *event*
-        that is in progress in *state*.
+        Empty where the event cannot happen; ``None`` where the specification is silent, so that anything may happen.
 
         Raises ``ValueError`` for a state or an event that the machine does not have.
         """
@@ -291,8 +273,7 @@ class Machine:
     def under(self, profile: str | None) -> Machine:
         """The machine with *profile* applied, see :meth:`profiled`; the machine itself for ``None``.
 
-        Where the profile deviates, its outcomes are allowed in addition to the
-        machine's and carry the deviation; elsewhere its cells replace the machine's.
+        Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.
 
         Raises ``ValueError`` if the machine has no such profile.
 

@@ -29,10 +29,7 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in this order; it is true at each instant of that step.
-
-    With ``among``, other outputs than those are not counted.
-    """
+    """The step emits exactly ``outputs``, in this order, of those ``among``; true at each instant of that step."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -88,10 +85,7 @@ class Some:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Of a system: ``every`` one, or at least one, of these copies of ``part`` is in one of ``states``.
-
-    ``copies`` are digits of the system; for a single copy there is one.
-    """
+    """Of a system: ``every`` one, or at least one, of these ``copies`` of ``part``, by digit, is in one of ``states``."""
 
     part: str
     copies: tuple[int, ...]

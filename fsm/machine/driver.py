@@ -1,10 +1,7 @@
 """Running code driven by a machine: `transitions` executes it, and code asks what may happen and reports what did.
 
-One :class:`Driver` holds the machine; each entity has a :class:`Position`,
-which alone moves it.  Whether an event may happen, what follows, what is
-replied and what is emitted is read from the :class:`~fsm.machine.Outcome`
-that is taken.  Code adds what it does to data, as the effect of an event or
-when a state is left or entered, and which of several outcomes it was.
+One :class:`Driver` holds the machine; each entity has a :class:`Position`, which alone moves it.  Code adds what it
+does to data, as the effect of an event or when a state is left or entered, and which of several outcomes it was.
 """
 
 from __future__ import annotations
@@ -76,9 +73,7 @@ class Driver:
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Where a new entity stands: in the initial state, or in state *at*.
 
-        *leave* and *enter* are called when the entity moves from one state to
-        another, as :meth:`Position.take` says; not for the state that it
-        begins in, and not where an event leaves the state as it is.
+        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` says.
 
         Raises ``ValueError`` for a state that the machine does not have.
         """
@@ -112,10 +107,7 @@ class Driver:
 
 
 class Position:
-    """Where one entity stands; :meth:`Driver.position` makes it.
-
-    Not locked: where several threads move one entity, the caller locks.
-    """
+    """Where one entity stands; :meth:`Driver.position` makes it.  Where several threads move it, the caller locks."""
 
     def __init__(
         self, driver: Driver, place: _Place, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -128,7 +120,6 @@ class Position:
 
     @property
     def state(self) -> str:
-        """The machine's name for it."""
         return self._place.state
 
     @property
@@ -137,11 +128,10 @@ class Position:
         return self._driver.machine.states[self.state].shows
 
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Every outcome that *event* may have here, in the order of the model.
+        """Every outcome that *event* may have here, in the order of the model; with ``ends``, that a call of it may end in.
 
-        With ``ends``, those of a call that has begun.  Raises
-        :class:`ValueError` for an unknown event, :class:`CannotHappenError`
-        where it cannot happen or the machine is silent.
+        Raises :class:`ValueError` for an unknown event, :class:`CannotHappenError` where it cannot happen or the
+        machine is silent.
         """
         machine = self._driver.machine
         if event not in machine.events:
@@ -152,23 +142,15 @@ class Position:
         return ways
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Let *event* happen here, with the *outcome* of that name.
+        """Let *event* happen here, with the *outcome* of that name; where there is only one, with that one.
 
-        Where there is only one outcome it is that one, whatever it is called:
-        what is ignored or refused is so whatever the world chooses.
+        In this order the state is left, the *effect* happens, and the other state is entered; where the state stays
+        the same, only the effect happens.  After an exception of *leave* or *effect* the entity has not moved, after
+        one of *enter* it has.  What was called before is not undone.
 
-        In this order the state is left, the *effect* happens, and the other
-        state is entered; callbacks for leaving still see the old state,
-        callbacks for entering the new one.  Where the state stays the same,
-        only the effect happens.  An exception ends it there: raised by *leave*
-        or *effect*, the entity has not moved; raised by *enter*, it has.  What
-        was called before is not undone.
+        A callback for entering may let the next event happen; one for leaving and an effect may not: ``RuntimeError``.
 
-        A callback for entering may let the next event happen.  A callback for
-        leaving and an effect may not: ``RuntimeError``.
-
-        Raises as :meth:`outcomes`, and ``ValueError`` where none of several
-        outcomes is named.
+        Raises as :meth:`outcomes`, and ``ValueError`` where none of several outcomes is named.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

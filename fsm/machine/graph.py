@@ -64,8 +64,7 @@ class Graph(Generic[T]):
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
     """Every step from *state*, in the model's order.
 
-    A call in progress is followed only from the states in which it begins, not from
-    those into which other events may have moved the machine since.
+    A call in progress is followed only from the states in which it begins.
     """
     for row in range(len(table.rows)):
         if table.rows[row].ends and (row, state) not in table.begun:
@@ -75,7 +74,7 @@ def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
 
 
 def explore(table: T) -> Graph[T]:
-    """The states and transitions that *table* can reach from its initial state.
+    """All that *table* can reach.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -95,15 +94,20 @@ def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
     stack: list[int] = []
     open_: set[int] = set()
     found: list[list[int]] = []
+
+    def entered(node: int) -> tuple[int, Iterable[int]]:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        open_.add(node)
+        return node, iter(following[node])
+
     for root in following:
-        if root in index:
-            continue
-        work: list[tuple[int, Iterable[int]]] = [_entered(root, following, index, low, stack, open_)]
+        work = [entered(root)] if root not in index else []
         while work:
             node, rest = work[-1]
             child = next((each for each in rest if each not in index or each in open_), None)
             if child is not None and child not in index:
-                work.append(_entered(child, following, index, low, stack, open_))
+                work.append(entered(child))
                 continue
             if child is not None:
                 low[node] = min(low[node], index[child])
@@ -118,17 +122,3 @@ def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
                 open_.difference_update(stack[cut:])
                 del stack[cut:]
     return found
-
-
-def _entered(
-    node: int,
-    following: Mapping[int, Sequence[int]],
-    index: dict[int, int],
-    low: dict[int, int],
-    stack: list[int],
-    open_: set[int],
-) -> tuple[int, Iterable[int]]:
-    index[node] = low[node] = len(index)
-    stack.append(node)
-    open_.add(node)
-    return node, iter(following[node])

@@ -1,8 +1,7 @@
 """Traces that a machine could have made, chosen at random from a seed.
 
-Every event that may happen is tried with equal chance, the refused and
-ignored ones too; where calls take time, or are asked to overlap, requests and
-replies of several calls interleave.  The same seed gives the same trace.
+Every event that may happen has equal chance, the refused and ignored ones too; where calls take time, or are asked to
+overlap, requests and replies of several calls interleave.  The same seed gives the same trace.
 """
 
 import random
@@ -11,17 +10,15 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from fsm.machine import Machine
+from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, Rules
-from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import closure
 from fsm.trace import Observation
 
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """A call in progress."""
-
     row: int
     stage: int = ASKED
 
@@ -43,9 +40,8 @@ def simulate(
 ) -> Iterator[Observation]:
     """At least *length* observations of *entities* lives of *machine*, and the replies still owed.
 
-    Up to *overlap* calls on one entity are in progress at a time.  Silent
-    cells are not entered: nothing is specified of what follows.  There are
-    fewer observations if every life comes to where nothing else can be seen.
+    Up to *overlap* calls on one entity are in progress at a time.  Silent cells are not entered.  There are fewer
+    observations if every life comes to where nothing else can be seen.
 
     >>> from fsm.library import load
     >>> machine = load("cri-pod")
@@ -127,13 +123,10 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
     if call.stage >= 0:
         life.calls.remove(call)
         way = rules.table.ways[call.stage]
-        yield Observation(
-            event=event.name,
-            phase="reply",
-            reply=_reply(way, chance),
-            shows=rules.table.shows[life.state],
-            emits=way.emits,
-        )
+        reply = chance.choice(way.reply)
+        reply = "UNKNOWN" if reply == ANY_ERROR else reply
+        shows = rules.table.shows[life.state]
+        yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
     if instant.way is None:  # nothing is specified of what follows
@@ -142,8 +135,3 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
         return
     life.state = instant.to
     call.stage = instant.stage
-
-
-def _reply(way: Way, chance: random.Random) -> str:
-    reply = chance.choice(way.reply)
-    return "UNKNOWN" if reply == "error" else reply

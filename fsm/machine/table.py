@@ -45,7 +45,6 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     done: tuple[Done, ...] = ()
 
     def replies(self, reply: str) -> bool:
-        """Whether *reply* fits, ``error`` standing for every error."""
         return fits(reply, self.reply)
 
 
@@ -59,45 +58,27 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The event's name, for its ends with ``…`` before it.
-
-        ``…start`` reads "and start goes on to its end".
-        """
+        """The event's name, for its ends with ``…`` before it: ``…start`` reads "and start goes on to its end"."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
 class TransitionSystem(Protocol):
-    """What can be explored: a machine's table, or that of a system, which creates states when they are first reached.
-
-    ``begun`` pairs each row of ends with every state in which its call begins.
-    """
+    """What can be explored: a :class:`Table`, or that of a system, which creates states when they are first reached."""
 
     @property
-    def states(self) -> Sequence[str]:
-        """The names of the states, by number."""
-
+    def states(self) -> Sequence[str]: ...
     @property
-    def initial(self) -> int:
-        """The state in which every run begins."""
-
+    def initial(self) -> int: ...
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """The events, and the ends of those that take time."""
-
+    def rows(self) -> tuple[Row, ...]: ...
     @property
-    def row(self) -> Mapping[str, int]:
-        """The row of each event, by its name."""
-
+    def row(self) -> Mapping[str, int]: ...
     @property
-    def end(self) -> Mapping[int, int]:
-        """The row of ends of a row."""
-
+    def end(self) -> Mapping[int, int]: ...
     @property
-    def begun(self) -> Collection[tuple[int, int]]:
-        """Rows of ends, each with a state in which its call begins."""
+    def begun(self) -> Collection[tuple[int, int]]: ...
 
-    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in *state*; ``None`` where the specification is silent."""
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None: ...
 
     def test(self, condition: At) -> Callable[[int], bool]:
         """A test of *condition* on a state."""
@@ -107,10 +88,9 @@ class TransitionSystem(Protocol):
 class Table:
     """States and rows by number, and what happens where they meet.
 
-    ``ways`` lists every way of every cell by its index, ``origin`` the row and state it
-    belongs to; ``end`` maps a row to the row of its ends.  ``begun`` pairs each row of
-    ends with every state in which its call begins; in any other state a call is in
-    progress only if another event has moved it there.
+    ``ways`` lists every way of every cell by its index, ``origin`` the row and state it belongs to; ``end`` maps a row
+    to the row of its ends.  ``begun`` pairs each row of ends with every state in which its call begins; in any other
+    state a call is in progress only if another event has moved it there.
     """
 
     machine: Machine
@@ -217,9 +197,8 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
     """The cells of *row* in *table*, if it has the same row there, and the *first* way of it has that number."""
-    if row.index >= len(table.rows) or table.rows[row.index].event is not row.event:
-        return None
-    if table.rows[row.index].ends != row.ends:
+    there = table.rows[row.index] if row.index < len(table.rows) else None
+    if there is None or there.event is not row.event or there.ends != row.ends:
         return None
     start = row.index * len(table.states)
     found = table.cells[start : start + len(table.states)]

@@ -11,11 +11,10 @@ N_co = TypeVar("N_co", covariant=True)
 
 
 class Leading(Protocol[N_co]):
-    """An edge, of which only the target is known here."""
+    """An edge, and the node it leads ``to``."""
 
     @property
-    def to(self) -> N_co:
-        """The node it leads to."""
+    def to(self) -> N_co: ...
 
 
 E = TypeVar("E", bound=Leading[object])
@@ -32,13 +31,11 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """An iterator over all edges reachable from *starts*, nearest first, in the order of *following*.
 
-    ``depth`` maps every node met so far to its distance.  For the nodes other than the
-    starts, ``last`` is the last edge of a shortest path, and ``before`` the node before
-    it.  While an edge is yielded, ``node`` is its source, and its target is not yet in
-    these maps.
+    ``depth`` maps every node met so far to its distance.  For the nodes other than the starts, ``last`` is the last edge
+    of a shortest path, and ``before`` the node before it.  While an edge is yielded, ``node`` is its source, and its
+    target is not yet in these maps.
 
-    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no
-    limit.
+    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")
@@ -56,7 +53,6 @@ class BreadthFirst(Generic[N, E]):
         self._limit = limit
 
     def __iter__(self) -> Iterator[E]:
-        """Every edge, once."""
         depth, last, before, following = self.depth, self.last, self.before, self._following
         limit = self._limit or float("inf")
         queue = list(depth)

@@ -4,14 +4,11 @@ Between two observations anything unobservable may happen: calls in progress
 act, and so do the events that this trace does not show.  An observation keeps
 the configurations that explain it.
 
-Two calls whose intervals overlap are thereby tried in every order that is
-consistent with time (linearizability: Herlihy and Wing, 1990).  Most outcomes
-leave the state as it is; such a call may have acted in any state that the
-entity passed through while it was in progress.  So a call that has not moved
-anything carries the set of these states, and only outcomes that move the
-entity are tried one by one; a configuration that another one covers is
-dropped.  Without this, eight threads at one container make millions of
-configurations; with it, hundreds.
+Two calls whose intervals overlap are thereby tried in every order that is consistent with time (linearizability:
+Herlihy and Wing, 1990).  Most outcomes leave the state as it is: such a call carries the set of states that the entity
+passed through while it was in progress, and only outcomes that move the entity are tried one by one; a configuration
+that another one covers is dropped.  Without this, eight threads at one container make millions of configurations; with
+it, hundreds.
 """
 
 from __future__ import annotations
@@ -78,13 +75,11 @@ class Remainder:
 class Dynamics:
     """How sets of configurations move: the rules, and what is known beside.
 
-    ``unseen`` are the rows of events that may happen without an observation.
-    ``outputs`` says that the trace shows outputs on their own, one by one.
-    ``coming`` are all the outputs until the next look at them, where these are
-    known beforehand.  Without ``silence`` nothing happens where the
-    specification is silent.  What rests on an event of the row ``assumed`` is
-    marked so (:data:`ASSUMED`).  With more
-    configurations beyond the states than ``limit``, or :data:`LIMIT`, the search gives up.
+    ``unseen`` are the rows of events that may happen without an observation.  ``outputs`` says that the trace shows
+    outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
+    beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
+    row ``assumed`` is marked so (:data:`ASSUMED`).  With more configurations beyond the states than ``limit``, or
+    :data:`LIMIT`, the search gives up.
     """
 
     rules: Rules
@@ -99,11 +94,6 @@ class Dynamics:
     @property
     def table(self) -> Table:
         return self.rules.table
-
-    @property
-    def _anything(self) -> int:
-        """All states, as bits."""
-        return (1 << len(self.table.states)) - 1
 
     def everything(self) -> Configurations:
         """Nothing is known."""
@@ -146,17 +136,13 @@ class Dynamics:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
             met = 1 << here.state if asked else call.met
-            met = self._anything if way is None and not asked else met
+            met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
             others = here.pending[:index] + here.pending[index + 1 :]
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to)))
         else:
             yield from self._went(here, instant, after)
-
-    def _assuming(self, before: Configurations, row: int) -> Configurations:
-        """*before*, after an event of *row* that may have happened unobserved, once or repeatedly, and marks what rests on it."""
-        return replace(self, unseen=(*self.unseen, row), assumed=row).closed(before)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
@@ -364,8 +350,9 @@ class Dynamics:
         return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
-        if phase == "assumed":
-            return Remainder(configurations=self._assuming(before, row))
+        if phase == "assumed":  # it may have happened unobserved, once or repeatedly
+            assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
+            return Remainder(configurations=assuming.closed(before))
         kept: set[Configuration] = set()
         states: set[int] = set()
         specified: set[int] = set()

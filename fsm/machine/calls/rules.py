@@ -84,8 +84,7 @@ class Rules:
     def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
 
-        Empty where the event cannot happen, and for a call that does not act any more.
-        In the order of the model.
+        In the order of the model; empty where it cannot happen, and for a call that does not act any more.
         """
         begun = stage in {BEGUN, LOST_BEGUN}
         if not begun and stage not in {ASKED, LOST}:
