@@ -25,12 +25,13 @@ from itertools import count
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
 from fsm.conformance.plan import Edge, Plan, Point
+from fsm.conformance.stateful import SETTINGS
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot, Machine
@@ -127,15 +128,7 @@ def concurrently(
     runs = _Runs(machine=machine, sut=sut, unseen=tuple(unseen), patience=patience)
 
     @seed(chance)
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),
-    )
+    @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
     @given(programme=_programmes(machine, chosen, threads, each))
     def test(programme: Programme) -> None:
         for number in range(repeats):

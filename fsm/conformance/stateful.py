@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
@@ -12,6 +13,16 @@ from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.property_monitor import Watch
 from fsm.sut import SUT
+
+SETTINGS: Final = settings(
+    database=None,
+    deadline=None,
+    print_blob=False,
+    verbosity=Verbosity.quiet,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+"""The settings of Hypothesis that all tests of the kit share."""
 
 
 def random_failure(
@@ -25,17 +36,8 @@ def random_failure(
         return FailedError(failure)
 
     kind = walker(oracle, sut, cover, watch=watch, failing=failing)
-    how = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        verbosity=Verbosity.quiet,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
+    phases = (Phase.generate, Phase.shrink)
+    how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=phases)
     seed(chance)(kind)
     with suppress(FailedError, Flaky):  # flaky is what Hypothesis did not see to fail again
         run_state_machine_as_test(kind, settings=how)

@@ -83,38 +83,39 @@ def judge(
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
-    monitors = [
-        Monitor(
+    held_to = None if properties is None else stated(machines, properties, name)
+    fresh, outputs = fresh or recording.fresh, recording.outputs
+    monitors: list[Monitor] = []
+    watches: list[PropertyWatch] = []
+    for index, machine in enumerate(machines):
+        own = profile if machine.profiled(profile) else None
+        seen = _shown(machine, recording, restarts)
+        monitor = Monitor(
             machine,
             file=name,
-            profile=profile if machine.profiled(profile) else None,
-            seen=_shown(machine, recording, restarts),
-            fresh=fresh or recording.fresh,
-            outputs=recording.outputs,
+            profile=own,
+            seen=seen,
+            fresh=fresh,
+            outputs=outputs,
             own=recording.kind is RecordingKind.TRACE,
             every=every,
             ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
         )
-        for machine in machines
-    ]
-    watches: list[PropertyWatch] = []
-    for machine, those in zip(machines, [] if properties is None else stated(machines, properties, name), strict=False):
-        own = profile if machine.profiled(profile) else None
-        moves = shared(machine, own, _shown(machine, recording, restarts), outputs=recording.outputs).dynamics
-        watches.append(PropertyWatch(those, moves, profile=own, fresh=fresh or recording.fresh, file=name))
-    for monitor, watch in zip(monitors, watches, strict=False):
-        monitor.violated = watch.violated
+        monitors.append(monitor)
+        if held_to is not None:
+            moves = shared(machine, own, seen, outputs=outputs).dynamics
+            watches.append(PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name))
+            monitor.violated = watches[-1].violated
     judgements: tuple[Judgement, ...] = ()
     if recording.history is not None:
         judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
     if watches or recording.history is None:
-        routes = _Routes(receivers=[*monitors, *watches])
         watched = _joint(models or recording.machines, recording, monitors, profile)
         for batch in recording.batches:
             # What an operation of a history shows was so at some instant of it, not necessarily at its end.
             shown = [structs.replace(each, shows="") for each in batch.observations] if recording.history else ()
             for piece in watched(batch._replace(observations=shown or batch.observations)):
-                routes.feed(piece)
+                _feed([*monitors, *watches], piece)
         judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
     if profile is None:
         judgements = tuple(_of_version(each, recording.version()) for each in judgements)
@@ -234,21 +235,15 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
     return shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Routes:
-    """Which observations each monitor and each watch takes."""
-
-    receivers: Sequence[Monitor | PropertyWatch]
-
-    def feed(self, batch: Batch) -> None:
-        """Pass *batch* on, split by kind of entity where there is more than one kind."""
-        if not batch.observations:
-            return
-        kinds = set(map(attrgetter("of"), batch.observations))
-        for receiver in self.receivers:
-            entity = receiver.machine.entity
-            if kinds <= {entity, ""}:
-                receiver.feed(batch.observations, batch.lines)
-                continue
-            mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
-            receiver.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])
+def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
+    """Pass *batch* on to each of *receivers*, split by kind of entity where there is more than one kind."""
+    if not batch.observations:
+        return
+    kinds = set(map(attrgetter("of"), batch.observations))
+    for receiver in receivers:
+        entity = receiver.machine.entity
+        if kinds <= {entity, ""}:
+            receiver.feed(batch.observations, batch.lines)
+            continue
+        mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
+        receiver.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fsm.linearizability.history import Operation
 from fsm.linearizability.outputs import Outputs
-from fsm.linearizability.situations import LOOKING, OVER, Calls, Place, Situation, Step, Trail, numbers
+from fsm.linearizability.situations import LOOKING, OVER, Calls, Place, Situation, Step, Trail
+from fsm.machine.calls.configuration import numbers
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, CallInstant, Rules
 
 

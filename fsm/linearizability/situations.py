@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.linearizability.history import Operation
@@ -87,11 +86,3 @@ class Best:
 def _covers(more: Situation, less: Situation) -> bool:
     """Whether whatever is legal after *less* is legal after *more*, both being in one place."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
-
-
-def numbers(late: int) -> Iterator[int]:
-    """The numbers in a set of bits, the least first."""
-    while late:
-        bit = late & -late
-        yield bit.bit_length() - 1
-        late ^= bit

@@ -188,12 +188,10 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _asked(what: Data, process: Data) -> Observation:
-    entity = ""
-    event = what
+    entity, event = "", what
     if isinstance(what, dict):
         event = _one(what, "event", "op", "f", "type")
-        found = _one(what, "entity", "key", "id")
-        entity = "" if found is None else _scalar(found, "key")
+        entity, _ = _keyed(what)
     if not isinstance(event, str) or not event:
         hint = 'an input is the name of an event, or {"event": …, "entity": …}'
         raise MeaningError(f"input {what!r} has no event", hint)

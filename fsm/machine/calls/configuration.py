@@ -158,7 +158,12 @@ def numbers(those: int) -> list[int]:
     >>> numbers(0b101)
     [0, 2]
     """
-    return [number for number in range(those.bit_length()) if those >> number & 1]
+    found = []
+    while those:
+        bit = those & -those
+        found.append(bit.bit_length() - 1)
+        those ^= bit
+    return found
 
 
 def bits(configurations: Configurations) -> int:
