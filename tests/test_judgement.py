@@ -236,7 +236,7 @@ def test_an_output_alone_covers_the_cell_that_alone_can_have_emitted_it(tmp_path
     for events in (["CreateContainer", "StartContainer"], ["StartContainer"]):
         lines = [{"ts": at, "event": each, "pod": "p1", "container": "c1"} for at, each in enumerate(events)]
         trace.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-        container, _ = judge(str(trace)).judgements
+        (container,) = (each for each in judge(str(trace)).judgements if each.machine.entity == "container")
         met.append([cell for cell, count in container.covered.cells.items() if count])
 
     assert [[("create-container", "absent"), ("start-container", "creating")], []] == met

@@ -110,7 +110,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "register.toml": f"{DOOR.partition('[states]')[0]}[states]\n{states}{events}",
         "containerd.log": recording + b"\n" * (2 << 20),
         "logs/containerd.log": recording + b"\n" * (4 << 20),
-        "cri-calls.jsonl": (RECORDINGS / "cri-calls-1.7.24.jsonl").read_bytes(),
+        "cri-calls.jsonl": (RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl").read_bytes(),
         "nri-events.jsonl": (RECORDINGS / "nri-events-2.1.9.jsonl").read_bytes(),
         "trace.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n',
         "all-runs.edn.gz": gzip.compress(call.encode() + b" " * (65 << 20), compresslevel=1),

@@ -31,7 +31,10 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """*machine* without the path and the lines of its file, and without the name of its profile."""
+    """*machine* without the path and the lines of its file, and without the names of its profile and of extended ones.
+
+    A profile that extends another has the other's cells too, and is written with them.
+    """
     return replace(
         machine,
         path="",
@@ -43,6 +46,7 @@ def bare(machine: Machine) -> Machine:
         profiles={
             name: replace(
                 profile,
+                extends="",
                 overrides=tuple(
                     replace(each, line=0, cells=_bare(each.cells), ends=_bare(each.ends)) for each in profile.overrides
                 ),
