@@ -61,6 +61,37 @@ def test_what_came_later_is_left_out(model: str, profile: str, reply: str) -> No
     assert ways[0].reply[0] == reply
 
 
+MENDED = [
+    ("container-loading", "wait-before-the-store", "1.6.38 1.7.33 2.0.8", "1.7.34 2.0.9 2.1.0"),
+    ("event-monitor", "start-panics", "2.0.6 2.1.4", "2.0.7 2.1.5 2.2.0"),
+    ("runtime-handlers", "type-refused", "2.1.9 2.2.6 2.3.3", "2.2.7 2.3.4 2.4.0"),
+    ("runtime-handlers", "no-linux-panics", "2.2.6 2.3.3", "2.2.7 2.3.4 2.4.0"),
+    ("event-backoff", "overwritten", "1.6.20 2.2.0 2.4.0", ""),
+    ("nri-api", "second-stop", "2.0.11 2.3.0 2.4.0", ""),
+]
+"""What the profiles ``upstream`` have, with versions that have it and versions in which it is mended."""
+
+
+@pytest.mark.parametrize(("model", "cell", "old", "new"), MENDED)
+def test_every_branch_has_its_own_repair(model: str, cell: str, old: str, new: str) -> None:
+    """The first version of each branch that has it is the first without the deviation."""
+    (override,) = [each for each in load(model).profiles["upstream"].overrides if each.name == cell]
+
+    assert [has(each, override) for each in old.split()] == [True] * len(old.split())
+    assert [has(each, override) for each in new.split()] == [False] * len(new.split())
+
+
+@pytest.mark.parametrize(
+    ("version", "reply"),
+    [("1.7.25", "UNIMPLEMENTED"), ("1.7.26", "ok"), ("2.0.2", "UNIMPLEMENTED"), ("2.0.3", "ok"), ("2.1.0", "ok")],
+)
+def test_blocks_are_there_since(version: str, reply: str) -> None:
+    """The method came to each branch with a repair of its own."""
+    (way,) = load("nri-api").under(f"containerd-{version}").step("started", "block") or ()
+
+    assert way.reply == (reply,)
+
+
 def test_a_deviation_is_named_after_the_version() -> None:
     """So that what is advised is the profile that was asked for."""
     named = {

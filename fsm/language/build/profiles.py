@@ -46,8 +46,9 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
 
 
 def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
-    """What the profile *name* takes over from *parent*: all that its *own* overrides do not replace."""
+    """What the profile *name* takes over from *parent*: all that its *own* overrides do not replace in every version."""
     named = {each.name for each in own}
+    own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
     ends = {(each.event, state) for each in own for state in each.ends}
     for each in parent.overrides:
