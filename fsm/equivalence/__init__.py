@@ -1,9 +1,8 @@
 """Whether two machines are equivalent to an outside observer: weak bisimulation.
 
-What is observed are requests that begin, replies, outputs, signals, and at any time
-what the state shows.  The names of states, outcomes and clauses are not observed, nor
-are hidden events or how long they take.  Bisimulation is finer than equality of traces:
-choices are made at the same time, too.
+What is observed are requests that begin, replies, outputs, signals, and at any time what the state shows; not names of
+states, outcomes and clauses, nor hidden events.  Bisimulation is finer than equality of traces: choices are made at the
+same time, too.
 """
 
 from collections.abc import Sequence
@@ -30,10 +29,9 @@ def compare(
 ) -> EquivalenceResult:
     """Whether the two are equivalent, and if not, what distinguishes them.
 
-    With *shared* only by what both have: signals of only one are hidden, calls of only
-    one are not made.  Up to *overlap* calls that take time overlap.  Beyond *limit*
-    moments the answer is unknown; as many pairs of sets of moments are searched for a
-    distinguishing trace, and there may be exponentially many.
+    With *shared* only by what both have: signals of only one are hidden, calls of only one are not made.  Up to *overlap*
+    calls that take time overlap.  Beyond *limit* moments the answer is unknown; as many pairs of sets of moments, of
+    which there may be exponentially many, are searched for a distinguishing trace.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -49,12 +47,13 @@ def compare(
     start = pair.start
     if not partition.separated(*start):
         return Equivalent(classes=len(set(partition.block)))
+    every_trace = True
     try:
         found = trace(weak, partition, start, limit)
     except LimitError:
-        return _branching(pair, play(weak, partition, start), every_trace=False)
+        found, every_trace = None, False
     if found is None:
-        return _branching(pair, play(weak, partition, start), every_trace=True)
+        return _branching(pair, play(weak, partition, start), every_trace=every_trace)
     return _distinguished(pair, [each for label in found if (each := pair.labels[label]) is not None])
 
 
@@ -121,7 +120,6 @@ class _Pair:
 
 
 def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
-    """*found*, a play, in the names of the machines."""
     option = pair.labels[found.option]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
     first, second = (pair.state(number) for number in pair.start)
@@ -138,7 +136,6 @@ def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
 
 
 def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
-    """The trace *found*, which only one of them has, in the names of the machines."""
     runs = [each.run(found) for each in pair.observers]
     owner = Side.FIRST if runs[0] is not None else Side.SECOND
     run = runs[owner.value]

@@ -18,17 +18,15 @@ class Side(Enum):
 
     @property
     def other(self) -> Side:
-        """The machine on the other side."""
         return Side.SECOND if self is Side.FIRST else Side.FIRST
 
 
 class Observable(NamedTuple):
     """One thing that can be observed of a machine.
 
-    A call replies, or ``begins`` and goes on later, which is an ``ends``; another event
-    happens; or, with an empty ``event``, it is observed what the machine ``shows``.
-    With ``silent`` the specification defines nothing for the event.  The reply
-    ``error`` stands for any that neither machine mentions.
+    A call replies, or ``begins`` and goes on later, which is an ``ends``; another event happens; or, with an empty
+    ``event``, it is observed what the machine ``shows``.  With ``silent`` the specification defines nothing for the event.
+    The reply ``error`` stands for any that neither machine mentions.
     """
 
     event: str = ""
@@ -51,8 +49,8 @@ class Equivalent:
 class Distinguished:
     """A shortest ``trace`` that ``owner`` has and the other has not.
 
-    ``run`` is a run of the owner with that trace.  Just before its end the other may be
-    in any of ``states``, and may do ``instead``, of the same event.
+    ``run`` is a run of the owner with that trace.  Just before its end the other may be in any of ``states``, and may do
+    ``instead``, of the same event.
     """
 
     owner: Side
@@ -74,10 +72,9 @@ class Round(NamedTuple):
 class Branching:
     """They have the same traces, but make a choice at different times.
 
-    Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other
-    cannot match and remain equivalent; at the end ``owner`` has the ``option`` that the
-    other has lost.  ``every_trace`` is false if the search for a distinguishing trace
-    was stopped by its limit.
+    Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other cannot match and remain
+    equivalent; at the end ``owner`` has the ``option`` that the other has lost.  ``every_trace`` is false if the search
+    for a distinguishing trace was stopped by its limit.
     """
 
     start: tuple[str, str]

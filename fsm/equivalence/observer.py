@@ -1,7 +1,6 @@
 """What can be observed of a machine, from one moment to the next.
 
-A *moment* is a state together with the calls that have begun and not yet
-ended.  An end is a step only while such a call is in progress.
+A *moment* is a state together with the calls that have begun and not yet ended.
 """
 
 from __future__ import annotations
@@ -44,11 +43,9 @@ class ObservedStep(NamedTuple):
 class Observer:
     """One machine, in the names that it shares with another.
 
-    ``names`` has a name for each event; those in ``unseen`` are not observed, and
-    those in ``uncalled`` are not called.  ``codes`` are the error codes that are
-    distinguished, by event, ``error`` standing for all others.  ``indefinite`` are
-    those after which it is unknown whether the call acted.  At most ``overlap``
-    calls are in progress at a time.
+    ``names`` has a name for each event; those in ``unseen`` are not observed, and those in ``uncalled`` are not called.
+    ``codes`` are the error codes that are distinguished, by event, ``error`` standing for all others.  ``indefinite`` are
+    those after which it is unknown whether the call acted.  At most ``overlap`` calls are in progress at a time.
     """
 
     rules: Rules
@@ -105,9 +102,8 @@ class Observer:
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and not self.rules.silent(at.state, call):
             # It has no effect, and the caller cannot know that.
-            yield ObservedStep(
-                tuple(Observable(event=name, reply=reply) for reply in self.indefinite), at, row.index, None
-            )
+            replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
+            yield ObservedStep(replies, at, row.index, None)
 
     def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
         """All that may be observed of *way*; nothing if it is hidden."""
@@ -188,11 +184,7 @@ class _TraceStep(NamedTuple):
 
 
 def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tuple[Observer, Observer]:
-    """Both machines in the same names: events that share a name, here or on the wire, are one.
-
-    With *shared* the signals that only one of them has are not observed, and the
-    calls are not made.
-    """
+    """Both machines in the same names: events that share a name, here or on the wire, are one."""
     ours = {word: event.name for event in first.machine.events.values() for word in _names(event.name, event.rpc)}
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -201,7 +193,7 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
     }
     common = set(own.values()) & set(theirs.values())
     both = ((first, own), (second, theirs))
-    indefinite = _indefinite(both)
+    indefinite = _indefinite((first, second))
     codes = _codes(both, indefinite)
     return tuple(  # type: ignore[return-value]  # two of them
         Observer(
@@ -239,14 +231,13 @@ def _codes(
     return {name: tuple(each for each in replies if each not in {"ok", ANY_ERROR}) for name, replies in found.items()}
 
 
-def _indefinite(both: Collection[tuple[Table, Mapping[str, str]]]) -> tuple[str, ...]:
+def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
     """The replies that leave it open whether the call acted, if they can distinguish the two.
 
-    Where both have the same, and mention them nowhere else, each such reply
-    can be had from the one exactly where it can from the other.
+    They cannot where both have the same, and mention them nowhere else.
     """
-    lists = [table.machine.indefinite for table, _ in both]
+    lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
-    mentioned = {reply for table, _ in both for way in table.ways for reply in way.reply}
+    mentioned = {reply for table in both for way in table.ways for reply in way.reply}
     alike = len({frozenset(each) for each in lists}) == 1
     return () if alike and not mentioned.intersection(every) else every

@@ -1,7 +1,6 @@
 """Whether two systems of the same parts are equivalent to an outside observer.
 
-What is observed are joint events, their replies and outputs, and at any time what each
-copy shows; not the way that an event goes, nor what is hidden.
+What is observed are joint events, their replies and outputs, and at any time what each copy shows.
 """
 
 from typing import TypeAlias
@@ -18,9 +17,8 @@ _Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Loca
 def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = False) -> bool:
     """Whether in every state that *first* can reach each joint event of *second* does the same.
 
-    With *named* also in ways of the same names.  Both have the same copies.  Only joint
-    events that are not the identical object are compared, or all if every one is.
-    Linear in the states; ends at the first difference.
+    With *named* also in ways of the same names.  Both have the same copies.  Only joint events that are not the identical
+    object are compared, or all if every one is.  Linear in the states; ends at the first difference.
     """
     table = first.table
     one, other = table.system.events, second.system.events

@@ -1,9 +1,7 @@
 """The coarsest partition of moments into equivalence classes: partition refinement.
 
-Steps are weak: hidden steps before and after are free.  Blocks are split by the
-signatures of their members, round by round (Blom and Orzan, 2005); only predecessors of
-a block that was split are looked at again, and the largest part of a block keeps its
-number.
+Steps are weak: hidden steps before and after are free.  Blocks are split by the signatures of their members, round by
+round (Blom and Orzan, 2005); only predecessors of a block that was split are looked at again.
 """
 
 from collections import defaultdict
@@ -21,10 +19,9 @@ Signature: TypeAlias = frozenset[tuple[int, int]]
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """The weak steps of each node: what can be observed next, and where that may lead, hidden steps before and after.
+    """The weak steps of each node, given its *hidden* and *seen* ones; linear in the result.
 
-    *hidden* and *seen* are the steps of each node. :data:`HIDDEN` leads to the node
-    itself and to all that it reaches by hidden steps.  Linear in the result.
+    :data:`HIDDEN` leads to the node itself and to all that it reaches by hidden steps.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)

@@ -23,9 +23,8 @@ def trace(
 ) -> tuple[int, ...] | None:
     """The labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
 
-    Breadth-first search of the pairs of sets reached by each trace; of several shortest
-    traces, the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` beyond
-    *limit* pairs.
+    Of several, the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* pairs
+    of sets that traces reach.
     """
     steps = _steps(weak, partition)
 
@@ -67,8 +66,8 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    ``rounds`` have the label and the pair of moments afterwards; at the end the side
-    ``owner`` (0 or 1) has the label ``option``, and the other has not.
+    ``rounds`` have the label and the pair of moments afterwards; at the end the side ``owner`` (0 or 1) has the label
+    ``option``, and the other has not.
     """
 
     rounds: tuple[tuple[int, int, int], ...]
@@ -79,8 +78,7 @@ class Play:
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
     """A play from *start*, whose nodes are in different blocks, in which the attacker wins.
 
-    In each round one side makes a step after which every answer of the other is
-    separated in an earlier round; the other gives the answer that is separated last.
+    In each round the other side gives the answer that is separated last.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start

@@ -1,11 +1,8 @@
 """The product of machines that step together, as a table whose states are created when first reached.
 
-A state of a system is one state of each copy of each part.  A joint event takes one of
-its ways: the steps of the way are taken in order, each by
-:meth:`fsm.machine.table.Table.step` of its own machine, and together they are one step
-of the system.  A way is enabled only if all its steps are.
-
-Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
+A state of a system is one state of each copy of each part.  A joint event takes one of its ways, whose steps, each by
+:meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled only if
+all its steps are.  Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
 """
 
 from collections.abc import Sequence
@@ -46,10 +43,7 @@ _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 
 @dataclass(slots=True, kw_only=True)
 class _Move:
-    """A step of a way, with what is needed to take it.
-
-    With ``ends``, an error reply of the step ends the joint event.
-    """
+    """A step of a way; with ``ends``, an error reply of the step ends the joint event."""
 
     step: PartStep
     at: int
@@ -128,16 +122,15 @@ class SystemTable:
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
         self._tables = tables_of(system)
-        events = [
+        self._events = [
             each
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
-        self._events = tuple(events)
-        rows = [
+        rows = (
             Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
-            for joint in (each.joint for each in events)
-        ]
+            for joint in (each.joint for each in self._events)
+        )
         self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}

@@ -1,6 +1,5 @@
 """A small system as one machine, for whatever takes a machine."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -18,8 +17,7 @@ MOST: Final = 2_000
 def flatten(system: System, *, most: int = MOST) -> Machine:
     """*system* as one machine of its reachable states, each of which shows where all parts are.
 
-    A joint event that can go in several ways has an outcome for each; ways of the same
-    name are named by what their parts do, too.
+    A joint event has an outcome for each way; ways of the same name are named by what their parts do, too.
 
     Raises :class:`InputError` where there are more than *most* states.
 
@@ -69,10 +67,9 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
     """A name for each of *ways*: its own; if others have the same, with the steps that only it takes."""
-    called = Counter(way.name for way in ways)
     for way in ways:
         alike = [other for other in ways if other.name == way.name]
-        if called[way.name] == 1:
+        if len(alike) == 1:
             yield way.name
             continue
         common = set.intersection(*({_did(done) for done in other.done} for other in alike))

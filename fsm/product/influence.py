@@ -1,9 +1,8 @@
 """The cone of influence: which copies of a system affect others.
 
-A system has far more states than any question about it needs.  A question about a few
-copies is answered on their *cone*: those copies, and all that may affect them (Clarke,
-Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out
-without loss: they can neither enable nor prevent what happens in the cone.
+A question about a few copies is answered on their *cone*: those copies, and all that may affect them (Clarke, Grumberg
+and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out without loss: they can neither enable nor
+prevent what happens in the cone.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,11 +16,7 @@ from fsm.product.system import JointEvent, JointWay, PartStep, System
 def cone(
     system: System, digits: Iterable[int], *, mentioned: Collection[str] = (), outputs: Collection[int] = ()
 ) -> frozenset[int]:
-    """The copies that affect those in *digits*.
-
-    Also those that affect whether and how the events *mentioned* go, and whether
-    outputs of the copies in *outputs* are delivered.
-    """
+    """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
     found = {*digits, *outputs}
     for digit in outputs:
         found |= read(system.parts[system.copies[digit].part].heard)

@@ -1,14 +1,13 @@
 """A system: machines that step together.
 
-Each part is a machine, of which there may be several copies.  A joint event is one step
-of the whole: it takes one of its *ways*, each of which is a list of events of parts, in
-order.  Systems are made by :mod:`fsm.language.build.systems`, which checks all that
-these classes take for granted.
+Each part is a machine, of which there may be several copies.  A joint event is one step of the whole: it takes one of its
+*ways*, each of which is a list of events of parts, in order.  Systems are made by :mod:`fsm.language.build.systems`,
+which checks all that these classes take for granted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -38,7 +37,6 @@ class Copy:
 
     @property
     def name(self) -> str:
-        """The part's name with the suffix of the copy."""
         return f"{self.part}{self.suffix}"
 
 
@@ -46,8 +44,7 @@ class Copy:
 class Part:
     """Copies of one machine; ``root`` is the outermost part that they belong to.
 
-    Its events do not have the outcomes ``without`` here.  If ``heard`` is given,
-    outputs are delivered only while it holds.
+    Its events do not have the outcomes ``without`` here.  Outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -64,9 +61,8 @@ class Part:
 class PartStep:
     """One event of one ``copy`` of a part, or its ``ends``.
 
-    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy
-    goes back to its initial state.  The step is skipped where ``when`` does not hold.
-    An error reply ends the joint event unless it ``goes_on``.
+    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy goes back to its initial state.
+    The step is skipped where ``when`` does not hold.  An error reply ends the joint event unless it ``goes_on``.
     """
 
     copy: Copy
@@ -90,11 +86,7 @@ class JointWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEvent:
-    """What parts do together.
-
-    Where each copy has an event of its own, it is the one ``of`` a copy, and all of
-    them are one ``family``.
-    """
+    """What parts do together; where each copy has an event of its own, the one ``of`` a copy, all of one ``family``."""
 
     name: str
     family: str
@@ -171,17 +163,13 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
-        """The copies of each part that *copy* belongs to, or that belong to it.
+        """The copies of each part that *copy* belongs to, or that belong to it; of unrelated parts, all copies."""
 
-        Of parts that are unrelated to it, all copies are.
-        """
-        return {name: tuple(self._related(part, copy)) for name, part in self.parts.items()}
-
-    def _related(self, part: Part, copy: Copy | None) -> Iterator[Copy]:
-        for each in part.copies:
-            if (
+        def related(part: Part, each: Copy) -> bool:
+            return (
                 copy is None
                 or self.parts[copy.part].root != part.root
                 or all(one == other for one, other in zip(each.index, copy.index, strict=False))
-            ):
-                yield each
+            )
+
+        return {name: tuple(each for each in part.copies if related(part, each)) for name, part in self.parts.items()}
