@@ -31,10 +31,7 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """*machine* without the path and the lines of its file, and without the names of its profile and of extended ones.
-
-    A profile that extends another has the other's cells too, and is written with them.
-    """
+    """*machine* without the path and the lines of its file, and without the name of its profile."""
     return replace(
         machine,
         path="",
@@ -46,7 +43,6 @@ def bare(machine: Machine) -> Machine:
         profiles={
             name: replace(
                 profile,
-                extends="",
                 overrides=tuple(
                     replace(each, line=0, cells=_bare(each.cells), ends=_bare(each.ends)) for each in profile.overrides
                 ),
