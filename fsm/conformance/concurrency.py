@@ -1,15 +1,11 @@
 """Races: several threads call one SUT at once, and the history must be linearizable.
 
-Hypothesis draws a *programme*: what is done before, what each thread does,
-and what is done after them.  It runs on real threads, several times, since the
-outcome depends on the schedule, and every second time with pauses between
-lines of the SUT's code, where races hide.  Each history that results is decided
-by :mod:`fsm.linearizability`.  Outcomes are not arranged.
+Hypothesis draws a *programme*: what is done before, what each thread does, and what is done after them.  It runs on real
+threads, several times, since the outcome depends on the schedule, and every second time with pauses between lines of
+the SUT's code, where races hide.  :mod:`fsm.linearizability` decides each history.  Outcomes are not arranged.
 
-A race that occurs now and then is not a failing test that can be replayed at
-will, and Hypothesis does not shrink what it finds flaky.  So parts are left
-out of the programme here as long as the rest is *seen* to fail, and the
-history of that failure is reported.
+Hypothesis does not shrink what it finds flaky, as races are.  So parts are left out of the programme here as long as the
+rest is *seen* to fail, and the history of that failure is reported.
 """
 
 from __future__ import annotations
@@ -96,17 +92,14 @@ def concurrently(
 ) -> Race | None:
     """A race in the SUT that *factory* makes, shrunk; ``None`` if none is found.
 
-    ``do`` of the SUT is called from two to *threads* threads at once, up
-    to *each* times from each; everything else is called by one thread.  A
-    programme first goes to one of the states that can be reached by *events*.
-    By default these are all calls, and the signals that do not interrupt and
-    can happen in every state, since the state that a thread will find is not
-    known.  Events that the SUT does not support are left out.  *unseen* names
-    signals that happen by themselves.
+    ``do`` of the SUT is called from two to *threads* threads at once, up to *each* times from each; everything else is
+    called by one thread.  A programme first goes to one of the states that can be reached by *events*.  By default these
+    are all calls, and the signals that do not interrupt and can happen in every state, since the state that a thread
+    will find is not known.  Events that the SUT does not support are left out.  *unseen* names signals that happen by
+    themselves.
 
-    There are *examples* programmes, each run *repeats* times, from the seed
-    *chance*; threads that have not returned after *patience* seconds are
-    taken to hang.
+    There are *examples* programmes, each run *repeats* times, from the seed *chance*; threads that have not returned
+    after *patience* seconds are taken to hang.
 
     >>> from fsm.library import load
     >>> from fsm.conformance.simulated import Simulated
@@ -213,7 +206,7 @@ class _Runs:
 
     def shrink(self, repeats: int) -> None:
         """Leave out of the race whatever it does not need; each smaller programme is run up to *repeats* times."""
-        again = self.race is not None
+        again = True
         while again and not self.stuck and self.race is not None:
             again = any(self._races(smaller, repeats) for smaller in self.race.programme.smaller())
 

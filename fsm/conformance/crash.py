@@ -1,7 +1,6 @@
 """What a SUT shows and remembers after it has died in the middle of an event.
 
-The event has then happened or not, as far as a restart can see:
-it shows what a restart of the machine may show from one of the states on the
+The event has then happened or not: the SUT shows what a restart of the machine may show from one of the states on the
 way, and remembers what it did before, or what it would have after all of it.
 """
 
@@ -56,8 +55,7 @@ class Crashed(NamedTuple):
 class CrashedEvent:
     """One event of *sut* that dies; *again* brings it back to where that begins.
 
-    ``whole`` is what it shows and remembers when it dies after all of the event;
-    ``None`` if that is not known from another point of the same test.
+    ``whole`` is what it shows and remembers when it dies after all of the event, if that is known.
     """
 
     plan: Plan
@@ -71,27 +69,27 @@ class CrashedEvent:
     def died(self) -> Crashed:
         ended = self.whole
         if ended is None:
-            _, last, whole, _ = self._once(WHOLE)
-            ended = Ended(last, whole)
+            ended = self._once(WHOLE)[1]
             self.again()
         last, whole = ended
         before = _record(self.sut)
-        died, shows, record, arranged = self._once(self.step.point)
+        died, (shows, record), arranged = self._once(self.step.point)
         allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
         if shows and shows not in allowed:
             either = " or ".join(dict.fromkeys(allowed))
             fault = f"after a crash it shows {shows}, where a restart may show {either}"
             return Crashed(died, shows, fault, ended)
-        right = [before] if shows == self._shown() else []
-        right += [whole] if shows == last else []
+        source = self.edge.source.state
+        unmoved = shows == self.plan.table.shows[source]
+        right = [*([before] if unmoved else []), *([whole] if shows == last else [])]
         # Where the restart moved it, what was before cannot be compared with what is now.
-        if shows == self._shown() and record not in right and (not self._moves() or shows != last):
+        if unmoved and record not in right and (shows != last or set(through(self.edge)) == {source}):
             change = difference(right[0], record)
             fault = f"after a crash its record is neither as before nor as after the event: {change}"
             return Crashed(died, shows, fault, ended)
         return Crashed(died, shows, "", ended)
 
-    def _once(self, point: int) -> tuple[bool, str, Any, bool]:
+    def _once(self, point: int) -> tuple[bool, Ended, bool]:
         """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
         arranged = False
         if isinstance(self.sut, Arranging):
@@ -101,13 +99,7 @@ class CrashedEvent:
             for row in _interrupting(self.plan.table):
                 arranged |= self.sut.arrange(self.plan.table.rows[row].event.name, self.step.expected[-1])
         died = self.dying.crash(self.step.event, point)
-        return died, self.sut.shows(), _record(self.sut), arranged
-
-    def _shown(self) -> str:
-        return self.plan.table.shows[self.edge.source.state]
-
-    def _moves(self) -> bool:
-        return any(state != self.edge.source.state for state in through(self.edge))
+        return died, Ended(self.sut.shows(), _record(self.sut)), arranged
 
     def _after(self, *, arranged: bool) -> set[int]:
         """Where a restart may lead from the states on the way, if it goes as is expected, where that is *arranged*."""

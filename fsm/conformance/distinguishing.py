@@ -1,10 +1,8 @@
 """Distinguishing sequences: short runs that show whether a SUT is in the right state.
 
-Two states may show the same.  After each step of a test follows one of a few
-short runs that only the right state answers in this way: states are distinguished
-as in the W-method (T. S. Chow, *Testing software design modeled by
-finite-state machines*, 1978), outcomes that can be arranged counted as inputs.
-A SUT that has no more states than the machine, and passes, is right.
+Two states may show the same.  After each step of a test follows one of a few short runs that only the right state answers
+in this way, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978), outcomes
+that can be arranged counted as inputs.  A SUT that has no more states than the machine, and passes, is right.
 """
 
 from collections.abc import Iterator
@@ -64,13 +62,8 @@ class DistinguishingSequences:
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
         """The shortest run from *point* that a SUT at *other* answers wrongly."""
-        run = []
-        following: _Next | None = self._first_steps()[point, other]
-        while following is not None:
-            edge, after = following
-            run.append(edge)
-            following = self._first_steps().get((edge.to, after)) if after is not None and edge.to else None
-        return tuple(run)
+        edge, after = self._first_steps()[point, other]
+        return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
 
     def _distinguishes(self, run: tuple[Edge, ...], other: Point) -> bool:
         """Whether a SUT at *other* certainly answers *run* wrongly."""
@@ -104,18 +97,14 @@ class DistinguishingSequences:
         if self._first is None:
             leads: dict[_Pair, list[_Predecessor]] = {}
             self._first = {}
-            for pair in self._same_shown():
-                self._look(pair, self._first, leads)
+            shows = self.oracle.plan.table.shows
+            for one, other in product(self._points(), repeat=2):
+                if one != other and not (self.shown and shows[one.state] != shows[other.state]):
+                    self._look((one, other), self._first, leads)
             back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(self._first, lambda known: leads.get(known, ()))
             for each in back:
                 self._first.setdefault(each.to, (each.edge, back.node[1]))
         return self._first
-
-    def _same_shown(self) -> Iterator[_Pair]:
-        shows = self.oracle.plan.table.shows
-        for one, other in product(self._points(), repeat=2):
-            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
-                yield one, other
 
     def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
         """Whether one step distinguishes *pair*, which is then *apart*, or to which other pair it *leads*."""

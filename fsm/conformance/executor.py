@@ -84,9 +84,8 @@ class FailedError(Exception):
 class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
-    ``unsupported`` are events that the SUT does not have, by name and stage;
-    ``unarranged`` the outcomes that it cannot arrange; ``whole`` has what it was
-    after the last event of a test, if it died only then.
+    ``unsupported`` are events that the SUT does not have, by name and stage; ``unarranged`` the outcomes that it cannot
+    arrange; ``whole`` has what it was after the last event of a test, if it died only then.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -97,6 +96,12 @@ class Cover:
     deviations: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
     whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
+
+    def add(self, edge: Edge) -> None:
+        self.cells.update(edge.cells)
+        self.ways.update(way.index for way in edge.ways)
+        self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
+        self.unspecified += edge.to is None
 
 
 class Execution:
@@ -154,20 +159,17 @@ class Execution:
     def take(self, step: Stimulus) -> None:
         """Do *step*, and judge it.
 
-        Nothing happens if the SUT does not have the event, or if the step is not
-        applicable: a call that cannot be in progress is not ended.  Raises
-        :class:`FailedError` for what is not legal.
+        Nothing happens if the SUT does not have the event, or if the step is not applicable: a call that cannot be in
+        progress is not ended.  Raises :class:`FailedError` for what is not legal.
         """
         if step.stage == "crash":
             self._crash(step)
             return
-        plan = self.oracle.plan
-        known = plan.alternatives(self.point, step.event, step.stage) if self.point else ()
-        wanted = (
-            (plan.edge_of(self.point, step) or plan.edge_of(self.point, Stimulus(*step[:2]))) if self.point else None
-        )
         if self._inapplicable(step):
             return
+        plan, here = self.oracle.plan, self.point
+        known = plan.alternatives(here, step.event, step.stage) if here else ()
+        wanted = (plan.edge_of(here, step) or plan.edge_of(here, Stimulus(*step[:2]))) if here else None
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)
@@ -175,14 +177,11 @@ class Execution:
             self.cover.unsupported.add((step.event, step.stage))
             return
         except Exception as error:
-            trace = (*self.trace, Taken(step=step, seen=None))
-            raise FailedError(Failure(trace=trace, broken=_described(error))) from error
+            raise self._unanswered(step, error) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=seen))
-        if self.watch is not None:
-            violated = self.watch.step(step, seen)
-            if violated is not None:
-                raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
+        if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
+            raise self._failed(breaks=violated)
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
@@ -193,7 +192,15 @@ class Execution:
         else:
             self._count_violated(step)
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise FailedError(Failure(trace=tuple(self.trace), violation=violation))
+            raise self._failed(violation=violation)
+
+    def _failed(
+        self, *, violation: Violation | None = None, breaks: Violated | None = None, broken: str = ""
+    ) -> FailedError:
+        return FailedError(Failure(trace=tuple(self.trace), violation=violation, breaks=breaks, broken=broken))
+
+    def _unanswered(self, step: Stimulus, error: Exception) -> FailedError:
+        return FailedError(Failure(trace=(*self.trace, Taken(step=step, seen=None)), broken=_described(error)))
 
     def _note(
         self, after: Configurations, went: Edge | None, seen: Response, *, wanted: Edge | None, arranged: bool
@@ -202,10 +209,11 @@ class Execution:
         self.belief = after
         if wanted is not None and went is not wanted:
             if arranged and wanted.to is not None and self.watch is None:
-                raise FailedError(Failure(trace=tuple(self.trace), broken=_not_as_arranged(wanted, went)))
+                instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
+                raise self._failed(broken=f"the world was arranged for {wanted.step}, and it ended{instead}")
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
-            self._cover(went)
+            self.cover.add(went)
         if self.watch is None:
             self._check_record(went, seen)
         points = {point(each) for each in after}
@@ -225,7 +233,7 @@ class Execution:
                 return  # the SUT does not have the fair event
         violated = self.watch.finish()
         if violated is not None:
-            raise FailedError(Failure(trace=tuple(self.trace), breaks=violated))
+            raise self._failed(breaks=violated)
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
@@ -251,13 +259,12 @@ class Execution:
         except FailedError:
             raise
         except Exception as error:
-            trace = (*self.trace, Taken(step=step, seen=None))
-            raise FailedError(Failure(trace=trace, broken=_described(error))) from error
+            raise self._unanswered(step, error) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
-            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
+            raise self._failed(broken=fault)
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
@@ -310,9 +317,9 @@ class Execution:
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
         except Exception as error:
-            raise FailedError(Failure(trace=tuple(self.trace), broken=_described(error))) from error
+            raise self._failed(broken=_described(error)) from error
         if fault:
-            raise FailedError(Failure(trace=tuple(self.trace), broken=fault))
+            raise self._failed(broken=fault)
 
     def _count_violated(self, step: Stimulus) -> None:
         """Count the cell that was violated: it was met."""
@@ -321,16 +328,11 @@ class Execution:
             row = table.row[step.event]
             self.cover.cells[table.end[row] if step.stage == "end" else row, self.point.state] += 1
 
-    def _cover(self, edge: Edge) -> None:
-        self.cover.cells.update(edge.cells)
-        self.cover.ways.update(way.index for way in edge.ways)
-        self.cover.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
-        self.cover.unspecified += edge.to is None
-
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
-            if self.point is None or (path := self._path(edge)) is None:
+            path = self.oracle.plan.path(self.point, edge.source) if self.point else None
+            if self.point is None or path is None:
                 if not self.trace:
                     return False
                 self.reset()
@@ -343,9 +345,6 @@ class Execution:
             if following is edge and self._missed[here, edge.step] in {0, PATIENCE}:
                 return self._missed[here, edge.step] == 0
         return False
-
-    def _path(self, edge: Edge) -> tuple[Edge, ...] | None:
-        return self.oracle.plan.path(self.point, edge.source) if self.point else None
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
         self.reset()
@@ -360,12 +359,6 @@ def _listed(shows: str, oracle: Oracle) -> str:
     if len(known) <= LISTED:
         return ", ".join(known)
     return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
-
-
-def _not_as_arranged(wanted: Edge, went: Edge | None) -> str:
-    """The message that a step did not end as was arranged."""
-    instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
-    return f"the world was arranged for {wanted.step}, and it ended{instead}"
 
 
 def _described(error: Exception) -> str:

@@ -116,17 +116,14 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         sut = factory()
     except InputError:
         raise
+    except BrokenError as error:
+        hint = "a process first writes what it can do: see docs/exec-protocol.md"
+        raise _wrong(name, f"cannot be tested: {error}", hint) from error
+    except OSError as error:
+        raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
     except Exception as error:
-        what = f"raised {type(error).__name__}: {error}"
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
-        if isinstance(error, BrokenError):
-            what, hint = (
-                f"cannot be tested: {error}",
-                "a process first writes what it can do: see docs/exec-protocol.md",
-            )
-        elif isinstance(error, OSError):
-            what, hint = f"cannot be started: {error.strerror or error}", "name a command that can be run"
-        raise _wrong(name, what, hint) from error
+        raise _wrong(name, f"raised {type(error).__name__}: {error}", hint) from error
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
         what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"

@@ -1,10 +1,8 @@
 """What a test can do next, and the shortest path to each step.
 
-A *point* is where a test has brought an entity: a state,
-and the call that was left in progress, if any.  A *step* is one thing that a
-test does there: an event from beginning to end, or the beginning, or one more
-stage, of a call that takes time; together with the outcomes that are
-expected.  Points and steps make a graph; paths in it are shortest.
+A *point* is where a test has brought an entity: a state, and the call that was left in progress, if any.  A *step* is one
+thing that a test does there: an event from beginning to end, or the beginning, or one more stage, of a call that takes
+time; together with the outcomes that are expected.
 """
 
 from __future__ import annotations
@@ -57,10 +55,9 @@ def steps(text: str) -> tuple[Stimulus, ...]:
 
 
 class Edge(NamedTuple):
-    """A step from a point, by way of the table, ``to`` another point; ``None`` if it is unspecified.
+    """A step from a point, by ``ways`` of the table, ``to`` another point; ``None`` if it is unspecified.
 
-    ``cells`` are the (row, state) pairs that it meets, ``choice`` is true
-    for those of its stages that have several outcomes.
+    ``cells`` are the (row, state) pairs that it meets, ``choice`` is true for those of its stages that have several outcomes.
     """
 
     source: Point
@@ -118,11 +115,7 @@ class Plan:
         return found.get(step)
 
     def alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
-        """Every way in which *event* may go at *point*, as far as one step sees.
-
-        A call whose beginning or next stage is asked for may as well be
-        answered at once.
-        """
+        """Every way in which *event* may go at *point*: a call that is to begin, or go on, may be answered at once."""
         found = self._alternatives.get((point, event, stage))
         if found is None:
             row = self.table.row[event]
