@@ -1,7 +1,6 @@
 """Where the shipped models and properties lie, and how to get them by name.
 
-Files are read each time, so that a change is seen; what the same bytes of the
-same path mean is remembered, since machines and properties never change.
+Files are read each time, so that a change is seen; what the same bytes of the same path mean is remembered.
 """
 
 import tomllib
@@ -160,9 +159,7 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification:
-    """What is stated of the machine called *name*, or in the property file of that path: as :func:`claims`.
-
-    Raises :class:`InputError` for a system too.
+    """As :func:`claims`; raises :class:`InputError` for a system too.
 
     >>> specification("container-status").machine.name
     'container-status'
@@ -176,8 +173,8 @@ def specification(name: str) -> Specification:
 def claims(name: str) -> Specification | JointSpecification:
     """What is stated of the machine or system called *name*, or in the property file of that path.
 
-    The path of a model file stands for the properties of the same file name
-    in the folder ``properties`` beside the model's.
+    The path of a model file stands for the properties of the same file name in the folder ``properties`` beside the
+    model's.
 
     Raises :class:`InputError` if there are none, or if they are not well formed.
 

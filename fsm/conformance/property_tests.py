@@ -1,11 +1,12 @@
 """Whether an implementation has a property, tested: each property is a test of its own.
 
-Nothing else is judged meanwhile.  First come the shortest runs of the machine
-that put the property to the test, then tests in random order.
+Nothing else is judged meanwhile.  First come the shortest runs of the machine that put the property to the test, then
+tests in random order.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.oracle import oracle as oracle_of
@@ -58,18 +59,15 @@ def run_property_test(
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         watch = Watch(machine, stated, profile=profile)
-
-        def walk() -> Execution:
-            return Execution(oracle, sut, Cover(), watch)
-
+        walk = partial(Execution, oracle, sut, watch=watch)
+        failure = None
         try:
             for aim in watch.aims():
                 walk().replay(_steps(machine, aim, overlaps=overlaps))
         except FailedError as failed:
-            return PropertyTestResult(of=stated, failure=shrink(walk, failed.failure))
-        failure = examples and random_failure(
-            oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance
-        )
+            failure = failed.failure
+        if failure is None and examples:
+            failure = random_failure(oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance)
         if failure:
             return PropertyTestResult(of=stated, failure=shrink(walk, failure))
         untested = "" if watch.tried else "no test has put it to the test"

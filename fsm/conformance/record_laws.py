@@ -1,8 +1,7 @@
 """What a SUT remembers beside its state, under laws that hold of every lifecycle.
 
-A call that is ignored or refused, or that fails and moves nothing, changes
-nothing of it; what survives a restart is what was there before it; and what
-a reader was given is a copy.
+A call that is ignored or refused, or that fails and moves nothing, changes nothing of it; what survives a restart is what
+was there before it; and what a reader was given is a copy.
 """
 
 from collections.abc import MutableMapping, MutableSequence, MutableSet

@@ -1,7 +1,8 @@
 """The shortest test that fails in the same way, or how often it does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.plan import Point
@@ -17,31 +18,28 @@ REPEATS = 20
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
-    First the shortest way to each point that the test came through takes the
-    place of all that led there; then steps are left out for as long as it
-    fails.  A failure that does not come again is as it was, with the number of
-    times that it does.
+    First the shortest way to each point that the test came through takes the place of all that led there; then steps are
+    left out for as long as it fails.  A failure that does not come again is as it was, with the number of times that it
+    does.
     """
-    if _fails_again(walk, failure):
+    if _again(walk, failure, failure.steps):
         search = _Search(walk, failure)
-        shorter = True
-        while shorter:
-            shorter = any(search.tried(steps) for steps in search.shortcuts()) or any(
-                search.tried(steps) for steps in search.without()
-            )
+        while any(search.tried(steps) for steps in chain(search.shortcuts(), search.without())):
+            pass
         failure = search.best
-        if _fails_again(walk, failure):
+        if _again(walk, failure, failure.steps):
             return failure
-    failed = sum(_fails_again(walk, failure) for _ in range(REPEATS))
+    failed = sum(_again(walk, failure, failure.steps) is not None for _ in range(REPEATS))
     return replace(failure, repeated=(failed, REPEATS))
 
 
-def _fails_again(walk: Callable[[], Execution], failure: Failure) -> bool:
+def _again(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
+    """A failure of the kind of *failure* in a test of *steps*."""
     try:
-        walk().replay(failure.steps)
+        walk().replay(steps)
     except FailedError as failed:
-        return failed.failure.kind == failure.kind
-    return False
+        return failed.failure if failed.failure.kind == failure.kind else None
+    return None
 
 
 class _Search:
@@ -57,13 +55,11 @@ class _Search:
             return False
         self._known.add(steps)
         self._runs += 1
-        try:
-            self.walk().replay(steps)
-        except FailedError as failed:
-            if failed.failure.kind == self.best.kind and len(failed.failure.steps) < len(self.best.steps):
-                self.best = failed.failure
-                return True
-        return False
+        found = _again(self.walk, self.best, steps)
+        if found is None or len(found.steps) >= len(self.best.steps):
+            return False
+        self.best = found
+        return True
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
         """The test with another beginning, from the latest point on; shortest first."""
@@ -85,7 +81,7 @@ class _Search:
                 walk.take(step)
                 points.append(walk.point)
         except FailedError:
-            return points
+            pass
         return points
 
     def without(self) -> Iterator[tuple[Stimulus, ...]]:

@@ -1,7 +1,6 @@
 """A machine that plays the implementation: it does what its table allows.
 
-It passes the test of its own machine, which shows what a test covers; under that
-of another machine it shows what the test finds.
+It passes the test of its own machine; under that of another machine it shows what the test finds.
 """
 
 from fsm.machine import ANY_ERROR, Machine
@@ -64,23 +63,22 @@ class Simulated:
         return self._reply(row, way)
 
     def begin(self, event: str) -> str | None:
-        row = self._row(event)
-        way = self._take(row)
-        self._wanted.clear()
-        if way is not None and way.begins:
-            self._calls.add(row)
-            return None
-        return self._reply(row, way)
+        return self._stage(self._row(event), ASKED)
 
     def end(self, event: str) -> str | None:
         row = self._row(event)
         if row not in self._calls:
             raise UnsupportedError(f"{event} is not in progress")
-        way = self._take(row, BEGUN)
+        return self._stage(row, BEGUN)
+
+    def _stage(self, row: int, stage: int) -> str | None:
+        way = self._take(row, stage)
         self._wanted.clear()
         if way is not None and way.begins:
+            self._calls.add(row)
             return None
-        self._calls.discard(row)
+        if stage == BEGUN:
+            self._calls.discard(row)
         return self._reply(row, way)
 
     def _row(self, event: str) -> int:

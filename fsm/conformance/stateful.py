@@ -54,9 +54,8 @@ def walker(
 ) -> type[RuleBasedStateMachine]:
     """A Hypothesis state machine that drives *sut* and counts in *cover* what it meets.
 
-    With *watch*, only its property is judged.  *failing* makes the exception
-    for a failure.  Both rules draw one number, whatever has happened before, so
-    that the rest of a test means the same when shrinking shortens it.
+    With *watch*, only its property is judged.  *failing* makes the exception for a failure.  Both rules draw one number,
+    whatever has happened before, so that the rest of a test means the same when shrinking shortens it.
     """
     plan = oracle.plan
     aims = plan.edges

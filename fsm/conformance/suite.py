@@ -36,11 +36,9 @@ class Nonconforming(Fails):
 class Tested:
     """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
 
-    ``reachable`` are the cells, by (row, state), that a test of this SUT
-    could meet at all; ``beyond`` those that others could, but that need what
-    the SUT has not: to be met while a call is in progress.  ``race`` is
-    what several threads at once found.  A test ``stopped`` when it had found as
-    many failures as are looked for, and has not tested the rest.
+    ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all; ``beyond`` those that need
+    what the SUT has not: to be met while a call is in progress.  ``race`` is what several threads at once found.  A test
+    ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.
     """
 
     sut: str
@@ -86,21 +84,15 @@ def conform(
 ) -> Tested:
     """What tests of a SUT against *machine* find; a system is flattened into one machine.
 
-    *sut* is a function or a class that makes the SUT, or a text that names
-    it as the command line does: ``reference``, ``python:MODULE:FACTORY``,
-    ``exec:COMMAND`` or ``model:MODEL``.
+    *sut* is a function or a class that makes the SUT, or a text that names it as the command line does: ``reference``,
+    ``python:MODULE:FACTORY``, ``exec:COMMAND`` or ``model:MODEL``.
 
-    First every step of the machine is aimed at by the shortest way to it,
-    which finds most of what can be found, with the shortest test that shows it.
-    A SUT that can crash is then made to die at every effect of every event.
-    If all of that is legal, Hypothesis goes on with *examples* tests of up
-    to *steps* steps each, in random order, from the seed *seed*, and shrinks
-    what it finds.  With two *threads* or more, ``do`` is at last called from
-    so many threads at once, in search of races.  After *most* failures of
-    different kinds the test ends.
+    First every step of the machine is aimed at by the shortest way to it.  A SUT that can crash is then made to die at
+    every effect of every event.  If all of that is legal, Hypothesis goes on with *examples* tests of up to *steps* steps
+    each, in random order, from the seed *seed*, and shrinks what it finds.  With two *threads* or more, ``do`` is at last
+    called from so many threads at once, in search of races.  After *most* failures of different kinds the test ends.
 
-    *name* is what the SUT is called in reports; *advanced* is called with the
-    number of tests done and of all tests.
+    *name* is what the SUT is called in reports; *advanced* is called with the number of tests done and of all tests.
 
     Raises :class:`InputError` if *sut* names nothing that can be tested.
 
@@ -122,7 +114,8 @@ def conform(
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures))
         if not failures and examples:
-            failures = _at_random(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
+            failure = random_failure(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
+            failures = [] if failure is None else [shrink(lambda: Execution(oracle, tested), failure)]
         advanced(whole, whole)
         reachable = _cells(oracle)
         every = reachable if overlaps else _cells(oracle_of(machine, profile))
@@ -157,13 +150,13 @@ def replay(
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
         walk = Execution(oracle, sut)
-        failures: list[Failure] = []
+        failures: tuple[Failure, ...] = ()
         try:
             walk.replay(steps)
         except FailedError as failed:
-            failures.append(failed.failure)
+            failures = (failed.failure,)
         cells = tuple(walk.cover.cells)
-        return Tested(sut=name, oracle=oracle, cover=walk.cover, failures=tuple(failures), reachable=cells, beyond=())
+        return Tested(sut=name, oracle=oracle, cover=walk.cover, failures=failures, reachable=cells, beyond=())
     finally:
         sut.close()
 
@@ -219,8 +212,3 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]
             if not walk.died:
                 break
     return list(found.values())
-
-
-def _at_random(oracle: Oracle, sut: SUT, cover: Cover, *, examples: int, steps: int, chance: int) -> list[Failure]:
-    failure = random_failure(oracle, sut, cover, examples=examples, steps=steps, chance=chance)
-    return [] if failure is None else [shrink(lambda: Execution(oracle, sut), failure)]

@@ -1,8 +1,7 @@
 """A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
 
-The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does
-instead of answering is a :class:`~fsm.sut.BrokenError` that states
-what was asked, what came, and what would have been right; the child is then
+The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does instead of answering is a
+:class:`~fsm.sut.BrokenError` that states what was asked, what came, and what would have been right; the child is then
 ended, and the next reset starts it again.
 """
 
@@ -69,10 +68,9 @@ def child(
 ) -> Child:
     """The SUT that *command* is, once it has greeted; its greeting states what it supports beyond a SUT.
 
-    A text is split as a shell would, but no shell runs it.  An answer may
-    take *timeout* seconds, the greeting *start* seconds, and to end by itself
-    *grace* seconds.  Raises :class:`OSError` where there is no such command,
-    and :class:`BrokenError` where it does not greet.
+    A text is split as a shell would, but no shell runs it.  An answer may take *timeout* seconds, the greeting *start*
+    seconds, and to end by itself *grace* seconds.  Raises :class:`OSError` where there is no such command, and
+    :class:`BrokenError` where it does not greet.
 
     >>> from fsm.sut import Arranging
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -179,25 +177,18 @@ class Talk:
     def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
         """The error with the *problem* of the process, which is ended, and what would have been *right*."""
         process, self._process = self._process, None
-        errors: tuple[str, ...] = ()
+        errors = ""
         if process is not None:
             process.end(gently=False)
-            errors = process.errors()
+            errors = " / ".join(map(repr, process.errors()))
         where = f", asked {asked.decode()}," if asked else ""
-        parts = [f"{shlex.join(self._command)}{where} {problem}"]
-        if right:
-            parts.append(right)
-        if errors:
-            parts.append(f"its standard error ends with {' / '.join(map(repr, errors))}")
-        self._broken = "; ".join(parts)
+        ends = f"its standard error ends with {errors}" if errors else ""
+        self._broken = "; ".join(filter(None, [f"{shlex.join(self._command)}{where} {problem}", right, ends]))
         return BrokenError(self._broken)
 
 
 class Child:
-    """A child process as a SUT; :func:`child` makes it.
-
-    May be called by several threads: one request is answered before the next is sent.
-    """
+    """A child process as a SUT, for several threads: one request is answered before the next is sent."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -220,11 +211,11 @@ class Child:
     def shows(self) -> str:
         """What the last answer shows, or the answer to a request for it if that one had none."""
         with self._lock:
-            if self._shows is None:
-                answer = self._talk.ask(ChildRequest(shows=True))
-                self._outputs += answer.outputs
-                return answer.shows or ""
-            return self._shows
+            if self._shows is not None:
+                return self._shows
+            answer = self._talk.ask(ChildRequest(shows=True))
+            self._outputs += answer.outputs
+            return answer.shows or ""
 
     def close(self) -> None:
         self._talk.close()
@@ -241,18 +232,13 @@ class Child:
 
 
 class _Outputs(Child):
-    """A child with outputs."""
-
     def outputs(self) -> tuple[str, ...]:
         with self._lock:
-            out = tuple(self._outputs)
-            self._outputs.clear()
+            out, self._outputs = tuple(self._outputs), []
             return out
 
 
 class _Arranges(Child):
-    """A child that can arrange outcomes."""
-
     def arrange(self, event: str, outcome: str) -> bool:
         with self._lock:
             answer = self._talk.ask(ChildRequest(arrange=event, outcome=outcome))
@@ -261,8 +247,6 @@ class _Arranges(Child):
 
 
 class _Overlaps(Child):
-    """A child whose calls can be left in progress."""
-
     def begin(self, event: str) -> str | None:
         with self._lock:
             return self._replied(self._talk.ask(ChildRequest(begin=event)), event)

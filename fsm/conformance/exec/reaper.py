@@ -1,12 +1,10 @@
 """A process that stands between us and a command, and leaves no process of the command behind.
 
-It is run by itself, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm.
-A process group is not enough: a process that makes a group of its own leaves it.  On Linux
-a *subreaper* becomes the parent of every descendant whose own parent is gone, so
-that none gets out of sight.
+It is run by itself, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm.  A process group
+is not enough: a process that makes a group of its own leaves it.  On Linux a *subreaper* becomes the parent of every
+descendant whose own parent is gone, so that none gets out of sight.
 
-It ends when the command ends, with its exit code or by its signal; when it is
-sent SIGTERM; and when PARENT is no more, however that came.
+It ends when the command ends, with its exit code or by its signal; when it is sent SIGTERM; and when PARENT is no more.
 """
 
 import ctypes

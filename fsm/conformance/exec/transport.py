@@ -86,17 +86,15 @@ class Process:
                 self._poll.unregister(self._in)
 
     def read(self, *, timeout: float) -> bytes:
-        """The next line of its standard output, without the line feed.
-
-        Raises :class:`TalkError` if there is none within *timeout* seconds,
-        none any more, or no end of it.
-        """
+        """The next line of its standard output; :class:`TalkError` if none comes within *timeout* seconds, or ever."""
         until = time.monotonic() + timeout
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
             if self._looked > LONGEST:
                 raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
-            if self._readable(until, timeout) and not self._more():
+            begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
+            ready = self._wait(until, f"wrote no line within {timeout:g} s{begun}")
+            if self._out in ready and not self._more():
                 raise TalkError(self._silent())
         line = bytes(self._buffer[:found])
         del self._buffer[: found + 1]
@@ -111,10 +109,6 @@ class Process:
             return True
         self._buffer += some
         return bool(some)
-
-    def _readable(self, until: float, timeout: float) -> bool:
-        begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
-        return self._out in self._wait(until, f"wrote no line within {timeout:g} s{begun}")
 
     def _wait(self, until: float, late: str) -> set[int]:
         """The file descriptors with which something can be done; its standard error is seen to."""
@@ -165,9 +159,8 @@ class Process:
     def end(self, *, gently: bool) -> None:
         """Let it end, and whatever it has started; may be called again.
 
-        ``gently`` its standard input is closed first, and it has the time of grace
-        to end; then, or else, it gets SIGTERM, with as much again; then it is
-        killed.
+        ``gently`` its standard input is closed first, and it has the time of grace to end; then, or else, it gets SIGTERM,
+        with as much again; then it is killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
