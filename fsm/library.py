@@ -15,7 +15,6 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
-from fsm.language.property_file import Stated
 from fsm.language.read import File, content, describes_system, parse, parse_properties, parse_system, states_properties
 from fsm.language.system_file import WrittenSystem
 from fsm.machine import Machine
@@ -28,6 +27,10 @@ DISTRIBUTION: Final = "container-fsm"
 
 REMEMBERED: Final = 64
 """Files of which it is remembered what they mean."""
+
+_stated = lru_cache(maxsize=REMEMBERED)(parse_properties)
+_composed = lru_cache(maxsize=REMEMBERED)(parse_system)
+_describes_system = lru_cache(maxsize=REMEMBERED)(describes_system)
 
 
 @cache
@@ -104,7 +107,7 @@ def roles() -> dict[str, Role]:
     bound: dict[str, str] = {}
     for name in specified():
         path = home() / "properties" / f"{name}.toml"
-        for stated in _stated(content(path), str(path)).written.property.values():
+        for stated in _stated(content(path), path=str(path)).written.property.values():
             if other := stated.refines or stated.follows:
                 bound[name] = other
     used = {part.machine for name in systems() for part in composition(load_system(name)).written.part.values()}
@@ -121,7 +124,7 @@ def roles() -> dict[str, Role]:
 
 def is_system(name: str) -> bool:
     """Whether *name* is that of a system, or the path of a system file that is there."""
-    return _describes_system(content(name), name) if _is_path(name) and Path(name).is_file() else name in systems()
+    return _describes_system(content(name), path=name) if _is_path(name) and Path(name).is_file() else name in systems()
 
 
 def load_system(name: str | PathLike[str]) -> System:
@@ -133,7 +136,7 @@ def load_system(name: str | PathLike[str]) -> System:
     'node'
     """
     path = Path(_located(fspath(name), "models/systems", systems(), "system"))
-    return build_system(_composed(content(path), str(path)), partial(_part, path))
+    return build_system(_composed(content(path), path=str(path)), partial(_part, path))
 
 
 def _part(path: Path, machine: str) -> Machine:
@@ -150,7 +153,7 @@ def composition(system: System) -> File[WrittenSystem]:
     >>> composition(load_system("node")).written.system.name
     'node'
     """
-    return _composed(content(system.path), system.path)
+    return _composed(content(system.path), path=system.path)
 
 
 def specified() -> tuple[str, ...]:
@@ -188,7 +191,7 @@ def claims(name: str) -> Specification | JointSpecification:
     path = Path(name)
     if states_properties(content(path), path=name):
         return _specified(path, None)
-    described = load_system(name) if _describes_system(content(path), name) else load(name)
+    described = load_system(name) if _describes_system(content(path), path=name) else load(name)
     return _specified(_properties_beside(path.absolute()), described)
 
 
@@ -206,7 +209,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification | 
         hint = f"write its properties in {path}, or give the path of a property file"
         what = "has no properties"
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
-    return specify(_stated(content(path), str(path)), partial(_beside, path))
+    return specify(_stated(content(path), path=str(path)), partial(_beside, path))
 
 
 def _beside(path: Path, name: str) -> Machine | System:
@@ -214,7 +217,7 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
     if near.is_file():
-        return load_system(str(near)) if _describes_system(content(near), str(near)) else load(str(near))
+        return load_system(str(near)) if _describes_system(content(near), path=str(near)) else load(str(near))
     if name in systems():
         return load_system(name)
     return load(str(near) if _is_path(name) else name)
@@ -226,7 +229,7 @@ def single(specification: JointSpecification) -> JointSpecification:
     parts = {name: each.model_copy(update={"count": 1}) for name, each in file.written.part.items()}
     one = replace(file, written=file.written.model_copy(update={"part": parts}))
     system = build_system(one, partial(_part, Path(file.path)))
-    stated = _stated(content(specification.path), specification.path)
+    stated = _stated(content(specification.path), path=specification.path)
     named = stated.written.machine
     found = specify(stated, lambda name: system if name == named else _beside(Path(specification.path), name))
     if not isinstance(found, JointSpecification):
@@ -237,21 +240,6 @@ def single(specification: JointSpecification) -> JointSpecification:
 @lru_cache(maxsize=REMEMBERED)
 def _machine(data: bytes, path: str) -> Machine:
     return build(parse(data, path=path))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _stated(data: bytes, path: str) -> File[Stated]:
-    return parse_properties(data, path=path)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _composed(data: bytes, path: str) -> File[WrittenSystem]:
-    return parse_system(data, path=path)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _describes_system(data: bytes, path: str) -> bool:
-    return describes_system(data, path=path)
 
 
 def _a_system(name: str) -> Problem:

@@ -114,7 +114,7 @@ def examine(
     described = machine or specification.machine
     machine = described.under(profile)
     joint = isinstance(machine, System)
-    stepping = Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
+    stepping = stepping_of(machine)
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
@@ -128,6 +128,11 @@ def examine(
         checked=tuple(checked),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
     )
+
+
+def stepping_of(machine: Machine | System) -> StepCache | Cones:
+    """The steps of *machine*, to decide many properties of it."""
+    return Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
 
 
 def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:

@@ -40,16 +40,15 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
     """
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit)
     edges = 0
+    path = None
     for edge in walk:
         edges += 1
         if edge.found:
             path = tuple(each.taken for each in walk.path(edge))
-            counts = Counts(states=len(walk.depth), transitions=edges, depth=len(path))
-            return SearchResult(path=path, nodes=walk.depth, counts=counts)
-    deepest = next(reversed(walk.depth.values()))
-    return SearchResult(
-        path=None, nodes=walk.depth, counts=Counts(states=len(walk.depth), transitions=edges, depth=deepest)
-    )
+            break
+    depth = next(reversed(walk.depth.values())) if path is None else len(path)
+    counts = Counts(states=len(walk.depth), transitions=edges, depth=depth)
+    return SearchResult(path=path, nodes=walk.depth, counts=counts)
 
 
 def reachable_size(table: TransitionSystem) -> Counts:

@@ -41,19 +41,18 @@ class Cones:
         outputs = {digit for condition in conditions for digit in self._emitters(condition)}
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
-            steps = [step for way in self.system.events[claim.event].ways for step in way.steps]
-            digits |= {step.copy.digit for step in steps}
-            outputs |= {step.copy.digit for step in steps}
+            digits |= self._copies(claim.event)
+            outputs |= self._copies(claim.event)
         if isinstance(claim, LeadsTo):
             mentioned |= {each.event for each in claim.fair}
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
         found = cone(self.system, digits, mentioned=mentioned, outputs=outputs)
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
-        return found, frozenset(name for name in mentioned if not self._touches(name, found))
+        return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
-    def _touches(self, event: str, digits: frozenset[int]) -> bool:
-        return any(step.copy.digit in digits for way in self.system.events[event].ways for step in way.steps)
+    def _copies(self, event: str) -> set[int]:
+        return {step.copy.digit for way in self.system.events[event].ways for step in way.steps}
 
     def counts(self) -> Counts:
         """The size of the largest cone on which a claim was decided."""
@@ -87,14 +86,7 @@ def families(system: System, claim: Claim) -> frozenset[str]:
 
 
 def _emitted(machine: Machine) -> frozenset[str]:
-    return frozenset(
-        output
-        for event in machine.events.values()
-        for row in (event.cells, event.ends)
-        for cell in row.values()
-        for way in getattr(cell, "outcomes", ())
-        for output in way.emits
-    )
+    return frozenset(output for event in machine.events.values() for way in event.outcomes() for output in way.emits)
 
 
 def _conditions(claim: Claim) -> list[Condition]:

@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.checker import decide
-from fsm.checker.cones import Cones
-from fsm.checker.instants import StepCache
+from fsm.checker import decide, stepping_of
 from fsm.library import claims, specified, systems
-from fsm.machine.table import tabulate
 from fsm.property.claims import JointSpecification, KnownFailure, Property, Specification
 from fsm.property.evidence import Checked, Proved, Refuted, Run, Unexplained
 
@@ -26,10 +23,7 @@ MENDED: Final = "mended"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails, with the run that shows it, and whether it holds with the repair.
-
-    ``profile`` is where it fails, ``mend`` where it holds; ``None`` is no profile.
-    """
+    """A property that fails under ``profile``, and whether it holds under ``mend``; ``None`` is no profile."""
 
     of: Specification | JointSpecification
     stated: Property
@@ -50,7 +44,7 @@ class KnownDefect:
 
     @property
     def proved(self) -> bool:
-        """Whether both parts are confirmed: it fails as is known, and holds with the repair."""
+        """Whether it fails as is known, and holds with the repair."""
         return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 
@@ -70,7 +64,7 @@ def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
         return
     known = UPSTREAM if UPSTREAM in profiles else None
     mend = MENDED if known is None else None
-    here, there = _steps(of, known), _steps(of, mend)
+    here, there = stepping_of(of.machine.under(known)), stepping_of(of.machine.under(mend))
     for stated in of.properties:
         failure = stated.expected(known)
         if failure is not None and stated.expected(mend) is None:
@@ -80,9 +74,3 @@ def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
             )
             if found.run is not None or not found.proved:
                 yield found
-
-
-def _steps(of: Specification | JointSpecification, profile: str | None) -> StepCache | Cones:
-    if isinstance(of, JointSpecification):
-        return Cones(system=of.machine.under(profile))
-    return StepCache(tabulate(of.machine.under(profile)))

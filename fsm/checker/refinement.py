@@ -21,6 +21,7 @@ from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations, within
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
+from fsm.machine.traversal import Numbering
 from fsm.property.claims import Counts
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous
 from fsm.trace import Observation, key
@@ -141,19 +142,18 @@ class BeliefTable:
     dynamics: Dynamics
     tried: bool = False
     refused: tuple[int, ...] = ()
-    _known: list[Configurations] = field(default_factory=list)
-    _number: dict[Configurations, int] = field(default_factory=dict)
+    _numbers: Numbering[Configurations] = field(default_factory=Numbering)
     _after: dict[tuple[int, Observation], int] = field(default_factory=dict)
     _compared: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     @property
     def initial(self) -> int:
-        return self._numbered(self.dynamics.beginning())
+        return self._numbers[self.dynamics.beginning()]
 
     @property
     def everything(self) -> int:
         """Where nothing is known of the other machine."""
-        return self._numbered(self.dynamics.everything())
+        return self._numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
         """The name of *event* in the other machine: that on the wire, or else its name."""
@@ -166,13 +166,13 @@ class BeliefTable:
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))
         if found is None:
-            left = self.dynamics.observed(self._known[belief], key(seen)).configurations
+            left = self.dynamics.observed(self._numbers.listed[belief], key(seen)).configurations
             # The deviations of a profile that a configuration rests on do not matter here:
             # kept, they would separate equal configurations.
             left = frozenset(each._replace(deviations=()) for each in left)
-            found = self._after[belief, seen] = self._numbered(left) if left else -1
+            found = self._after[belief, seen] = self._numbers[left] if left else -1
         if found < 0:
-            self.refused = tuple(sorted({each.state for each in self._known[belief]}))
+            self.refused = tuple(sorted({each.state for each in self._numbers.listed[belief]}))
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
@@ -187,15 +187,9 @@ class BeliefTable:
     def _within(self, less: int, more: int) -> bool:
         known = self._compared.get((less, more))
         if known is None:
-            known = self._compared[less, more] = within(self._known[less], self._known[more])
+            listed = self._numbers.listed
+            known = self._compared[less, more] = within(listed[less], listed[more])
         return known
-
-    def _numbered(self, configurations: Configurations) -> int:
-        number = self._number.get(configurations)
-        if number is None:
-            number = self._number[configurations] = len(self._known)
-            self._known.append(configurations)
-        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

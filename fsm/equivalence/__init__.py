@@ -14,7 +14,7 @@ from fsm.equivalence.observer import Moment, Observer, observers
 from fsm.equivalence.partition import refine, saturated
 from fsm.equivalence.witness import Play, play, trace
 from fsm.machine.table import Table
-from fsm.machine.traversal import LimitError
+from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 OVERLAP: Final = 2
@@ -22,6 +22,9 @@ OVERLAP: Final = 2
 
 LIMIT: Final = 100_000
 """Largest number of moments of both machines, and of pairs of sets of moments."""
+
+_START: Final = (0, 1)
+"""The numbers of the moments in which the two begin."""
 
 
 def compare(
@@ -44,24 +47,23 @@ def compare(
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = saturated(pair.hidden, pair.seen)
     partition = refine(weak)
-    start = pair.start
-    if not partition.separated(*start):
+    if not partition.separated(*_START):
         return Equivalent(classes=len(set(partition.block)))
     every_trace = True
     try:
-        found = trace(weak, partition, start, limit)
+        found = trace(weak, partition, _START, limit)
     except LimitError:
         found, every_trace = None, False
     if found is None:
-        return _branching(pair, play(weak, partition, start), every_trace=every_trace)
-    return _distinguished(pair, [each for label in found if (each := pair.labels[label]) is not None])
+        return _branching(pair, play(weak, partition, _START), every_trace=every_trace)
+    return _distinguished(pair, [each for label in found if (each := pair.labels.listed[label]) is not None])
 
 
 def bisimilar(first: Table, second: Table) -> bool:
     """Whether the two are weakly bisimilar, with up to two calls that overlap."""
     pair = _Pair(observers=observers(first, second, shared=False, overlap=OVERLAP))
     pair.explore()
-    return not refine(saturated(pair.hidden, pair.seen)).separated(*pair.start)
+    return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,32 +71,26 @@ class _Pair:
     """The moments of both machines, numbered, and the steps between them."""
 
     observers: tuple[Observer, Observer]
-    labels: list[Observable | None] = field(default_factory=lambda: [None])
-    moments: list[tuple[int, Moment]] = field(default_factory=list)
+    labels: Numbering[Observable | None] = field(default_factory=lambda: Numbering([None]))
+    moments: Numbering[tuple[int, Moment]] = field(init=False)
     hidden: list[list[int]] = field(default_factory=list)
     seen: list[list[tuple[int, int]]] = field(default_factory=list)
-    _number: dict[tuple[int, Moment], int] = field(default_factory=dict)
-    _label: dict[Observable, int] = field(default_factory=dict)
 
-    @property
-    def start(self) -> tuple[int, int]:
-        first, second = (self._number[side, each.initial] for side, each in enumerate(self.observers))
-        return first, second
+    def __post_init__(self) -> None:
+        self.moments = Numbering((side, each.initial) for side, each in enumerate(self.observers))
 
     def explore(self, limit: int | None = None) -> bool:
         """Number all reachable moments; false if there are more than *limit*."""
-        for side, observer in enumerate(self.observers):
-            self._numbered(side, observer.initial)
-        for side, moment in self.moments:  # which grow meanwhile
+        for side, moment in self.moments.listed:  # which grow meanwhile
             observer = self.observers[side]
             hidden: list[int] = []
             seen: list[tuple[int, int]] = []
             number = len(self.seen)
             for step in observer.steps(moment):
-                to = self._numbered(side, step.to)
-                seen += [(self._labelled(each), to) for each in step.seen]
+                to = self.moments[side, step.to]
+                seen += [(self.labels[each], to) for each in step.seen]
                 hidden += [] if step.seen else [to]
-            seen += [(self._labelled(each), number) for each in observer.shows(moment)]
+            seen += [(self.labels[each], number) for each in observer.shows(moment)]
             self.hidden.append(hidden)
             self.seen.append(seen)
             if limit is not None and len(self.moments) > limit:
@@ -103,30 +99,18 @@ class _Pair:
 
     def state(self, number: int) -> str:
         """The name of the state of a moment; empty where the specification is silent."""
-        side, moment = self.moments[number]
+        side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
-
-    def _numbered(self, side: int, moment: Moment) -> int:
-        number = self._number.setdefault((side, moment), len(self.moments))
-        if number == len(self.moments):
-            self.moments.append((side, moment))
-        return number
-
-    def _labelled(self, seen: Observable) -> int:
-        label = self._label.setdefault(seen, len(self.labels))
-        if label == len(self.labels):
-            self.labels.append(seen)
-        return label
 
 
 def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
-    option = pair.labels[found.option]
+    option = pair.labels.listed[found.option]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
-    first, second = (pair.state(number) for number in pair.start)
+    first, second = (pair.state(number) for number in _START)
     return Branching(
         start=(first, second),
         rounds=tuple(
-            Round(seen=pair.labels[label], first=pair.state(one), second=pair.state(two))
+            Round(seen=pair.labels.listed[label], first=pair.state(one), second=pair.state(two))
             for label, one, two in found.rounds
         ),
         owner=Side(found.owner),

@@ -89,6 +89,26 @@ class BreadthFirst(Generic[N, E]):
         return tuple(reversed(edges))
 
 
+class Numbering(dict[N, int]):
+    """Numbers of things in the order in which they are first looked up; ``listed`` has the things by number.
+
+    >>> number = Numbering(["a"])
+    >>> number["b"], number["a"], number.listed
+    (1, 0, ['a', 'b'])
+    """
+
+    def __init__(self, first: Iterable[N] = ()) -> None:
+        super().__init__()
+        self.listed: list[N] = []
+        for each in first:
+            self[each]  # which numbers it
+
+    def __missing__(self, each: N) -> int:
+        number = self[each] = len(self.listed)
+        self.listed.append(each)
+        return number
+
+
 def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple[N, ...]:
     """*starts* and all nodes reachable from them, breadth first.
 

@@ -5,23 +5,20 @@ A state of a system is one state of each copy of each part.  A joint event takes
 all its steps are.  Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
 from fsm.machine import Event
-from fsm.machine.conditions import All, At, Not, Some
+from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.table import Done, Row, Table, Way
+from fsm.machine.traversal import Numbering
 from fsm.product.influence import cone, offered, read, tables_of
-from fsm.product.system import BEGINNING
+from fsm.product.system import BEGINNING, JointEvent, JointWay, PartStep, System
 
 __all__ = ["SystemTable", "cone", "read"]
-from collections.abc import Callable, Collection, Iterator, Mapping
-
-from fsm.machine.conditions import Condition
-from fsm.product.system import JointEvent, JointWay, PartStep, System
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of copies outside the cone, the initial state."""
@@ -136,8 +133,8 @@ class SystemTable:
         self.end: Mapping[int, int] = {}
         self.begun: frozenset[tuple[int, int]] = frozenset()
         beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
-        self._locals: list[Locals] = [beginning]
-        self._numbers: dict[Locals, int] = {beginning: 0}
+        self._numbers = Numbering([beginning])
+        self._locals = self._numbers.listed
         self.initial = 0
         self.states: Sequence[str] = _Named(self._locals, self.name)
 
@@ -194,11 +191,7 @@ class SystemTable:
 
     def number(self, locals_: Locals) -> int:
         """The state in which the copies are in *locals_*."""
-        number = self._numbers.get(locals_)
-        if number is None:
-            number = self._numbers[locals_] = len(self._locals)
-            self._locals.append(locals_)
-        return number
+        return self._numbers[locals_]
 
     def _event(self, joint: JointEvent) -> _Event:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)

@@ -1,8 +1,7 @@
 """What may be true of one entity, given what was observed: sets of configurations, and what an observation leaves of them.
 
-Between two observations anything unobservable may happen: calls in progress
-act, and so do the events that this trace does not show.  An observation keeps
-the configurations that explain it.
+Between two observations anything unobservable may happen: calls in progress act, and so do the events that this trace
+does not show.  An observation keeps the configurations that explain it.
 
 Two calls whose intervals overlap are thereby tried in every order that is consistent with time (linearizability:
 Herlihy and Wing, 1990).  Most outcomes leave the state as it is: such a call carries the set of states that the entity
@@ -192,9 +191,7 @@ class Dynamics:
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """What is left of *before*, which is closed, when *seen* is seen; closed again.
 
-        *since* are the states, as bits, in which an unrecorded call may have
-        acted; without them it is those of *before*.  Nothing is left if no
-        configuration explains it.
+        *since* are the states, as bits, in which an unrecorded call may have acted; without them it is those of *before*.
         """
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
@@ -376,10 +373,7 @@ class Dynamics:
         return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """What is left when *seen* is seen, the request of a reply taken as seen with it.
-
-        Nothing where that is too much to try.
-        """
+        """What is left when *seen* is seen, and the request of a reply with it; nothing where that is too much to try."""
 
         def left() -> Configurations:
             start = self.asked(before, self.row(seen[0])) if self.unasked(before, seen) else before
@@ -392,10 +386,7 @@ class Dynamics:
         return bool(self.after(before, seen))
 
     def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
-        """The deviations of one of which the reply of *seen* needs that a call which met one of *states* gave.
-
-        The empty one is none.  Nothing if there can be no such reply.
-        """
+        """The deviations, as :func:`_needed` has them, for a call that met one of *states* to give the reply of *seen*."""
         row, reply, met = self.row(seen[0]), seen[2], self.understood(seen[4])
         found: list[Way] = []
         for state in states:
@@ -410,10 +401,7 @@ class Dynamics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The cells that a reply certainly rests on, the deviations of which it needs one, whether only silence allows it.
-
-    The empty deviation is none.
-    """
+    """The cells that a reply certainly rests on, the deviations of which it needs one, whether only silence allows it."""
 
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ("",)

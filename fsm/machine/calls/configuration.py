@@ -8,8 +8,8 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
 class Pending(NamedTuple):
     """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`), the states it may have met.
 
-    ``met`` is a set of states, as bits: for a call that was asked, those the
-    entity has been in since; for one that has acted, the one it acted in.
+    ``met`` is a set of states, as bits: for a call that was asked, those the entity has been in since; for one that has
+    acted, the one it acted in.
     """
 
     row: int
@@ -20,8 +20,7 @@ class Pending(NamedTuple):
 class Configuration(NamedTuple):
     """A state, and the calls in progress, in order.
 
-    ``queue`` holds outputs that were emitted and not seen yet, ``deviations``
-    the declared deviations without which the entity would not be here.
+    ``queue`` holds outputs that were emitted and not seen yet, ``deviations`` those without which it would not be here.
     """
 
     state: int
@@ -36,10 +35,9 @@ Configurations: TypeAlias = frozenset[Configuration]
 class ConfigurationSet:
     """Configurations, without those that another one of them covers.
 
-    One covers another if the two differ only in that its calls may have met
-    more states, that a call of it was not interrupted, that more of its calls
-    are lost, or that it rests on fewer deviations: whatever is legal after the
-    other is legal after it, and no deviation is certain for the other alone.
+    One covers another if the two differ only in that its calls may have met more states, that a call of it was not
+    interrupted, that more of its calls are lost, or that it rests on fewer deviations: whatever is legal after the other
+    is legal after it, and no deviation is certain for the other alone.
     """
 
     def __init__(self) -> None:
@@ -89,8 +87,7 @@ class _Open(NamedTuple):
 def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
     """What must be the same in two configurations for one to cover the other, and what may be more open.
 
-    The calls whose reply is not awaited are a set, as bits: they may act or
-    not, so the more there are the more is legal.
+    The calls whose reply is not awaited are a set, as bits: they may act or not, so the more there are the more is legal.
     """
     waited: list[tuple[int, int]] = []
     met: list[int] = []

@@ -1,8 +1,7 @@
 """What a step of a test leaves of what may be true.
 
-A test knows more than a monitor: which calls it has left in progress, that
-these do not go on before it lets them, and all the outputs of each step.  So
-its calls are *held* and the outputs are *coming*; everything else is what
+A test knows more than a monitor: which calls it has left in progress, that these do not go on before it lets them, and
+all the outputs of each step.  So its calls are *held* and the outputs are *coming*; everything else is what
 :mod:`fsm.machine.calls.belief` makes of the same observations.
 """
 
