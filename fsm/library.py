@@ -37,8 +37,6 @@ _describes_system = lru_cache(maxsize=REMEMBERED)(describes_system)
 def home() -> Path:
     """The folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
 
-    Raises ``FileNotFoundError`` where neither is there.
-
     >>> (home() / "models").is_dir()
     True
     """
@@ -61,7 +59,11 @@ def names() -> tuple[str, ...]:
     >>> "container-status" in names()
     True
     """
-    return tuple(sorted(path.stem for path in (home() / "models").glob("*.toml")))
+    return _stems("models")
+
+
+def _stems(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
 
 
 def load(name: str | PathLike[str]) -> Machine:
@@ -91,14 +93,14 @@ def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
 
 def systems() -> tuple[str, ...]:
     """The names of the shipped systems, sorted."""
-    return tuple(sorted(path.stem for path in (home() / "models" / "systems").glob("*.toml")))
+    return _stems("models/systems")
 
 
 def roles() -> dict[str, Role]:
     """Every shipped machine and system with what it is for, those that are asked for most first.
 
-    A *contract* is what another machine refines or follows.  A *part* is a
-    machine of systems only: it has no profile, and refines or follows nothing.
+    A *contract* is what another machine refines or follows.  A *part* is a machine of systems only: it has no profile,
+    and refines or follows nothing.
 
     >>> found = roles()
     >>> next(iter(found)), found["pod-sandbox"], found["sync-reader"]
@@ -158,7 +160,7 @@ def composition(system: System) -> File[WrittenSystem]:
 
 def specified() -> tuple[str, ...]:
     """The names of the shipped machines of which properties are stated, sorted."""
-    return tuple(sorted(path.stem for path in (home() / "properties").glob("*.toml")))
+    return _stems("properties")
 
 
 def specification(name: str) -> Specification:
@@ -176,8 +178,7 @@ def specification(name: str) -> Specification:
 def claims(name: str) -> Specification | JointSpecification:
     """What is stated of the machine or system called *name*, or in the property file of that path.
 
-    The path of a model file stands for the properties of the same file name in the folder ``properties`` beside the
-    model's.
+    A model file stands for the properties of the same file name in the folder ``properties`` beside its own.
 
     Raises :class:`InputError` if there are none, or if they are not well formed.
 

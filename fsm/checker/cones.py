@@ -35,7 +35,7 @@ class Cones:
 
     def _cone(self, claim: Claim) -> tuple[frozenset[int], frozenset[str]]:
         """The copies that affect *claim*, and the events that it mentions though they touch none of them."""
-        conditions = list(_conditions(claim))
+        conditions = [each.means for each in conditions_of(claim)]
         mentioned = {each for condition in conditions for each in _events(condition)}
         digits = {digit for condition in conditions for digit in read(condition)}
         outputs = {digit for condition in conditions for digit in self._emitters(condition)}
@@ -81,16 +81,12 @@ class Cones:
 
 def families(system: System, claim: Claim) -> frozenset[str]:
     """The families of joint events of *system* that *claim* mentions."""
-    names = {each for condition in _conditions(claim) for each in _events(condition)}
+    names = {each for condition in conditions_of(claim) for each in _events(condition.means)}
     return frozenset(system.events[name].family for name in names)
 
 
 def _emitted(machine: Machine) -> frozenset[str]:
     return frozenset(output for event in machine.events.values() for way in event.outcomes() for output in way.emits)
-
-
-def _conditions(claim: Claim) -> list[Condition]:
-    return [each.means for each in conditions_of(claim)]
 
 
 def _events(condition: Condition) -> set[str]:

@@ -25,10 +25,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether a second call of the event, right after one that replied ok, replies ok and changes nothing.
-
-    From every reachable state in which no call is in progress.
-    """
+    """Whether a second call, right after one that replied ok where none was in progress, replies ok and changes nothing."""
     table = stepping.table
     automaton = idempotence_automaton(claim, stepping)
     found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)

@@ -1,8 +1,7 @@
 """Known defects: properties that fail, and the change that makes them hold, both checked again.
 
-A known defect is a property that fails in a system or machine as shipped and holds in the profile that mends it, or that
-fails in a machine as upstream has it and holds in the machine as it should be.  A failure without a run that shows it,
-such as an unreachable sequence, is not listed.
+A property fails in a system or machine as shipped and holds in the profile that mends it, or it fails in a machine as
+upstream has it and holds in the machine as it should be.  A failure without a run that shows it is not listed.
 """
 
 from collections.abc import Iterator

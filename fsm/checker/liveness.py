@@ -105,11 +105,7 @@ class LeadsToGraph:
     def _fair_components(self, nodes: Collection[DueNode]) -> Iterator[frozenset[DueNode]]:
         inside = frozenset(nodes)
         following = {node: [link.to for link in self.links[node] if link.to in inside] for node in nodes}
-        numbers = {node: number for number, node in enumerate(following)}
-        listed = list(following)
-        numbered = {numbers[node]: [numbers[to] for to in tos] for node, tos in following.items()}
-        for component in components(numbered):
-            those = frozenset(listed[number] for number in component)
+        for those in map(frozenset, components(following)):
             links = [link for node in those for link in self.links[node] if link.to in those]
             if links:
                 yield from self._fair_in(those, links)

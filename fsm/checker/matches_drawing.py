@@ -21,12 +21,10 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
 
 
 def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    states = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
-    moves = []
+    items = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
     for move in found.differing_moves:
         if move.where is where:
-            place = move.places[1]
+            place, event = move.places[1], move.label or move.event
             line, column = (place.line, place.column) if place else (0, 0)
-            event = move.label or move.event
-            moves.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
-    return (*states, *moves)
+            items.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
+    return tuple(items)

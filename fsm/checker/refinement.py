@@ -43,10 +43,7 @@ class Node(NamedTuple):
 
 
 def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether *other* allows all that can be seen of *table* with *overlap* calls in progress at a time.
-
-    With no overlap calls are single steps.  Raises :class:`TooManyError` if a belief grows beyond bounds.
-    """
+    """Whether *other* allows all that can be seen of *table* with *overlap* calls at a time; with 0, they are single steps."""
     product = _Product(rules=Rules(table), belief_table=belief_table_of(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
@@ -54,10 +51,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
 
 
 def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether the outputs of *table*, as events, are a run of *other*; those it does not know are left out.
-
-    Signals that both have are the same; what else *other* has, but for what is hidden, does not happen.
-    """
+    """Whether the outputs of *table*, and the signals that both have, are a run of *other* and its hidden events."""
     return followed(table, listener(table, other), limit)
 
 
@@ -217,8 +211,7 @@ class _Product:
 
     def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
         yield self._observed(node, node.calls, Observation(shows=self.table.shows[node.state]))
-        alone = self.overlap == 0 and bool(node.calls)
-        if not alone:
+        if self.overlap or not node.calls:
             yield from self._events(node)
         for index, call in enumerate(node.calls):
             others = node.calls[:index] + node.calls[index + 1 :]

@@ -112,7 +112,7 @@ def concurrently(
     >>> concurrently(load("cri-pod"), lambda: Locked(load("cri-pod")), examples=5)
     """
     machine = machine.under(profile)
-    chosen = tuple(events) if events is not None else _anywhere(machine)
+    chosen = tuple(_anywhere(machine) if events is None else events)
     unknown = [event for event in chosen if event not in machine.events]
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - one thread has no race
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
@@ -135,18 +135,12 @@ def concurrently(
     return runs.race
 
 
-def _anywhere(machine: Machine) -> tuple[str, ...]:
+def _anywhere(machine: Machine) -> Iterator[str]:
     """The events that a thread may try whatever state the entity is in."""
-    return tuple(
-        event.name
-        for event in machine.events.values()
-        if event.kind == "call"
-        or (
-            event.kind == "signal"
-            and not event.interrupts
-            and not any(isinstance(cell, Cannot) for cell in event.cells.values())
-        )
-    )
+    for event in machine.events.values():
+        everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
+        if event.kind == "call" or (event.kind == "signal" and not event.interrupts and everywhere):
+            yield event.name
 
 
 def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:

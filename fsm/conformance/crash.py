@@ -53,10 +53,7 @@ class Crashed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashedEvent:
-    """One event of *sut* that dies; *again* brings it back to where that begins.
-
-    ``whole`` is what it shows and remembers when it dies after all of the event, if that is known.
-    """
+    """One event of *sut* that dies; *again* brings it back to where that begins; ``whole`` is how it ends, if known."""
 
     plan: Plan
     sut: SUT

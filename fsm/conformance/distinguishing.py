@@ -5,7 +5,6 @@ in this way, as in the W-method (T. S. Chow, *Testing software design modeled by
 that can be arranged counted as inputs.  A SUT that has no more states than the machine, and passes, is right.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple, TypeAlias
@@ -30,10 +29,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Runs that distinguish the points of *oracle*'s plan, by all that is observed of a SUT.
-
-    Its state is observed if it is ``shown``, its outputs if they are ``emitted``; replies always.
-    """
+    """Runs that distinguish the points of *oracle*'s plan, by replies, by what is ``shown``, and by what is ``emitted``."""
 
     oracle: Oracle
     shown: bool = True
@@ -43,18 +39,15 @@ class DistinguishingSequences:
 
     def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
         """Runs from *point* that together distinguish it from every other point that can be distinguished from it."""
-        found = self._runs.get(point)
-        if found is None:
-            found = self._runs[point] = tuple(self._found(point))
-        return found
-
-    def _found(self, point: Point) -> Iterator[tuple[Edge, ...]]:
-        others = {other for other in self._points() if (point, other) in self._first_steps()}
-        while others:
-            other = min(others)
-            run = self._run(point, other)
-            yield run
-            others = {each for each in others if not self._distinguishes(run, each)} - {other}
+        if point not in self._runs:
+            found = []
+            others = {other for other in self._points() if (point, other) in self._first_steps()}
+            while others:
+                other = min(others)
+                found.append(run := self._run(point, other))
+                others = {each for each in others if not self._distinguishes(run, each)} - {other}
+            self._runs[point] = tuple(found)
+        return self._runs[point]
 
     def _points(self) -> list[Point]:
         plan = self.oracle.plan

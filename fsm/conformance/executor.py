@@ -190,7 +190,9 @@ class Execution:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
         else:
-            self._count_violated(step)
+            if self.point is not None:  # the cell that was violated was met
+                row = plan.table.row[step.event]
+                self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise self._failed(violation=violation)
 
@@ -320,13 +322,6 @@ class Execution:
             raise self._failed(broken=_described(error)) from error
         if fault:
             raise self._failed(broken=fault)
-
-    def _count_violated(self, step: Stimulus) -> None:
-        """Count the cell that was violated: it was met."""
-        if self.point is not None:
-            table = self.oracle.plan.table
-            row = table.row[step.event]
-            self.cover.cells[table.end[row] if step.stage == "end" else row, self.point.state] += 1
 
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""

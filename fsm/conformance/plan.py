@@ -33,9 +33,7 @@ class Point(NamedTuple):
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """The steps in *text*, as they are printed; ``;`` stands between them.
-
-    Raises :class:`ValueError` with what is wrong.
+    """The steps in *text*, as they are printed, with ``;`` between them; :class:`ValueError` if it has something else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']

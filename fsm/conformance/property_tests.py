@@ -1,7 +1,6 @@
-"""Whether an implementation has a property, tested: each property is a test of its own.
+"""Whether an implementation has a property, tested; nothing else is judged meanwhile.
 
-Nothing else is judged meanwhile.  First come the shortest runs of the machine that put the property to the test, then
-tests in random order.
+First come the shortest runs of the machine that put the property to the test, then tests in random order.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,10 +20,7 @@ from fsm.sut import SUT, Overlapping, Stimulus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """What tests show of a property: how it fails, if it does; ``untested`` is why nothing put it to the test.
-
-    ``unmet`` is what should be reachable, and no test has certainly gone through.
-    """
+    """How a property fails, if it does; why it is ``untested``; ``unmet`` is what should be reachable, and no test met."""
 
     of: Property
     failure: Failure | None = None

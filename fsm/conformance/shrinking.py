@@ -19,8 +19,7 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
     First the shortest way to each point that the test came through takes the place of all that led there; then steps are
-    left out for as long as it fails.  A failure that does not come again is as it was, with the number of times that it
-    does.
+    left out.  A failure that does not come again has the number of times that it does.
     """
     if _again(walk, failure, failure.steps):
         search = _Search(walk, failure)

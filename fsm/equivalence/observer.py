@@ -1,7 +1,4 @@
-"""What can be observed of a machine, from one moment to the next.
-
-A *moment* is a state together with the calls that have begun and not yet ended.
-"""
+"""What can be observed of a machine from one *moment*, a state with the calls that have begun and not ended, to the next."""
 
 from __future__ import annotations
 
@@ -100,7 +97,7 @@ class Observer:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
-        if event.kind == "call" and not ends and self.indefinite and not self.rules.silent(at.state, call):
+        if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
             # It has no effect, and the caller cannot know that.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
@@ -232,10 +229,7 @@ def _codes(
 
 
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
-    """The replies that leave it open whether the call acted, if they can distinguish the two.
-
-    They cannot where both have the same, and mention them nowhere else.
-    """
+    """The replies that leave it open whether the call acted; none if both have the same, and mention them nowhere else."""
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
     mentioned = {reply for table in both for way in table.ways for reply in way.reply}

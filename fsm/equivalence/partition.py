@@ -91,10 +91,7 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """The new block of each node that leaves its own; *members* and *known* signatures are updated.
-
-    A node that is not *dirty* has the known signature of its block.
-    """
+    """The new block of each node that leaves its own; only *dirty* nodes may have another signature than their block's."""
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])

@@ -76,10 +76,7 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """A play from *start*, whose nodes are in different blocks, in which the attacker wins.
-
-    In each round the other side gives the answer that is separated last.
-    """
+    """A play from *start*, two separated nodes, in which each step is answered by what is separated from it last."""
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:

@@ -301,8 +301,8 @@ class Machine:
     def profiled(self, profile: str | None) -> Profile | None:
         """What *profile* changes: that of this name, or what the one that is of this version has in it.
 
-        The name alone stands for the first version, with the deviations of all that
-        the profile is of.  ``None`` if no profile is meant, or several might be.
+        The name alone stands for the first version, with the deviations of all that the profile is of.  ``None`` if no
+        profile is meant, or several might be.
 
         >>> from fsm.library import load
         >>> machine = load("container-status")

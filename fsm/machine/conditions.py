@@ -1,6 +1,5 @@
 """Conditions on an instant: on the state after a step, the state before it, and the step itself.
 
-The first instant of a run is its initial state and belongs to no step.
 :mod:`fsm.property.claims` defines instants; the notation of conditions is in
 :mod:`fsm.language.build.machine_conditions`.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from transitions import EventData
@@ -68,7 +69,7 @@ class Driver:
             for way in ways:
                 # Without a target nothing is left and entered again.
                 target = None if way.to == state else way.to
-                self._engine.add_transition(event, state, target, conditions=_meant(way.name))
+                self._engine.add_transition(event, state, target, conditions=partial(_meant, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Where a new entity stands: in the initial state, or in state *at*.
@@ -193,10 +194,6 @@ def _ways(machine: Machine) -> Iterator[tuple[tuple[str, str], tuple[Outcome, ..
                 yield (name, state), outcomes(cell, state, event.kind) or ()
 
 
-def _meant(outcome: str) -> Callable[[EventData], bool]:
-    """A condition of `transitions`: whether *outcome* is what was chosen."""
-
-    def meant(data: EventData) -> bool:
-        return bool(data.kwargs["outcome"] == outcome)
-
-    return meant
+def _meant(outcome: str, data: EventData) -> bool:
+    """Whether *outcome* is what was chosen."""
+    return bool(data.kwargs["outcome"] == outcome)

@@ -1,10 +1,6 @@
-"""The states that a machine can reach: its graph, shortest paths, components, and cells that are never used.
+"""The states that a machine can reach: its graph, shortest paths, and components.  Silent cells lead nowhere here."""
 
-Silent cells lead nowhere here, since the specification does not define what follows
-them.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -27,14 +23,15 @@ class Transition(Struct, frozen=True, kw_only=True):
 
 
 T = TypeVar("T", bound="TransitionSystem")
+N = TypeVar("N", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
     """All that is reachable from the initial state, breadth first in the model's order.
 
-    ``depth`` maps every reachable state to its distance; ``shortest`` maps each of them
-    but the initial one to the last transition of a shortest path to it.
+    ``depth`` maps every reachable state to its distance, ``shortest`` all but the initial one to the last transition of a
+    shortest path.
     """
 
     table: T
@@ -47,10 +44,7 @@ class Graph(Generic[T]):
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """A shortest run of events to *state*, ``event/outcome`` each.
-
-        Raises ``ValueError`` for a state that is unreachable.
-        """
+        """A shortest run of events to *state*, ``event/outcome`` each; ``ValueError`` if it is unreachable."""
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
@@ -62,10 +56,7 @@ class Graph(Generic[T]):
 
 
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
-    """Every step from *state*, in the model's order.
-
-    A call in progress is followed only from the states in which it begins.
-    """
+    """Every step from *state*, in the model's order; of a call in progress only from the states in which it begins."""
     for row in range(len(table.rows)):
         if table.rows[row].ends and (row, state) not in table.begun:
             continue
@@ -87,15 +78,15 @@ def explore(table: T) -> Graph[T]:
     return Graph(table=table, depth=search.depth, shortest=search.last, transitions=transitions)
 
 
-def components(following: Mapping[int, Sequence[int]]) -> list[list[int]]:
+def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
     """Strongly connected components in reverse topological order (Tarjan, 1972), without recursion."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    open_: set[int] = set()
-    found: list[list[int]] = []
+    index: dict[N, int] = {}
+    low: dict[N, int] = {}
+    stack: list[N] = []
+    open_: set[N] = set()
+    found: list[list[N]] = []
 
-    def entered(node: int) -> tuple[int, Iterable[int]]:
+    def entered(node: N) -> tuple[N, Iterable[N]]:
         index[node] = low[node] = len(index)
         stack.append(node)
         open_.add(node)

@@ -1,8 +1,7 @@
 """A machine as a dense table of integers.
 
-Every engine asks :meth:`Table.step` what a cell does.  A call that takes time has two
-rows: the event's own, in which it begins, and one for its *ends*, in which it leaves
-the state that other events could meet meanwhile.
+A call that takes time has two rows: the event's own, in which it begins, and one for its *ends*, in which it leaves the
+state that other events could meet meanwhile.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,10 +15,7 @@ from fsm.machine.conditions import At
 
 
 class Done(Struct, gc=False, frozen=True):
-    """What one copy of a part did in a step of a system; ``digit`` is the copy's number there.
-
-    ``event`` is empty for a copy that went back to its initial state.
-    """
+    """What one copy of a part did in a step of a system; ``event`` is empty if it went back to its initial state."""
 
     copy: str
     digit: int
@@ -106,10 +102,7 @@ class Table:
     begun: frozenset[tuple[int, int]]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in *state*, in the order of the model.
-
-        Empty where the event cannot happen, ``None`` where the specification is silent.
-        """
+        """Every way in which *row* may go in *state*; empty where it cannot happen, ``None`` where the model is silent."""
         return self.cells[row * len(self.states) + state]
 
     def cell(self, state: int, row: int) -> Cell | None:
@@ -133,8 +126,7 @@ class Table:
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     """*machine* as a table; its states and events keep their order.
 
-    Events that it has in common with the machine of *like*, which has the same
-    states, are taken from there where the numbers of their ways are the same.
+    Events in common with *like*, which has the same states, are taken from there if the numbers of their ways are the same.
 
     >>> from fsm.library import load
     >>> table = tabulate(load("container-status"))

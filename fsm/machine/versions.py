@@ -22,7 +22,6 @@ class Bounded(Protocol):
 
     @property
     def since(self) -> str: ...
-
     @property
     def until(self) -> str: ...
 

@@ -17,9 +17,8 @@ MOST: Final = 2_000
 def flatten(system: System, *, most: int = MOST) -> Machine:
     """*system* as one machine of its reachable states, each of which shows where all parts are.
 
-    A joint event has an outcome for each way; ways of the same name are named by what their parts do, too.
-
-    Raises :class:`InputError` where there are more than *most* states.
+    Ways of the same name are named by what their parts do, too.  Raises :class:`InputError` where there are more than
+    *most* states.
 
     >>> from fsm.library import load_system
     >>> flat = flatten(load_system("plugin-sync"))

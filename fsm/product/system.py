@@ -126,9 +126,7 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """The system as *profile* has it; as it is without a profile.
-
-        Raises ``ValueError`` if the system has no such profile.
+        """The system as *profile* has it, if one is named; ``ValueError`` if the system has no such profile.
 
         >>> from fsm.library import load_system
         >>> system = load_system("cri-service")
@@ -147,9 +145,7 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """What the system as one machine shows where each copy, by its name, is in one of *states*.
-
-        Copies that are not named there are in their initial states.
+        """What the system as one machine shows where copies, by name, are in *states*, and others in their initial ones.
 
         >>> from fsm.library import load_system
         >>> load_system("cri-service").shows({"service": "recovering"})

@@ -1,8 +1,7 @@
 """A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
 
-The protocol is that of ``docs/exec-protocol.md``.  Whatever a child does instead of answering is a
-:class:`~fsm.sut.BrokenError` that states what was asked, what came, and what would have been right; the child is then
-ended, and the next reset starts it again.
+The protocol is that of ``docs/exec-protocol.md``.  After a :class:`~fsm.sut.BrokenError`, which states what was asked,
+what came, and what would have been right, the child is ended, and the next reset starts it again.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 class Remainder:
     """What an observation leaves: configurations, and the (row, state) pairs it certainly rests on.
 
-    ``unspecified`` says that it is legal only in that the specification says nothing of it,
-    ``passed`` which states, as bits, a whole call may have been in on its way.
+    ``unspecified`` if it is legal only where the specification is silent; ``passed`` are the states, as bits, that a whole
+    call may have been in on its way.
     """
 
     configurations: Configurations
@@ -422,9 +422,8 @@ def _resting_on(each: Configuration, deviation: str) -> Configuration:
 def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: bool = False) -> Dynamics:
     """How beliefs about *table* move, where a trace shows of its signals those *shown*; ``None``: all of them.
 
-    Hidden events that are *shown* happen only where the trace has them.
-    Where the trace shows *outputs* on their own, it shows neither calls nor signals.
-    Events go by their names, and by those on the wire.
+    Hidden events that are *shown* happen only where the trace has them.  Where it shows *outputs* on their own, it shows
+    neither calls nor signals.  Events go by their names, and by those on the wire.
     """
     events = table.machine.events.values()
     unseen = [

@@ -8,8 +8,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
 class Pending(NamedTuple):
     """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`), the states it may have met.
 
-    ``met`` is a set of states, as bits: for a call that was asked, those the entity has been in since; for one that has
-    acted, the one it acted in.
+    ``met`` are states, as bits: those in which the entity has been since it was asked, or the one in which it acted.
     """
 
     row: int

@@ -8,10 +8,7 @@ from fsm.machine.traversal import closure
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Every way in which an event of *row* that acts in *state* may end, its ends included; ``None``: any.
-
-    With *displaced* also those to which others may move a call that has begun.
-    """
+    """Every way in which an event of *row* that acts in *state* may end, *displaced* by others or not; ``None``: any."""
     ways = table.step(state, row)
     if ways is None or not any(way.begins for way in ways):
         return ways

@@ -1,26 +1,22 @@
 """How calls proceed, one instant at a time, and which replies fit.
 
-A call acts at some instant between its request and its reply.  One that takes
-time begins, goes on and ends at instants of its own.  There are six rules:
+A call acts at some instant between its request and its reply.  One that takes time begins, goes on and ends at instants
+of its own.  There are six rules:
 
-1. A call that is *asked* for acts by the cell of its event in the current
-   state.  It *begins*, or ends by an outcome of that cell.
-2. A call that has *begun* goes on by the ``ends`` of the current state,
-   wherever other events have moved the entity meanwhile.  Where there are
-   none, its end is unspecified: the call is *free*.
-3. Where the specification is silent, any state may follow, and a call that
-   acts there is free.
-4. An event that interrupts cuts off the calls that have begun.  They do not act
-   any more, and get no reply but an indefinite one.  A call that has ended may
-   still be answered, and one that was asked for may still arrive; but an
+1. A call that is *asked* for acts by the cell of its event in the current state.  It *begins*, or ends by an outcome of
+   that cell.
+2. A call that has *begun* goes on by the ``ends`` of the current state, wherever other events have moved the entity
+   meanwhile.  Where there are none, its end is unspecified: the call is *free*.
+3. Where the specification is silent, any state may follow, and a call that acts there is free.
+4. An event that interrupts cuts off the calls that have begun.  They do not act any more, and get no reply but an
+   indefinite one.  A call that has ended may still be answered, and one that was asked for may still arrive; but an
    observer of the interruption takes all calls in progress to be over.
-5. A reply fits a call that has ended if its outcome has it; any reply fits a
-   free one.  An indefinite reply also fits a call that has not acted, and never will.
-6. A call that was *lost*, since its caller gave up, may act at any later
-   time, repeatedly, or never, until something interrupts it.
+5. A reply fits a call that has ended if its outcome has it; any reply fits a free one.  An indefinite reply also fits a
+   call that has not acted, and never will.
+6. A call that was *lost*, since its caller gave up, may act at any later time, repeatedly, or never, until something
+   interrupts it.
 
-Engines differ in which calls they tell apart and in what they know beside;
-they ask :class:`Rules` for everything else.
+Engines differ in which calls they tell apart and in what is known beside; :class:`Rules` has everything else.
 """
 
 from typing import Final, NamedTuple
@@ -102,10 +98,6 @@ class Rules:
         if begun and not ways:
             return (CallInstant(row, None, state, FREE),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
-
-    def silent(self, state: int, row: int) -> bool:
-        """Whether nothing is specified of an event of *row* in *state*."""
-        return self.table.step(state, row) is None
 
     def interrupts(self, row: int) -> bool:
         """Whether an event of *row* interrupts the calls in progress."""
