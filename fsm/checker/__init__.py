@@ -52,10 +52,8 @@ def check(
     """The verdicts on the properties of *machine* that are called *names*, or on all of them.
 
     They are those in the property file of the machine's name, in the folder ``properties`` beside the folder of its model
-    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.
-
-    Raises :class:`InputError` if there is no property file, or it is not well formed, and ``ValueError`` for a name
-    that no property has.
+    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Raises :class:`InputError` if there
+    is no property file, or it is not well formed, and ``ValueError`` for a name that no property has.
 
     >>> from fsm.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked

@@ -133,6 +133,7 @@ class Successors:
         self.codes = codes
         self.like = like
         self.but = but
+        self.beginning = Instant(state=table.initial)
         self._from: dict[int, tuple[InstantStep, ...]] = {}
         if like is not None:
             self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}
@@ -184,10 +185,6 @@ class Successors:
             for output in way.emits or ("",)
         )
         return InstantStep(row=row, way=way, taken=taken, instants=instants)
-
-    @cached_property
-    def beginning(self) -> Instant:
-        return Instant(state=self.table.initial)
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:

@@ -1,7 +1,6 @@
 """Silence that washes out what is known: silent cells that may be met after steps that no trace shows.
 
-Where a machine is silent anything may follow.  If such a state follows from a known one by unobserved steps alone, an
-observer knows nothing any more, though nothing was seen.
+Where a machine is silent anything may follow; after such steps an observer knows nothing any more, though nothing was seen.
 """
 
 from collections.abc import Collection

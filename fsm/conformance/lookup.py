@@ -39,9 +39,8 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
     """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
-    A reference or a model is taken under *profile*.  A process has *timeout* seconds for each answer.
-
-    Raises :class:`InputError` if *name* is none of these.
+    A reference or a model is taken under *profile*.  A process has *timeout* seconds for each answer.  Raises
+    :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")

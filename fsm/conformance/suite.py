@@ -198,13 +198,11 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]
     """Let the SUT die at every effect of every event; one failure of each kind, and no more than *most*."""
     found: dict[tuple[object, ...], Failure] = {}
     for edge, step in crashes(oracle.plan):
+        before = [each.step for each in oracle.plan.path(oracle.plan.start, edge.source) or ()]
         for point in count():
             walk = Execution(oracle, sut, cover)
             try:
-                walk.reset()
-                for each in oracle.plan.path(oracle.plan.start, edge.source) or ():
-                    walk.take(each.step)
-                walk.take(step._replace(point=point))
+                walk.replay([*before, step._replace(point=point)])
             except FailedError as failed:
                 found.setdefault(failed.failure.kind, failed.failure)
                 if len(found) >= most:

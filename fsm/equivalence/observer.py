@@ -182,10 +182,10 @@ class _TraceStep(NamedTuple):
 
 def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tuple[Observer, Observer]:
     """Both machines in the same names: events that share a name, here or on the wire, are one."""
-    ours = {word: event.name for event in first.machine.events.values() for word in _names(event.name, event.rpc)}
+    ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
     own = {name: name for name in first.machine.events}
     theirs = {
-        event.name: next((ours[word] for word in _names(event.name, event.rpc) if word in ours), event.name)
+        event.name: next((ours[word] for word in (event.name, event.rpc) if word in ours), event.name)
         for event in second.machine.events.values()
     }
     common = set(own.values()) & set(theirs.values())
@@ -204,10 +204,6 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
         )
         for table, names in both
     )
-
-
-def _names(name: str, rpc: str) -> tuple[str, ...]:
-    return (name, rpc) if rpc else (name,)
 
 
 def _only(table: Table, names: Mapping[str, str], common: Collection[str], kind: str) -> frozenset[str]:

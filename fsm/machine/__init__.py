@@ -259,7 +259,6 @@ class Machine:
         """Every outcome that *event* may have in *state*, in the order of the model; with ``ends``, a call in progress.
 
         Empty where the event cannot happen; ``None`` where the specification is silent, so that anything may happen.
-
         Raises ``ValueError`` for a state or an event that the machine does not have.
         """
         if state not in self.states:
@@ -273,9 +272,8 @@ class Machine:
     def under(self, profile: str | None) -> Machine:
         """The machine with *profile* applied, see :meth:`profiled`; the machine itself for ``None``.
 
-        Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.
-
-        Raises ``ValueError`` if the machine has no such profile.
+        Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.  Raises
+        ``ValueError`` if the machine has no such profile.
 
         >>> from fsm.library import load
         >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]

@@ -115,10 +115,8 @@ def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple
     >>> closure([3], lambda number: [number // 2])
     (3, 1, 0)
     """
-    found = dict.fromkeys(starts)
-    todo = list(found)
-    for node in todo:
-        fresh = [each for each in following(node) if each not in found]
-        found.update(dict.fromkeys(fresh))
-        todo += dict.fromkeys(fresh)
-    return tuple(found)
+    found = Numbering(starts)
+    for node in found.listed:  # the list grows during the iteration
+        for each in following(node):
+            found[each]
+    return tuple(found.listed)

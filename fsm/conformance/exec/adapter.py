@@ -103,7 +103,6 @@ class Talk:
         self._process: Process | None = None
         self._broken = ""
         self._number = 0
-        self.can: frozenset[Ability] = frozenset()
         self.can = self._greeted()
 
     def reset(self) -> ChildAnswer:
@@ -204,8 +203,7 @@ class Child:
             self._outputs.clear()
 
     def do(self, event: str) -> str:
-        with self._lock:
-            return self._replied(self._talk.ask(ChildRequest(do=event)), event) or ""
+        return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
         """What the last answer shows, or the answer to a request for it if that one had none."""
@@ -219,8 +217,10 @@ class Child:
     def close(self) -> None:
         self._talk.close()
 
-    def _replied(self, answer: ChildAnswer, event: str) -> str | None:
-        self._noted(answer)
+    def _replied(self, request: ChildRequest, event: str) -> str | None:
+        with self._lock:
+            answer = self._talk.ask(request)
+            self._noted(answer)
         if answer.unsupported:
             raise UnsupportedError(event)
         return answer.reply
@@ -247,12 +247,10 @@ class _Arranges(Child):
 
 class _Overlaps(Child):
     def begin(self, event: str) -> str | None:
-        with self._lock:
-            return self._replied(self._talk.ask(ChildRequest(begin=event)), event)
+        return self._replied(ChildRequest(begin=event), event)
 
     def end(self, event: str) -> str | None:
-        with self._lock:
-            return self._replied(self._talk.ask(ChildRequest(end=event)), event)
+        return self._replied(ChildRequest(end=event), event)
 
 
 _MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}

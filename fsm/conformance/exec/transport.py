@@ -30,9 +30,7 @@ class TalkError(Exception):
 
 
 class Process:
-    """*command* as it runs, under a reaper of its own (:mod:`fsm.conformance.exec.reaper`).
-
-    Raises :class:`OSError` where there is no such command.
+    """*command* as it runs, under a reaper of its own (:mod:`fsm.conformance.exec.reaper`); :class:`OSError` if it is none.
 
     >>> cat = Process(["cat"], grace=1.0)
     >>> cat.write(b"hello\\n", timeout=5.0)
