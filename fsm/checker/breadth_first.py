@@ -34,10 +34,7 @@ class SearchResult(Generic[N]):
 
 
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: int = LIMIT) -> SearchResult[N]:
-    """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*.
-
-    Raises :class:`~fsm.machine.traversal.LimitError` if there are more nodes than *limit*.
-    """
+    """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*."""
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit)
     edges = 0
     path = None

@@ -61,10 +61,7 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """Tests of the conditions of a sequence, the error codes that they distinguish, and ``edges`` of the product with it.
-
-    The edges are for machines that are like the one that was tested; ``None`` if those may differ anywhere.
-    """
+    """Tests of a sequence, the error codes they distinguish, and ``edges`` of the product, if like machines may share them."""
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]

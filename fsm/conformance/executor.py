@@ -44,10 +44,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step: what is not legal there, the property it breaks, or how the SUT broke.
-
-    If it does not fail whenever it is repeated, ``repeated`` says how often it failed, and of how many times.
-    """
+    """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times."""
 
     trace: tuple[Taken, ...]
     violation: Violation | None = None

@@ -1,7 +1,4 @@
-"""A machine that plays the implementation: it does what its table allows.
-
-It passes the test of its own machine; under that of another machine it shows what the test finds.
-"""
+"""A machine that plays the implementation; under the test of another machine it shows what the test finds."""
 
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
@@ -10,9 +7,7 @@ from fsm.sut import UnsupportedError
 
 
 class Simulated:
-    """A SUT that behaves as *machine*; where nothing is arranged, with the first outcome.
-
-    Where the machine is silent it stays as it is and replies ok.
+    """A SUT that behaves as *machine*, with the first outcome if none is arranged; where it is silent, it only replies ok.
 
     >>> from fsm.library import load
     >>> container = Simulated(load("container-status"))

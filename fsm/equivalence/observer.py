@@ -174,8 +174,6 @@ _Point: TypeAlias = tuple[Moment, int]
 
 
 class _TraceStep(NamedTuple):
-    """One step along a trace."""
-
     taken: RunStep
     to: _Point
 

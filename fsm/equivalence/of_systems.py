@@ -1,7 +1,4 @@
-"""Whether two systems of the same parts are equivalent to an outside observer.
-
-What is observed are joint events, their replies and outputs, and at any time what each copy shows.
-"""
+"""Whether systems of the same parts are equivalent, by joint events, their replies and outputs, and what each copy shows."""
 
 from typing import TypeAlias
 

@@ -66,8 +66,7 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    ``rounds`` have the label and the pair of moments afterwards; at the end the side ``owner`` (0 or 1) has the label
-    ``option``, and the other has not.
+    ``rounds`` have the label and the pair of moments afterwards; in the end only the side ``owner`` has ``option``.
     """
 
     rounds: tuple[tuple[int, int, int], ...]

@@ -74,9 +74,8 @@ class Driver:
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Where a new entity stands: in the initial state, or in state *at*.
 
-        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` says.
-
-        Raises ``ValueError`` for a state that the machine does not have.
+        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` says.  Raises
+        ``ValueError`` for a state that the machine does not have.
         """
         if at:
             self._check_state(at)
@@ -150,7 +149,6 @@ class Position:
         one of *enter* it has.  What was called before is not undone.
 
         A callback for entering may let the next event happen; one for leaving and an effect may not: ``RuntimeError``.
-
         Raises as :meth:`outcomes`, and ``ValueError`` where none of several outcomes is named.
         """
         if self._leaving:

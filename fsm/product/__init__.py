@@ -103,9 +103,7 @@ class _Event:
 
 
 class SystemTable:
-    """*system* as a table; with *cone* only its copies in there.
-
-    Events *mentioned* by a claim are present even if they touch no copy of the cone.
+    """*system* as a table; with *cone* only its copies in there, and the events that touch them or are *mentioned*.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore

@@ -84,10 +84,7 @@ class _Open(NamedTuple):
 
 
 def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
-    """What must be the same in two configurations for one to cover the other, and what may be more open.
-
-    The calls whose reply is not awaited are a set, as bits: they may act or not, so the more there are the more is legal.
-    """
+    """What must be the same in two configurations for one to cover the other, and what may be more open."""
     waited: list[tuple[int, int]] = []
     met: list[int] = []
     late = 0
@@ -96,7 +93,7 @@ def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
             # One that was cut off is like one that was asked and has met no state.
             waited.append((call.row, ASKED if call.stage == CUT else call.stage))
             met.append(call.met)
-        else:
+        else:  # it may act or not, so the more of them there are the more is legal
             late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
     return (each.state, tuple(waited), each.queue), _Open((late, *met), each.deviations)
 

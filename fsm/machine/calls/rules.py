@@ -34,11 +34,7 @@ HELD: Final = -4
 FREE: Final = -5
 """The call has ended in an unspecified way."""
 LOST: Final = -6
-"""The caller gave up; the call may act at any time, repeatedly, or never.
-
-Repeatedly, since callers that give up try again: such calls look alike, and a
-set of them stays small where a bag would grow with every retry.
-"""
+"""The caller gave up; the call may act at any time, repeatedly, or never: as a set, such calls stay few with every retry."""
 LOST_BEGUN: Final = -7
 """As lost, and in a state that others may meet."""
 
