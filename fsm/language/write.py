@@ -7,6 +7,7 @@ allows and no longer says that it deviates.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar, assert_never
 
 import tomlkit
@@ -140,10 +141,20 @@ def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
 
 
 def _profile(machine: Machine, profile: Profile) -> Table:
-    table = _table(about=profile.about, **_given(since=profile.since, until=profile.until))
-    if profile.overrides:
-        table["cell"] = _super({each.name: _override(machine, each) for each in profile.overrides})
+    table = _table(about=profile.about, **_given(extends=profile.extends, since=profile.since, until=profile.until))
+    inherited = machine.profiles[profile.extends].overrides if profile.extends else ()
+    parents = {each.name: each.of(profile.name) for each in inherited}
+    own = [each for each in profile.overrides if not _is_part(each, parents.get(each.name))]
+    if own:
+        table["cell"] = _super({each.name: _override(machine, each) for each in own})
     return table
+
+
+def _is_part(override: Override, whole: Override | None) -> bool:
+    """Whether *override* is *whole*, perhaps without some of its cells, which others replace."""
+    if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
+        return False
+    return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
 
 
 def _override(machine: Machine, override: Override) -> Table:

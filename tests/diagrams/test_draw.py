@@ -404,7 +404,7 @@ WRONG = [
     (["draw"], "say which model to draw"),
     (["draw", "cri-pods"], "did you mean 'cri-pod'?"),
     (["draw", "cri-pod", "cri-container"], "several pictures need --output FOLDER"),
-    (["draw", "cri-pod", "-p", "containerd-1"], "profiles: containerd-1.6"),
+    (["draw", "cri-pod", "-p", "containerd-1"], "it may be containerd-1.6 or containerd-1.7"),
     (["draw", "cri-pod", "-e", "stopp"], "did you mean 'stop'?"),
     (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "ask for one at a time"),
     (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
