@@ -174,6 +174,9 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     for step in found:
         if step.event not in machine.events:
             raise unknown(step.event, machine.events, of="events", hint="--replay")
+        if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
+            message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
+            raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
         # The last one of a crash is that of the restart.
         for outcome in step.expected[:-1] if step.stage == "crash" else step.expected:

@@ -246,7 +246,7 @@ class _Run:
         for part in parts:
             try:
                 part()
-            except Exception as error:  # noqa: BLE001 - an error of the SUT is a finding
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
                 self.broken.append(f"it raised {type(error).__name__}: {error}")
             if self.broken:
                 return
@@ -308,7 +308,7 @@ class _Run:
         except UnsupportedError:
             del self._operations[number]
             return True
-        except Exception as error:  # noqa: BLE001 - an error of the SUT is a finding
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
             self.broken.append(f"{where} raised {type(error).__name__}: {error}")
             return False
         returned = time.monotonic_ns()

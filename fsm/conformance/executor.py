@@ -146,7 +146,7 @@ class Execution:
             if self._emitting is not None:
                 self._emitting.outputs()
             self.memory.look()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_described(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
@@ -173,7 +173,7 @@ class Execution:
         except UnsupportedError:
             self.cover.unsupported.add((step.event, step.stage))
             return
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=seen))
@@ -198,7 +198,7 @@ class Execution:
     ) -> FailedError:
         return FailedError(Failure(trace=tuple(self.trace), violation=violation, breaks=breaks, broken=broken))
 
-    def _unanswered(self, step: Stimulus, error: Exception) -> FailedError:
+    def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
         return FailedError(Failure(trace=(*self.trace, Taken(step=step, seen=None)), broken=_described(error)))
 
     def _note(
@@ -257,7 +257,7 @@ class Execution:
             return
         except FailedError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
@@ -300,6 +300,9 @@ class Execution:
             reply = self._overlapping.end(step.event)
         shows = self.sut.shows()
         outputs = tuple(self._emitting.outputs()) if self._emitting is not None else None
+        if not (reply is None or isinstance(reply, str)):
+            message = f"it replied {reply!r} to {step.event}: a reply is text"
+            raise BrokenError(message)
         kind = self.oracle.plan.table.machine.events[step.event].kind
         row = self.oracle.plan.table.row[step.event]
         silent = all(self.oracle.plan.table.step(each.state, row) is None for each in self.belief)
@@ -315,7 +318,7 @@ class Execution:
         """Check the SUT's record after the step that took the edge *went*, if that is known."""
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failed(broken=_described(error)) from error
         if fault:
             raise self._failed(broken=fault)
@@ -353,5 +356,5 @@ def _listed(shows: str, oracle: Oracle) -> str:
     return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

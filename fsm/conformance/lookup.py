@@ -95,7 +95,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
     importlib.invalidate_caches()
     try:
         found: Any = import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
         raise _wrong(name, what, "modules are looked for here and where Python is installed") from error
     for part in attribute.split("."):
@@ -120,7 +120,7 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         raise _wrong(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
         raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
         raise _wrong(name, f"raised {type(error).__name__}: {error}", hint) from error
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]

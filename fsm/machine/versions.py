@@ -32,7 +32,7 @@ def numbers(version: str) -> tuple[int, ...]:
     >>> numbers("v1.7.24~ds1"), numbers("main")
     ((1, 7, 24), ())
     """
-    found = re.match(r"v?(\d+(?:\.\d+)*)", version.strip())
+    found = re.match(r"v?([0-9]+(?:\.[0-9]+)*)", version.strip())
     return tuple(map(int, found[1].split("."))) if found else ()
 
 
@@ -42,7 +42,7 @@ def parted(name: str) -> tuple[str, str]:
     >>> parted("containerd-2.4.0-rc.1"), parted("containerd-main")
     (('containerd', '2.4.0-rc.1'), ('containerd-main', ''))
     """
-    found = re.match(r"(.+?)-(\d.*)", name)
+    found = re.match(r"(.+?)-([0-9].*)", name)
     return (found[1], found[2]) if found else (name, "")
 
 

@@ -9,11 +9,12 @@ told of a call before its reply, is not any more.  ``docs/power.md`` has what th
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias
 
+from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.library import load
 from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, told
@@ -125,13 +126,17 @@ class Trial:
         """What the judge finds in *file*, counted, by the level of what it breaks."""
         found: _Alarms = {answer: Counter() for answer in ANSWERS}
         room = self.restarts
-        judged = judge(
-            file,
-            calls=self.calls,
-            profile=self.profile,
-            restarts=room.assume,
-            shortest_restart=room.shortest / 1e9,
-        )
+        try:
+            judged = judge(
+                file,
+                calls=self.calls,
+                profile=self.profile,
+                restarts=room.assume,
+                shortest_restart=room.shortest / 1e9,
+            )
+        except InputError as error:  # of the recording: edits change no more than a line
+            named = (replace(each, path=self.name) if each.path == str(file) else each for each in error.problems)
+            raise InputError(named) from error
         for judgement in judged.judgements:
             for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
                 first = finding.first[0]

@@ -57,7 +57,12 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "hint"), [("push=opend", "did you mean 'opened'?"), ("push; psh", "did you mean 'push'?")]
+    ("steps", "hint"),
+    [
+        ("push=opend", "did you mean 'opened'?"),
+        ("push; psh", "did you mean 'push'?"),
+        ("push; end push", "push takes no time"),
+    ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
     """A name that is misspelt would arrange nothing, silently."""

@@ -289,6 +289,16 @@ class Speechless(Simulated):
         return ""
 
 
+class Leaving(Simulated):
+    def do(self, event: str) -> str:
+        raise SystemExit(0)
+
+
+class Number(Simulated):
+    def do(self, event: str) -> str:
+        return 5  # type: ignore[return-value]  # as a SUT without types may
+
+
 class Odd(Simulated):
     def shows(self) -> str:
         return "WIDE"
@@ -313,6 +323,8 @@ class Gone(Simulated):
     [
         (Raising, "it raised KeyError: 'remove'"),
         (Speechless, "no reply to push: a call replies ok or an error code"),
+        (Leaving, "it raised SystemExit: 0"),
+        (Number, "it replied 5 to push: a reply is text"),
         (Odd, "after a reset it shows WIDE, where the initial state shows CLOSED"),
         (Stale, "after a reset it shows OPEN, where the initial state shows CLOSED"),
         (Gone, "no answer to push within 2 s"),

@@ -150,6 +150,7 @@ def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
     assert problem.hint.startswith(hint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])
 @pytest.mark.parametrize("kind", ["random", "restart-kill9"])
 def test_a_recording_holds_under_its_own_version(version: str, kind: str) -> None:

@@ -401,6 +401,7 @@ def test_garbage_breaks_nothing_by_itself() -> None:
     assert violated.steps == (1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_aims_put_properties_to_the_test(name: str) -> None:
     """Each aim is a run of the machine, the last step of which the property asks about."""

@@ -324,6 +324,7 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
     assert ("running", 101) == (container.state, container.status().pid)
 
 
+@pytest.mark.slow
 def test_passes_the_test_of_its_machine() -> None:
     """Every reachable cell is covered, in each outcome, and every crash."""
     tested = conform(machine("container-status"), ContainerSUT, examples=3, steps=30)

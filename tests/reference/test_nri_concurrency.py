@@ -46,6 +46,7 @@ def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     assert concurrently(machine, kind, examples=15 * TIMES) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chance: int) -> None:

@@ -96,6 +96,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
 """The profile for which a lock has a bug, and the shortest test, without the numbers of calls."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
     profile, steps = BUGS[kind]
