@@ -181,7 +181,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
-    assert not re.search(r"/tmp/\w+/edited", ran.stderr)  # the file that edits are planted in
+    assert "/edited" not in ran.stderr  # the file that edits are planted in
     assert "Traceback" not in ran.stderr
 
 
