@@ -394,6 +394,43 @@ def test_a_wrong_output() -> None:
     assert {"n0": ("tick",), "n1": ("tick",), "n2": ("tick",)} == {each.state: each.what for each in found.permitted}
 
 
+PAIR = """\
+[machine]
+name = "pair"
+title = "A pair of bells"
+about = "One pull rings both, or one bell and then the other."
+source = "none"
+initial = "still"
+[states]
+still = { about = "Silent." }
+half = { about = "One has rung." }
+[event.pull]
+kind = "signal"
+about = "Both ring."
+moves = { still = { to = "still", emits = ["ding", "dong"] } }
+cannot = ["*"]
+[event.swing]
+kind = "signal"
+about = "The first rings."
+moves = { still = { to = "half", emits = ["ding"] } }
+cannot = ["*"]
+[event.back]
+kind = "signal"
+about = "The second rings."
+moves = { half = { to = "still", emits = ["dong"] } }
+cannot = ["*"]
+"""
+
+
+@pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
+def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
+    """It may be the second of an event that has emitted two; where none emits two, what emitted it is certain."""
+    trace = [Observation(entity="e", output=output) for output in ("ding", "dong")]
+    cells = judged(machine_of(model), trace, fresh=True, signals=frozenset(), outputs=True).covered.cells
+
+    assert met == [cell for cell, count in cells.items() if count and cell[0] != "pull"]
+
+
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
     """In mid-life it may be in any state, but the reply says in which; and that it breaks a MUST is certain."""

@@ -229,17 +229,17 @@ class Dynamics:
         return replace(kept, configurations=before)
 
     def _emitted(self, before: Configurations, output: str) -> Remainder:
-        emitting = {each for each in before if each.queue[:1] == (output,)}
-        idle = [each for each in before if not each.queue]
         cells = frozenset(
             (row, each.state)
-            for each in idle
+            for each in before
+            if not each.queue
             for row in self.unseen
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        certain = len(cells) == 1 and emitting <= self.closed(idle)
-        left = frozenset(each._replace(queue=each.queue[1:]) for each in emitting)
+        # What is emitted behind another output may have been waiting since an earlier event.
+        certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
+        left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
 
     def row(self, event: str) -> int:
