@@ -83,7 +83,7 @@ def load(name: str | PathLike[str]) -> Machine:
 
 def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     """The path *name*, or that of the shipped file in *folder*, if *name* is one of those *known*."""
-    if _is_path(name):
+    if is_path(name):
         return name
     if name not in known:
         hint = f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
@@ -126,7 +126,7 @@ def roles() -> dict[str, Role]:
 
 def is_system(name: str) -> bool:
     """Whether *name* is that of a system, or the path of a system file that is there."""
-    return _describes_system(content(name), path=name) if _is_path(name) and Path(name).is_file() else name in systems()
+    return _describes_system(content(name), path=name) if is_path(name) and Path(name).is_file() else name in systems()
 
 
 def load_system(name: str | PathLike[str]) -> System:
@@ -143,7 +143,7 @@ def load_system(name: str | PathLike[str]) -> System:
 
 def _part(path: Path, machine: str) -> Machine:
     """The *machine* of a part of the system at *path*: a path beside its file, a model beside that, or a shipped one."""
-    if _is_path(machine):
+    if is_path(machine):
         return load(str(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
     return load(next((str(each) for each in near if each.is_file()), machine))
@@ -185,7 +185,7 @@ def claims(name: str) -> Specification | JointSpecification:
     >>> claims("node").machine.name
     'node'
     """
-    if not _is_path(name):
+    if not is_path(name):
         if name in systems():
             return _specified(home() / "properties" / "systems" / f"{name}.toml", load_system(name))
         return _specified(home() / "properties" / f"{name}.toml", load(name))
@@ -216,12 +216,12 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification | 
 def _beside(path: Path, name: str) -> Machine | System:
     """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
     folder = path.absolute().parent
-    near = folder / name if _is_path(name) else folder.parent / "models" / f"{name}.toml"
+    near = folder / name if is_path(name) else folder.parent / "models" / f"{name}.toml"
     if near.is_file():
         return load_system(str(near)) if _describes_system(content(near), path=str(near)) else load(str(near))
     if name in systems():
         return load_system(name)
-    return load(str(near) if _is_path(name) else name)
+    return load(str(near) if is_path(name) else name)
 
 
 def single(specification: JointSpecification) -> JointSpecification:
@@ -248,5 +248,6 @@ def _a_system(name: str) -> Problem:
     return Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)
 
 
-def _is_path(name: str) -> bool:
+def is_path(name: str) -> bool:
+    """Whether *name* is the path of a file, and not the name of what is shipped."""
     return name.endswith(".toml") or "/" in name

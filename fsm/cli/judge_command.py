@@ -83,7 +83,12 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 )
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
 @property_option("Hold it to this property as well; may be repeated.")
-@click.option("--all", "every", is_flag=True, help="Report every violation, not only the first three of each cause.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Report every violation in text, JSON and SARIF, not only the first three of each cause.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(

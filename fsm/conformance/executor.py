@@ -304,15 +304,18 @@ class Execution:
             message = f"it replied {reply!r} to {step.event}: a reply is text"
             raise BrokenError(message)
         kind = self.oracle.plan.table.machine.events[step.event].kind
-        row = self.oracle.plan.table.row[step.event]
-        silent = all(self.oracle.plan.table.step(each.state, row) is None for each in self.belief)
-        if kind == "call" and reply is not None and not reply and not silent:
+        if kind == "call" and reply is not None and not reply and not self._silent(step.event):
             message = f"no reply to {step.event}: a call replies ok or an error code"
             raise BrokenError(message)
         if shows and shows not in self.oracle.plan.table.shows:
             message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
             raise BrokenError(message)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
+
+    def _silent(self, event: str) -> bool:
+        """Whether nothing is specified of *event* wherever the SUT may be."""
+        table = self.oracle.plan.table
+        return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def _check_record(self, went: Edge | None, seen: Response) -> None:
         """Check the SUT's record after the step that took the edge *went*, if that is known."""

@@ -17,7 +17,7 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
 from fsm.judgement.properties import PropertyWatch, stated
-from fsm.library import is_system, load, load_system
+from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import advice, numbers
 from fsm.monitor import Monitor
@@ -184,7 +184,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 def _beside(model: str, recording: Recording) -> str:
     """*model* as the header of *recording* names it: a path starts at the folder of the recording, as a name does not."""
-    return str(Path(recording.name).parent / model) if model.endswith(".toml") or "/" in model else model
+    return str(Path(recording.name).parent / model) if is_path(model) else model
 
 
 def _in_header(problem: Problem, file: str) -> Problem:

@@ -367,9 +367,10 @@ class Monitor:
         else:
             since |= before.since | kept.passed
         to = self._beliefs.belief(configurations, since)
-        note = (
-            _NOTHING if seen == _NO_KEY else note or ("unspecified" if kept.unspecified and seen[1] != "maybe" else "")
-        )
+        if seen == _NO_KEY:
+            note = _NOTHING
+        elif not note and kept.unspecified and seen[1] != "maybe":
+            note = "unspecified"
         plain = not note and not tolerated and not to.rests
         return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
 

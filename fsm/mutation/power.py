@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.library import load
-from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, told
+from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, timed, told
 from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
 from fsm.recordings import RecordingKind, open_recording
@@ -153,7 +153,8 @@ class _StrictReading:
     """What is beyond doubt of one recording, as it is and edited."""
 
     def __init__(self, trial: Trial, lines: Sequence[bytes]) -> None:
-        self.restarts, self.kind, self.lines, self.calls = trial.restarts, trial.kind, lines, _lines(trial.calls)
+        self.restarts, self.kind, self.lines = trial.restarts, trial.kind, lines
+        self.calls = tuple(timed(_lines(trial.calls)))
         self.machines = {}
         for of, name in CONTRACTS[self.kind].items():
             machine = load(name)

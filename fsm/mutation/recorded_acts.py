@@ -6,7 +6,7 @@ open: shortened ids, containers whose pod is not known, calls that were given up
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -257,7 +257,7 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
     return found
 
 
-def told(lines: Sequence[bytes], calls: Sequence[bytes]) -> dict[tuple[str, str, int], bool]:
+def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
     """Whether a plugin was told of each call before its reply; the keys are the name, the id and the start of a call.
 
     Only of calls that succeeded while the plugin was certainly connected: between a
@@ -273,7 +273,7 @@ def told(lines: Sequence[bytes], calls: Sequence[bytes]) -> dict[tuple[str, str,
         spans.append((first, max(last, event.ts)))
         times[EVENT_NAMES.get(event.event, ""), event.container or event.pod].append(event.ts)
     found: dict[tuple[str, str, int], bool] = {}
-    for _, call, start, end in timed(calls):
+    for _, call, start, end in calls:
         if call.op in _TOLD and call.code == "OK" and any(first < start and end < last for first, last in spans):
             since = 0 if call.op.startswith(("Stop", "Remove")) else start  # again, these succeed without an event
             found[call.op, call.id, start] = all(

@@ -4,11 +4,11 @@ Whether the edited recording is legal is not decided here.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.mutation.recorded_acts import decoded, timed
+from fsm.mutation.recorded_acts import TimedCall, decoded, timed
 from fsm.recordings.cri_calls import LOST, CriCallLine
 from fsm.recordings.nri_events import NriEvent
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
@@ -133,14 +133,15 @@ def _failing(line: bytes, code: str) -> bytes:
     return b'{"error":"' + error + b'",' + failed[1:] if line.startswith(b"{") else failed + b' error="' + error + b'"'
 
 
-def edits_of_events(lines: Sequence[bytes], calls: Sequence[bytes]) -> Iterator[RecordingEdit]:
+def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Iterator[RecordingEdit]:
     """Edits of the events of a plugin; with the *calls* of the run, it is told late as well."""
     units: list[_Unit] = []
-    made = [(call.id, start, end) for _, call, start, end in timed(calls) if call.code == "OK"]
-    times = {index: event.ts for index, line in enumerate(lines) if (event := decoded(line, NriEvent)) and event.ts}
+    made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
+    events = {index: event for index, line in enumerate(lines) if (event := decoded(line, NriEvent))}
+    times = {index: event.ts for index, event in events.items() if event.ts}
     for index, at in times.items():
-        event = decoded(lines[index], NriEvent)
-        if event is None or not event.pod:
+        event = events[index]
+        if not event.pod:
             continue
         identity = event.container or event.pod
         units.append(_Unit(event.event, identity.encode(), not event.container, (index,)))

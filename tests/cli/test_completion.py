@@ -22,22 +22,13 @@ if TYPE_CHECKING:
 
 DOOR_STATES = ["shut", "open", "ajar", "gone"]
 
+RELEASES = [f"containerd-{release}" for release in ("1.6", "1.7", "2.0", "2.1", "2.2", "2.3", "main")]
+
 OFFERED = [
     ("fsm ", list(COMMANDS)),
     ("fsm s", ["show", "simulate", "schema"]),
     ("fsm help s", ["show", "simulate", "schema"]),
-    (
-        "fsm judge --profile cont",
-        [
-            "containerd-1.6",
-            "containerd-1.7",
-            "containerd-2.0",
-            "containerd-2.1",
-            "containerd-2.2",
-            "containerd-2.3",
-            "containerd-main",
-        ],
-    ),
+    ("fsm judge --profile cont", RELEASES),
     ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
     ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
     ("fsm judge --format s", ["sarif"]),
@@ -45,19 +36,7 @@ OFFERED = [
     ("fsm simulate cri-", ["cri-container", "cri-pod"]),
     ("fsm simulate cri-pod --profile containerd-2.1", ["containerd-2.1"]),
     ("fsm show container-s", ["container-status"]),
-    (
-        "fsm show container-status --profile ",
-        [
-            "containerd-1.6",
-            "containerd-1.7",
-            "containerd-2.0",
-            "containerd-2.1",
-            "containerd-2.2",
-            "containerd-2.3",
-            "containerd-main",
-            "mended",
-        ],
-    ),
+    ("fsm show container-status --profile ", [*RELEASES, "mended"]),
     ("fsm show container-status --event st", ["start", "stop", "status", "stats"]),
     ("fsm show --event st", []),
     ("fsm show no-such-model --event st", []),

@@ -7,23 +7,21 @@ import json
 import pytest
 from judged import content
 
+from fsm.mutation.recorded_acts import timed
 from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
 
-SOURCES = {
-    "calls": [*edits_of_calls(content("2.1.9-killed-containers.calls.jsonl.gz").splitlines())],
-    "log": [*edits_of_log(content("containerd-2.1.9.log").splitlines())],
-    "json log": [*edits_of_log(content("2.1.9-jsonlog.log.gz").splitlines())],
-    "events": [
-        *edits_of_events(
-            content("nri-events-2.1.9.jsonl").splitlines(), content("cri-calls-with-nri-2.1.9.jsonl").splitlines()
-        )
-    ],
-}
 LINES = {
     "calls": content("2.1.9-killed-containers.calls.jsonl.gz").splitlines(),
     "log": content("containerd-2.1.9.log").splitlines(),
     "json log": content("2.1.9-jsonlog.log.gz").splitlines(),
     "events": content("nri-events-2.1.9.jsonl").splitlines(),
+}
+CALLS = timed(content("cri-calls-with-nri-2.1.9.jsonl").splitlines())
+SOURCES = {
+    "calls": [*edits_of_calls(LINES["calls"])],
+    "log": [*edits_of_log(LINES["log"])],
+    "json log": [*edits_of_log(LINES["json log"])],
+    "events": [*edits_of_events(LINES["events"], CALLS)],
 }
 EVERYWHERE = {"line dropped", "line doubled", "lines moved", "id exchanged"}
 KINDS = {

@@ -75,9 +75,38 @@ class Claiming(ABC):
         except ConditionError:  # noted where it arose
             return None
 
-    @abstractmethod
     def makers(self) -> Mapping[str, Callable[[], Claim]]:
         """What makes a claim of each kind."""
+        return {
+            "idempotent": self.idempotent,
+            "always": self.always,
+            "never": self.never,
+            "reachable": self.reachable,
+            "leads-to": self.leads_to,
+            "follows": self.follows,
+            "refines": self.refines,
+            "matches-diagram": self.matches_diagram,
+        }
+
+    @abstractmethod
+    def idempotent(self) -> Claim:
+        """That a second call changes nothing."""
+
+    @abstractmethod
+    def reachable(self) -> Claim:
+        """That something can be."""
+
+    @abstractmethod
+    def follows(self) -> Claim:
+        """That the outputs are a run of another machine."""
+
+    @abstractmethod
+    def refines(self) -> Claim:
+        """That another machine allows whatever is done."""
+
+    @abstractmethod
+    def matches_diagram(self) -> Claim:
+        """That a drawing has the same transitions."""
 
     @abstractmethod
     def grammar(self, text: str) -> Grammar:
@@ -176,24 +205,10 @@ class _OfMachine(Claiming):
 
     machine: Machine
 
-    def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        return {
-            "idempotent": self._idempotent,
-            "always": self.always,
-            "never": self.never,
-            "reachable": self._reachable,
-            "leads-to": self.leads_to,
-            "follows": lambda: Follows(other=self.followed(self.machine.name, outputs(self.machine))),
-            "refines": lambda: Refines(
-                other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap
-            ),
-            "matches-diagram": self._matches_diagram,
-        }
-
     def grammar(self, text: str) -> Grammar:
         return MachineGrammar(text=text, machine=self.machine, define=self.define)
 
-    def _idempotent(self) -> Idempotent:
+    def idempotent(self) -> Idempotent:
         name = str(self.written.idempotent)
         event = self.machine.events.get(name)
         if event is None:
@@ -202,7 +217,7 @@ class _OfMachine(Claiming):
             self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated", "idempotent")
         return Idempotent(event=name, once=self.optional(self.written.once, "once"))
 
-    def _reachable(self) -> Reachable:
+    def reachable(self) -> Reachable:
         sequences = self.sequences(self.written.reachable, "reachable")
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
@@ -214,7 +229,13 @@ class _OfMachine(Claiming):
             return Reachable(sequences=sequences)
         return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
 
-    def _matches_diagram(self) -> MatchesDiagram:
+    def follows(self) -> Follows:
+        return Follows(other=self.followed(self.machine.name, outputs(self.machine)))
+
+    def refines(self) -> Refines:
+        return Refines(other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap)
+
+    def matches_diagram(self) -> MatchesDiagram:
         return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
 
     def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
@@ -248,18 +269,6 @@ class _OfSystem(Claiming):
 
     scope: Scope
 
-    def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        return {
-            "idempotent": self._idempotent,
-            "always": self.always,
-            "never": self.never,
-            "reachable": self._reachable,
-            "leads-to": self.leads_to,
-            "follows": self._follows,
-            "refines": lambda: self._only_machines("refines"),
-            "matches-diagram": lambda: self._only_machines("matches-diagram"),
-        }
-
     def grammar(self, text: str) -> Grammar:
         return SystemGrammar(text=text, scope=self.scope, define=self.define)
 
@@ -274,20 +283,26 @@ class _OfSystem(Claiming):
             self.unknown("unknown way", outcome, sorted(known), at)
         return tuple(Fair(event=joint.name, outcome=outcome, strongly=strongly) for joint in events)
 
-    def _idempotent(self) -> Idempotent:
+    def idempotent(self) -> Idempotent:
         event = self._event(str(self.written.idempotent), "idempotent")
         kind = self.scope.system.events[event].kind
         if kind != "call":
             self.say("FSM303", f"{kind} '{event}' is no call", "only calls are repeated", "idempotent")
         return Idempotent(event=event, once=self.optional(self.written.once, "once"))
 
-    def _reachable(self) -> Reachable:
+    def reachable(self) -> Reachable:
         if self.written.from_each:
             hint = "say 'PART was STATE and …' instead"
             self.say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
         return Reachable(sequences=self.sequences(self.written.reachable, "reachable"))
 
-    def _follows(self) -> Follows:
+    def refines(self) -> Claim:
+        return self._only_machines("refines")
+
+    def matches_diagram(self) -> Claim:
+        return self._only_machines("matches-diagram")
+
+    def follows(self) -> Follows:
         emitted = [each for part in self.scope.system.parts.values() for each in outputs(part.machine)]
         of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
         return Follows(other=self.followed(self.scope.system.name, emitted), of=of)
