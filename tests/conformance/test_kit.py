@@ -375,6 +375,46 @@ class Erring(Simulated):
         return "INTERNAL" if super().do(event) else ""
 
 
+class Twice(Simulated):
+    """Fails at its first two pushes, and never again."""
+
+    left = 2
+
+    def do(self, event: str) -> str:
+        replied = super().do(event)
+        if event != "push" or not Twice.left:
+            return replied
+        Twice.left -= 1
+        return "WARPED"
+
+
+def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
+    """It is asked again when it has been shrunk."""
+    machine = door()
+    Twice.left = 2
+
+    (failure,) = outcome(machine, lambda: Twice(machine)).failures
+
+    assert (["push=opened"], (0, REPEATS)) == ([str(each) for each in failure.steps], failure.repeated)
+
+
+def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
+    """A shorter test that fails in another state shows another failure."""
+    machine = door()
+
+    class Stubborn(Simulated):
+        def do(self, event: str) -> str:
+            replied = super().do(event)
+            return "WARPED" if event == "remove" else replied
+
+    found = outcome(machine, lambda: Stubborn(machine))
+
+    assert [("ajar",), ("open",), ("shut", "ajar")] == sorted(
+        each.violation.before for each in found.failures if each.violation
+    )
+    assert len(found.failures) == len({each.kind for each in found.failures})
+
+
 def test_a_test_that_stops_says_so() -> None:
     """As many failures as are looked for leave the rest untested, which is no missing coverage."""
     machine = load("cri-pod")
