@@ -6,7 +6,7 @@ into observations; :mod:`fsm.monitor` judges them.  The JSON form of an observat
 field by field, is the trace format of ``docs/trace-format.md``.
 """
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ class Line(NamedTuple):
     file: str
     number: int
 
+
+ABSENT: Final = "absent"
+"""What a reply has ``met`` that says that there is no such entity, whatever the machine calls that state."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.

@@ -163,9 +163,9 @@ def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
 
 
 def _showing(scene: Scene, met: str) -> set[int]:
-    """The states in which the event may have acted that show *met*, if that is a state."""
-    shows = scene.dynamics.table.shows
-    return {state for state in _acted(scene) if shows[state] == met or met not in shows}
+    """The states in which the event may have acted that show *met*, if it says something of states."""
+    shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
+    return {state for state in _acted(scene) if not met or shows[state] == met}
 
 
 def _acted(scene: Scene) -> set[int]:

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from fsm.trace import ABSENT
+
 _GRPC: Final = re.compile(r"^rpc error: code = (\w+) desc = (.*)", re.DOTALL)
 _STATE: Final = re.compile(r"\bcontainer is in (CONTAINER_[A-Z]+) state\b")
 _NO_CONTAINER: Final = re.compile(
@@ -17,8 +19,6 @@ _UNRESOLVED: Final = re.compile(
 )
 _STARTING: Final = "server is not initialized yet"
 _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
-
-ABSENT: Final = "absent"
 
 
 def split(error: str) -> tuple[str, str]:

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fsm.recordings.error_texts import ABSENT
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.trace import Observation
+from fsm.trace import ABSENT, Observation
 
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""

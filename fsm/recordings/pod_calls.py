@@ -16,9 +16,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.recordings.error_texts import ABSENT
 from fsm.recordings.open_calls import Beginning
-from fsm.trace import Observation, Phase
+from fsm.trace import ABSENT, Observation, Phase
 
 CONTAINER: Final = "container"
 POD: Final = "pod"

@@ -1084,3 +1084,11 @@ def test_an_event_that_is_not_there_is_refused_at_once() -> None:
     """A slip in a program; in a recording it may be the event of something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
+
+
+def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
+    """That there is no such entity is another matter: a machine may have its own word for that, as a door has."""
+    (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
+
+    assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)
+    assert [] == violations(judged(door(), seen("push:ok push:ok&absent")))

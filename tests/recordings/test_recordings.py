@@ -324,6 +324,22 @@ PLANTED = (
         drop=1,
     ),
     Edit(
+        name="a running container is shown in a state that no model has",
+        recording=CLIENT,
+        after=22,
+        lines=('{"state": "CONTAINER_PAUSED"}',),
+        finds=met(23, "ContainerStatus", "ok", "start-runs", "MUST", "extra", of="cri-container"),
+        drop=1,
+    ),
+    Edit(
+        name="an exited container is refused for a state that no model has",
+        recording=LOG,
+        after=99,
+        lines=failed("StartContainer", EXITED, WAS % "PAUSED"),
+        finds=met(101, "StartContainer", "UNKNOWN", "start-only-created", "MUST", "extra"),
+        drop=2,
+    ),
+    Edit(
         name="a client's second start succeeds",
         recording=CLIENT,
         after=24,

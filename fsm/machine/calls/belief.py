@@ -29,6 +29,7 @@ from fsm.machine.calls.configuration import (
 )
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
+from fsm.trace import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -251,8 +252,8 @@ class Dynamics:
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """*met*, unless it is a state that this machine never shows: then the reply says nothing of its states."""
-        return met if met in self.table.shows else ""
+        """*met*, unless it is that there is no such entity, and this machine shows that by another word."""
+        return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
         """*before* with one more call of *row* in progress."""
