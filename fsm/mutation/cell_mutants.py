@@ -40,15 +40,14 @@ class Mutant:
 def mutants(machine: Machine) -> Iterator[Mutant]:
     """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
 
-    Each is well formed, and its cell means something else than the machine's.
-    Two mutants may be equal.
+    Each is well formed, and its cell means something else than the machine's.  Two mutants may be equal.
 
     >>> from fsm.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
     ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
     """
     outputs = dict.fromkeys(
-        output for event in machine.events.values() for cell in _cells(event) for output in _emitted(cell)
+        output for event in machine.events.values() for way in event.outcomes() for output in way.emits
     )
     for event in machine.events.values():
         for ends, row in ((False, event.cells), (True, event.ends)):
@@ -184,11 +183,3 @@ def _met(machine: Machine) -> Machine:
                 ends = {state: end for state, end in event.ends.items() if state in found}
                 return _met(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
     return machine
-
-
-def _cells(event: Event) -> tuple[Cell, ...]:
-    return (*event.cells.values(), *event.ends.values())
-
-
-def _emitted(cell: Cell) -> tuple[str, ...]:
-    return tuple(output for way in cell.outcomes for output in way.emits) if isinstance(cell, Moves) else ()

@@ -1,10 +1,12 @@
 """Which properties the mutants of a machine break, and which mutants are equivalent to it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from fsm.checker import decide
+from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
 from fsm.machine import Machine
@@ -41,12 +43,11 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """The outcome of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
 
-    Without *whole* one killer is enough: others are not looked for.
-    Properties that compare the machine with another take long, and are checked
-    only for mutants that break none of the others.
+    Without *whole* one killer is enough: others are not looked for.  Properties that compare the machine with another
+    take long, and are checked only for mutants that break none of the others.
     """
-    quick = [each for each in properties if not isinstance(each.claim, Refines | Follows | MatchesDiagram)]
     slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
+    quick = [each for each in properties if each not in slow]
     profiled = machine.under(profile)
     table = tabulate(profiled)
     stepping = StepCache(table)
@@ -55,25 +56,22 @@ def mutation_outcomes(
         # Where calls begin elsewhere, steps have changed in other states too.
         alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
         steps = StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
-        killers = _killers(quick, steps, profile, whole=whole)
-        equivalent = not killers and bisimilar(table, changed)
-        if not killers and not equivalent:
-            killers = _killers(slow, steps, profile, whole=whole)
-        if killers and not whole:  # the next one is much like it
-            quick.sort(key=lambda each: each.name != killers[0])
-        yield MutationOutcome(mutant=mutant, killers=killers, equivalent=equivalent)
+        found = killers(quick, steps, profile, whole=whole)
+        equivalent = not found and bisimilar(table, changed)
+        if not found and not equivalent:
+            found = killers(slow, steps, profile, whole=whole)
+        if found and not whole:  # the next one is much like it
+            quick.sort(key=lambda each: each.name != found[0])
+        yield MutationOutcome(mutant=mutant, killers=found, equivalent=equivalent)
         advanced()
 
 
-def _killers(properties: Sequence[Property], steps: StepCache, profile: str | None, *, whole: bool) -> tuple[str, ...]:
-    """Those of *properties* that are not as stated; unless *whole*, the first of them."""
-    found: list[str] = []
-    for each in properties:
-        if not as_stated(decide(each, steps, profile=profile)):
-            found.append(each.name)
-            if not whole:
-                break
-    return tuple(found)
+def killers(
+    properties: Iterable[Property], steps: StepCache | Cones, profile: str | None, *, whole: bool = True
+) -> tuple[str, ...]:
+    """The names of those of *properties* that are not as stated; unless *whole*, of the first of them."""
+    broken = (each.name for each in properties if not as_stated(decide(each, steps, profile=profile)))
+    return tuple(islice(broken, None if whole else 1))
 
 
 def as_stated(checked: Checked) -> bool:

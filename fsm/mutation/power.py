@@ -8,7 +8,7 @@ told of a call before its reply, is not any more.  ``docs/power.md`` has what th
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -125,14 +125,13 @@ class Trial:
     def _alarms(self, file: Path) -> _Alarms:
         """What the judge finds in *file*, counted, by the level of what it breaks."""
         found: _Alarms = {answer: Counter() for answer in ANSWERS}
-        room = self.restarts
         try:
             judged = judge(
                 file,
                 calls=self.calls,
                 profile=self.profile,
-                restarts=room.assume,
-                shortest_restart=room.shortest / 1e9,
+                restarts=self.restarts.assume,
+                shortest_restart=self.restarts.shortest / 1e9,
             )
         except InputError as error:  # of the recording: edits change no more than a line
             named = (replace(each, path=self.name) if each.path == str(file) else each for each in error.problems)
@@ -169,13 +168,13 @@ class _StrictReading:
             return of_calls(lines, self.restarts)
         return of_events(lines) if self.kind is RecordingKind.EVENTS else of_log(lines)
 
-    def edits(self) -> Sequence[RecordingEdit]:
+    def edits(self) -> Iterator[RecordingEdit]:
         """Every edit."""
         if self.kind is RecordingKind.CALLS:
-            return list(edits_of_calls(self.lines))
-        return list(
-            edits_of_events(self.lines, self.calls) if self.kind is RecordingKind.EVENTS else edits_of_log(self.lines)
-        )
+            return edits_of_calls(self.lines)
+        if self.kind is RecordingKind.EVENTS:
+            return edits_of_events(self.lines, self.calls)
+        return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
         """Why *edit*, which makes the recording *lines*, is illegal without doubt; ``None`` if there is doubt."""

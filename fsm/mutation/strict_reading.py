@@ -1,8 +1,7 @@
 """Whether what one entity went through contradicts its machine, by a naive reading of the cells.
 
-A second opinion on the judge: it takes a machine's dataclasses and nothing of the engines.
-Each act happens at some instant of its interval, every order that the intervals allow is
-tried, and what may be is kept one by one.
+A second opinion on the judge: it takes a machine's dataclasses and nothing of the engines.  Each act happens at some
+instant of its interval, every order that the intervals allow is tried, and what may be is kept one by one.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -1,10 +1,8 @@
 """Systems that differ from one in a single thing that a joint event does.
 
-A mutant is made of the system as it was written, so whatever is written once
-is changed for every copy: a step is dropped, taken twice, or before the one
-ahead of it; a condition is dropped or turned round; a way is dropped; what
-ends a joint event does not, or the other way round; a step may go in one way
-less, or one more.
+A mutant is made of the system as it was written, so whatever is written once is changed for every copy: a step is
+dropped, taken twice, or before the one ahead of it; a condition is dropped or turned round; a way is dropped; what ends
+a joint event does not, or the other way round; a step may go in one way less, or one more.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -59,26 +57,21 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
 def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
     """Parts that are heard always, or when they are not."""
     for name, part in system.parts.items():
-        if part.heard is not None:
-            for change, heard in (("dropped", None), ("turned round", Not(of=part.heard))):
+        for change in ("dropped", "turned round") if part.heard is not None else ():
 
-                def changed(of: System, name: str = name, heard: Not | None = heard) -> System:
-                    return replace(of, parts={**of.parts, name: replace(of.parts[name], heard=_like(heard, of, name))})
+            def changed(of: System, name: str = name, change: str = change) -> System:
+                part = of.parts[name]
+                heard = Not(of=part.heard) if part.heard and change == "turned round" else None
+                return replace(of, parts={**of.parts, name: replace(part, heard=heard)})
 
-                yield JointMutant(
-                    name=f"{name}: heard {change}",
-                    event=name,
-                    way="",
-                    line=file.lines.find("part", name, "heard"),
-                    system=changed(system),
-                    change=changed,
-                )
-
-
-def _like(heard: Not | None, of: System, name: str) -> Not | None:
-    """*heard*, of the copies that *of* has."""
-    own = of.parts[name].heard
-    return None if heard is None or own is None else Not(of=own)
+            yield JointMutant(
+                name=f"{name}: heard {change}",
+                event=name,
+                way="",
+                line=file.lines.find("part", name, "heard"),
+                system=changed(system),
+                change=changed,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
