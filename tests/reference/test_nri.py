@@ -17,7 +17,7 @@ from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.entities import EntityStates
-from fsm.reference.nri.messages import Container, ContainerState
+from fsm.reference.nri.messages import NOTHING, Container, ContainerState
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
 from fsm.trace import Observation
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.reference.nri.config import Config
     from fsm.reference.nri.domain import Domains
     from fsm.reference.nri.merge import MergedAnswers
-    from fsm.reference.nri.messages import Pod, Request
+    from fsm.reference.nri.messages import Fields, Pod, Request
     from fsm.reference.nri.plugins import Relayed
     from fsm.verdict import Verdict
 
@@ -180,10 +180,14 @@ class NeverRelaysStops(NRI):
 class AlwaysRelaysStops(NRI):
     """Relays every stop, in any state."""
 
-    def stop_container(self, pod: Pod, container: Container) -> None:
-        super().stop_container(pod, container)
-        self.create_container(pod, container)
-        super().stop_container(pod, container)
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        relayed = super().relay(event, pod, container, resources)
+        if event == "stop-container":
+            super().relay("create-container", pod, container)
+            super().relay("stop-container", pod, container)
+        return relayed
 
 
 class RelaysBackwards(NRI):
@@ -212,34 +216,41 @@ class LossIsError(NRI):
 class StaysAtErrors(NRI):
     """Does not change the state if a plugin fails."""
 
-    def _happen(self, entities: EntityStates, entity: str, request: Request) -> MergedAnswers | None:
-        before = entities.state(entity)
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        before = self.container_state(container.id) if container else ""
         try:
-            return super()._happen(entities, entity, request)
+            return super().relay(event, pod, container, resources)
         except NRIError:
             back = {"absent": "sync-gone", "created": "sync-created", "running": "sync-running"}
-            if entities is self._containers:
-                entities.take(entity, back.get(before, "sync-stopped"))
+            if container:
+                self._containers.take(container.id, back.get(before, "sync-stopped"))
             raise
 
 
 class RemembersTheRemoved(NRI):
     """Does not forget a removed container."""
 
-    def remove_container(self, pod: Pod, container: Container) -> None:
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
         try:
-            super().remove_container(pod, container)
+            return super().relay(event, pod, container, resources)
         finally:
-            self._containers.take(container.id, "sync-stopped")
+            if container and event == "remove-container":
+                self._containers.take(container.id, "sync-stopped")
 
 
 class RemovalOfAbsentFails(NRI):
     """Removing an absent container is an error."""
 
-    def remove_container(self, pod: Pod, container: Container) -> None:
-        if self.container_state(container.id) == "absent":
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        if container and event == "remove-container" and self.container_state(container.id) == "absent":
             raise NRIError("not there", code="NOT_FOUND")
-        super().remove_container(pod, container)
+        return super().relay(event, pod, container, resources)
 
 
 class IgnoresExits(NRI):
@@ -253,7 +264,7 @@ class ExitsAsRemovals(NRI):
     """Treats an exit as a removal."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        self.remove_container(pod, container)
+        self.relay("remove-container", pod, container)
 
 
 class Listed(NRI):
@@ -286,10 +297,12 @@ class NeverSynchronises(Listed):
 class StartsWithCreation(NRI):
     """Relays a missing creation before a start."""
 
-    def start_container(self, pod: Pod, container: Container) -> None:
-        if self.container_state(container.id) == "absent":
-            self.create_container(pod, container)
-        super().start_container(pod, container)
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        if container and event == "start-container" and self.container_state(container.id) == "absent":
+            self.relay("create-container", pod, container)
+        return super().relay(event, pod, container, resources)
 
 
 class ReversesOrder(NRI):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nri_parts import ONE, POD, TWO, always, domain_of_two
+from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 
+from fsm.reference.nri import sut
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domains
@@ -36,20 +38,14 @@ if TYPE_CHECKING:
     from fsm.machine import Outcome
     from fsm.reference.nri.messages import Pod
 
+
+def relayed(event: str, nri: NRI) -> object:
+    """What *nri* answers to *event* of the pod or its first container."""
+    return nri.relay(event, POD, None if event.endswith("sandbox") else ONE)
+
+
 CALLS: dict[str, Callable[[NRI], object]] = {
-    "run_pod_sandbox": lambda nri: nri.run_pod_sandbox(POD),
-    "update_pod_sandbox": lambda nri: nri.update_pod_sandbox(POD),
-    "post_update_pod_sandbox": lambda nri: nri.post_update_pod_sandbox(POD),
-    "stop_pod_sandbox": lambda nri: nri.stop_pod_sandbox(POD),
-    "remove_pod_sandbox": lambda nri: nri.remove_pod_sandbox(POD),
-    "create_container": lambda nri: nri.create_container(POD, ONE),
-    "post_create_container": lambda nri: nri.post_create_container(POD, ONE),
-    "start_container": lambda nri: nri.start_container(POD, ONE),
-    "post_start_container": lambda nri: nri.post_start_container(POD, ONE),
-    "update_container": lambda nri: nri.update_container(POD, ONE, {}),
-    "post_update_container": lambda nri: nri.post_update_container(POD, ONE),
-    "stop_container": lambda nri: nri.stop_container(POD, ONE),
-    "remove_container": lambda nri: nri.remove_container(POD, ONE),
+    **{event: partial(relayed, event) for event in sut.CALLS},
     "notify_container_exit": lambda nri: nri.notify_container_exit(POD, ONE),
     "update_containers": lambda nri: nri.update_containers([Update(container_id="c1")]),
     "register": lambda nri: nri.register(FakePlugin(index="30")),
@@ -103,8 +99,8 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
     nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
     nri.register(FakePlugin(index="10", heard=heard))
 
-    nri.create_container(POD, ONE)
-    nri.stop_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
+    nri.relay("stop-container", POD, ONE)
 
     assert nri.plugins == ("05-fake", "10-fake", "20-fake")
     assert heard == [
@@ -123,8 +119,8 @@ def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) 
     nri = layers(bad, FakePlugin(index="20", heard=heard))
 
     with pytest.raises(PluginFailedError, match="plugin 10-fake: no StartContainer") as caught:
-        nri.start_container(POD, ONE)
-    nri.post_start_container(POD, ONE)
+        nri.relay("start-container", POD, ONE)
+    nri.relay("post-start-container", POD, ONE)
 
     assert (caught.value.code, caught.value.plugin) == ("RESOURCE_EXHAUSTED", "10-fake")
     assert heard == [("10", "StartContainer"), ("10", "PostStartContainer"), ("20", "PostStartContainer")]
@@ -140,7 +136,7 @@ def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
     nri = layers(FakePlugin(answers={"CreateContainer": divides}))
 
     with pytest.raises(PluginFailedError) as caught:
-        nri.create_container(POD, ONE)
+        nri.relay("create-container", POD, ONE)
 
     assert caught.value.code == "UNKNOWN"
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -156,10 +152,10 @@ def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: 
             for each in ("10", "20")
         )
     )
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
     heard.clear()
 
-    nri.remove_container(POD, ONE)
+    nri.relay("remove-container", POD, ONE)
 
     left = "10" if lost == "20" else "20"
     assert heard == [("10", "StopContainer"), ("20", "StopContainer"), (left, "RemoveContainer")]
@@ -176,7 +172,7 @@ def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI
 
     nri = layers(FakePlugin(answers={"CreateContainer": waits}), FakePlugin(index="20"), plugin_request_timeout=0.05)
 
-    assert nri.create_container(POD, ONE) == {}
+    assert adjusted(nri) == {}
     free.set()
 
     assert nri.plugins == ("20-fake",)
@@ -189,7 +185,7 @@ def test_a_plugin_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> No
 
     nri = layers(FakePlugin(answers={"CreateContainer": leaves}))
 
-    assert nri.create_container(POD, ONE) == {}
+    assert adjusted(nri) == {}
     assert nri.plugins == ()
 
 
@@ -202,13 +198,13 @@ def test_an_error_after_a_loss_is_an_error(
     nri = layers(
         FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
     )
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
 
     if error is hangs_up:
-        nri.remove_container(POD, ONE)
+        nri.relay("remove-container", POD, ONE)
     else:
         with pytest.raises(PluginFailedError, match="20-fake"):
-            nri.remove_container(POD, ONE)
+            nri.relay("remove-container", POD, ONE)
 
     assert nri.container_state("c1") == "absent"
 
@@ -236,7 +232,7 @@ def test_a_plugin_that_cannot_be_registered(layers: Callable[..., NRI], plugin: 
 def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch) -> None:
     """Even though the machine does the same wherever it was."""
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
     taken: list[str] = []
     take = nri._containers.take  # noqa: SLF001  # to record the outcome
 
@@ -245,7 +241,7 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
         return take(entity, event, outcome)
 
     monkeypatch.setattr(nri._containers, "take", recording)  # noqa: SLF001  # see above
-    nri.remove_container(POD, ONE)
+    nri.relay("remove-container", POD, ONE)
 
     assert taken == ["lost-at-stop"]
 
@@ -272,8 +268,8 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
     """Even without plugins; containers that are not listed keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
-    nri.create_container(POD, ONE)
-    nri.create_container(POD, TWO)
+    nri.relay("create-container", POD, ONE)
+    nri.relay("create-container", POD, TWO)
 
     nri.start()
 
@@ -324,7 +320,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
     nri.disconnect(first)
     nri.disconnect(first)
-    nri.run_pod_sandbox(POD)
+    nri.relay("run-pod-sandbox", POD)
 
     assert heard == [("20", "RunPodSandbox")]
 
@@ -345,7 +341,7 @@ def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
     second = FakePlugin(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
     nri = layers(first, second)
 
-    assert nri.create_container(POD, ONE) == {"env.A": "1", "env.B": "2"}
+    assert adjusted(nri) == {"env.A": "1", "env.B": "2"}
     assert [first.requests[0].adjusted, second.requests[0].adjusted] == [{}, {"env.A": "1"}]
 
 
@@ -356,7 +352,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
     with pytest.raises(ConflictError, match=r"plugins '20-fake' and '10-fake' both set env\.A of container c1"):
-        nri.create_container(POD, ONE)
+        nri.relay("create-container", POD, ONE)
 
     assert nri.container_state("c1") == "created"
 
@@ -372,7 +368,7 @@ def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NR
     answer = Answer(adjust={"env.A": "1"}, updates=(update, Update(container_id="?")), evictions=(gone, eviction))
     nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}), domain=domain)
 
-    assert nri.create_container(POD, Container(id="c3")) == {"env.A": "1"}
+    assert adjusted(nri, Container(id="c3")) == {"env.A": "1"}
     assert domain.done == [eviction, update]
 
 
@@ -387,7 +383,7 @@ def test_nothing_is_changed_if_a_plugin_fails(layers: Callable[..., NRI]) -> Non
     )
 
     with pytest.raises(PluginFailedError):
-        nri.create_container(POD, ONE)
+        nri.relay("create-container", POD, ONE)
 
     assert domain.done == []
 
@@ -397,7 +393,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
     nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}))
 
     with pytest.raises(NRIError, match="asked for an update of c1 during its creation") as caught:
-        nri.create_container(POD, ONE)
+        nri.relay("create-container", POD, ONE)
 
     assert caught.value.code == "INVALID_ARGUMENT"
 
@@ -409,16 +405,20 @@ def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable
     domain = domain_of_two()
     nri = layers(FakePlugin(answers={"UpdateContainer": lambda _: Answer(updates=(own, other))}), domain=domain)
 
-    resources = nri.update_container(POD, ONE, {"cpu.shares": 2, "memory.limit": 8})
+    answers = nri.relay("update-container", POD, ONE, {"cpu.shares": 2, "memory.limit": 8})
 
-    assert resources == {"cpu.shares": 4, "memory.limit": 8}
+    assert answers is not None
+    assert answers.own == {"cpu.shares": 4, "memory.limit": 8}
     assert domain.done == [other]
 
 
 def test_an_update_that_no_plugin_changes(layers: Callable[..., NRI]) -> None:
     nri = layers(FakePlugin())
 
-    assert nri.update_container(POD, ONE, {"cpu.shares": 2}) is None
+    answers = nri.relay("update-container", POD, ONE, {"cpu.shares": 2})
+
+    assert answers is not None
+    assert answers.own is None
 
 
 def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
@@ -436,9 +436,9 @@ def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
         ),
         domain=domain,
     )
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
 
-    nri.stop_container(POD, ONE)
+    nri.relay("stop-container", POD, ONE)
 
     assert domain.done == [Update(container_id="c2", resources={"cpu.shares": 1, "memory.limit": 3})]
 
@@ -450,7 +450,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
     domain = domain_of_two()
     nri = layers(FakePlugin(answers={"PostStartContainer": lambda _: answer}), domain=domain)
 
-    nri.post_start_container(POD, ONE)
+    nri.relay("post-start-container", POD, ONE)
 
     assert domain.done == []
 
@@ -470,9 +470,9 @@ def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> 
         FakePlugin(answers={"StopContainer": lambda _: Answer(updates=(update,)), "RemoveContainer": removes}),
         domain=domain,
     )
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
 
-    nri.remove_container(POD, ONE)
+    nri.relay("remove-container", POD, ONE)
 
     assert order == [update, "removed"]
 
@@ -505,7 +505,7 @@ def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI
 
     nri = layers(FakePlugin(answers={"CreateContainer": call_back}), plugin_request_timeout=1)
     answering.append(nri)
-    nri.create_container(POD, ONE)
+    nri.relay("create-container", POD, ONE)
 
     assert [type(error) for error in errors] == [ReentrantError]
     assert nri.plugins == ("10-fake",)
@@ -514,7 +514,7 @@ def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI
 def test_a_domain_that_is_called_cannot_call_the_layer() -> None:
     class Asking(FakeDomain):
         def list_containers(self) -> tuple[Container, ...]:
-            nri.run_pod_sandbox(POD)
+            nri.relay("run-pod-sandbox", POD)
             return ()
 
     nri = NRI(domains=Domains([Asking()]))
@@ -624,7 +624,7 @@ def test_an_old_release() -> None:
     nri = NRI(Config(release="containerd-1.7"), Domains([domain]), [plugin])
     nri.start()
 
-    for call in ("update_pod_sandbox", "post_update_pod_sandbox", "block_plugin_sync"):
+    for call in ("update-pod-sandbox", "post-update-pod-sandbox", "block_plugin_sync"):
         with pytest.raises(UnimplementedError) as caught:
             CALLS[call](nri)
         assert caught.value.code == "UNIMPLEMENTED"
@@ -645,8 +645,8 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
     nri = NRI(plugins=[plugin])
     nri.start()
     if state == "running":
-        nri.start_container(POD, ONE)
-        nri.run_pod_sandbox(POD)
+        nri.relay("start-container", POD, ONE)
+        nri.relay("run-pod-sandbox", POD)
     plugin.heard.clear()
     nri.stop()
 
@@ -660,7 +660,7 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
 def test_the_stop_ends_the_threads_of_plugins() -> None:
     nri = NRI(plugins=[FakePlugin(name="short-lived")])
     nri.start()
-    nri.run_pod_sandbox(POD)
+    nri.relay("run-pod-sandbox", POD)
     (thread,) = (each for each in threading.enumerate() if each.name == "plugin 10-short-lived")
     assert thread.is_alive()
 
@@ -684,7 +684,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
     nri._life.lock = Overtaken()  # type: ignore[assignment]  # noqa: SLF001  # the stop overtakes it
     with pytest.raises(NRIStoppedError):
-        nri.run_pod_sandbox(POD)
+        nri.relay("run-pod-sandbox", POD)
 
     assert (plugin.heard, nri.pod_state("p1")) == ([], "absent")
     nri._plugins.close()  # noqa: SLF001  # what the stop would have done
@@ -701,7 +701,7 @@ def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
 
     nri = Late(plugins=[FakePlugin()])
     nri.start()
-    nri.start_container(POD, ONE)
+    nri.relay("start-container", POD, ONE)
     nri.notify_container_exit(POD, ONE)
     nri.stop()
     free.set()

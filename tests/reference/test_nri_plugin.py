@@ -468,7 +468,7 @@ def test_every_connection_is_closed_once() -> None:
     for each in (failed, nameless):
         with pytest.raises(RegistrationError):
             nri.register(each)
-    nri.run_pod_sandbox(POD)
+    nri.relay("run-pod-sandbox", POD)
     assert [each.closed for each in (installed, lost, failed, nameless)] == [0, 1, 1, 1]
 
     nri.stop()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from nri_parts import ONE, POD, domain_of_two
@@ -22,7 +22,7 @@ from fsm.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from nri_parts import Heard
 
@@ -188,16 +188,16 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
     nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to notice that the plugin waits
     plugin = FakePlugin()
     nri.start()
-    nri.run_pod_sandbox(POD)
-    nri.create_container(POD, ONE)
+    nri.relay("run-pod-sandbox", POD)
+    nri.relay("create-container", POD, ONE)
 
     with nri.block_plugin_sync():
-        nri.stop_pod_sandbox(POD)
+        nri.relay("stop-pod-sandbox", POD)
         joining = in_threads(lambda: nri.register(plugin))
         assert nri._sync.waits.wait(LONG)  # noqa: SLF001  # see above
         with nri.block_plugin_sync():
-            nri.remove_container(POD, ONE)
-        nri.remove_pod_sandbox(POD)
+            nri.relay("remove-container", POD, ONE)
+        nri.relay("remove-pod-sandbox", POD)
         assert plugin.synchronised == []
 
     assert ended(joining)
@@ -258,10 +258,9 @@ def test_a_block_can_be_released_after_the_stop() -> None:
 class Unlocked(NRI):
     """A layer without its lock."""
 
-    @contextmanager
-    def _call(self, event: str) -> Iterator[bool]:
-        del event
-        yield True
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401  # the arguments of the layer
+        super().__init__(**given)
+        self._life.lock = nullcontext()  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
@@ -290,9 +289,9 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
     )
     nri.start()
 
-    calls = in_threads(lambda: nri.run_pod_sandbox(POD))
+    calls = in_threads(lambda: nri.relay("run-pod-sandbox", POD))
     assert inside.wait(LONG)
-    calls += in_threads(lambda: nri.stop_pod_sandbox(POD), lambda: nri.run_pod_sandbox(POD))
+    calls += in_threads(lambda: nri.relay("stop-pod-sandbox", POD), lambda: nri.relay("run-pod-sandbox", POD))
     assert ended(calls)
 
     assert [index for index, _ in order] == (["10", "20"] * 2 if kind is NRI else ["10", "10", "20", "20"])
@@ -305,11 +304,14 @@ def test_many_threads_at_one_container() -> None:
     nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
     for _ in range(20):
-        nri.create_container(POD, ONE)
+        nri.relay("create-container", POD, ONE)
         heard.clear()
 
         assert ended(
-            in_threads(*[lambda: nri.stop_container(POD, ONE)] * 4, *[lambda: nri.remove_container(POD, ONE)] * 4)
+            in_threads(
+                *[lambda: nri.relay("stop-container", POD, ONE)] * 4,
+                *[lambda: nri.relay("remove-container", POD, ONE)] * 4,
+            )
         )
 
         assert heard == [(index, event) for event in ("StopContainer", "RemoveContainer") for index in ("10", "20")]
@@ -325,11 +327,11 @@ def test_many_threads_at_many_entities() -> None:
 
     def lives(name: str) -> None:
         container = Container(id=name, pod_id=POD.id)
-        nri.create_container(POD, container)
-        nri.start_container(POD, container)
+        nri.relay("create-container", POD, container)
+        nri.relay("start-container", POD, container)
         nri.notify_container_exit(POD, container)
         nri.wait_for_exits()
-        nri.remove_container(POD, container)
+        nri.relay("remove-container", POD, container)
 
     names = [f"c{number}" for number in range(8)]
     assert ended(in_threads(*[lambda name=name: lives(name) for name in names]))
@@ -358,7 +360,7 @@ class RelaysAfterRemoval(Late):
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
-        with self._call("notify-exit"):
+        with self._life.call("notify-exit"):
             self._relay(Request(event="StopContainer", pod=pod, container=container))
 
 
@@ -367,13 +369,13 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
     plugin = FakePlugin()
     nri = kind(plugin)
     nri.start()
-    nri.start_container(POD, ONE)
+    nri.relay("start-container", POD, ONE)
     nri.notify_container_exit(POD, ONE)
     if removed_first:
-        nri.remove_container(POD, ONE)
+        nri.relay("remove-container", POD, ONE)
     nri.free.set()
     nri.wait_for_exits()
-    nri.remove_container(POD, ONE)
+    nri.relay("remove-container", POD, ONE)
     nri.stop()
     return [event for _, event in plugin.heard]
 
@@ -396,11 +398,11 @@ def test_exits_race_removals() -> None:
     nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()
     for _ in range(50):
-        nri.start_container(POD, ONE)
+        nri.relay("start-container", POD, ONE)
         heard.clear()
 
         nri.notify_container_exit(POD, ONE)
-        nri.remove_container(POD, ONE)
+        nri.relay("remove-container", POD, ONE)
         nri.wait_for_exits()
 
         assert heard == [("10", "StopContainer"), ("10", "RemoveContainer")]
@@ -419,7 +421,7 @@ def test_an_exit_does_not_wait_and_drops_errors() -> None:
     plugin = FakePlugin(answers={"StopContainer": waits})
     nri = NRI(plugins=[plugin])
     nri.start()
-    nri.start_container(POD, ONE)
+    nri.relay("start-container", POD, ONE)
 
     nri.notify_container_exit(POD, ONE)
     free.set()

@@ -10,7 +10,8 @@ from fsm.reference.nri.messages import Answer, Container, Pod
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from fsm.reference.nri.messages import Request
+    from fsm.reference.nri.api import NRI
+    from fsm.reference.nri.messages import Fields, Request
 
 POD = Pod(id="p1")
 ONE = Container(id="c1", pod_id="p1")
@@ -29,3 +30,9 @@ def domain_of_two(
 def always(answer: Answer) -> Callable[[Request], Answer]:
     """What gives *answer* whatever it is asked."""
     return lambda _: answer
+
+
+def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
+    """The adjustments of *container*, which is about to be created; ``None`` if nothing was relayed."""
+    answers = nri.relay("create-container", POD, container)
+    return answers.adjust if answers else None

@@ -8,7 +8,7 @@ A pod and a container of the same id have separate states.
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -42,14 +42,14 @@ class NRI:
     ...     def handle(self, request): return Answer(adjust={"memory.limit": 1 << 20})
     >>> nri = NRI(plugins=[Limiter()])
     >>> nri.start()
-    >>> nri.plugins, nri.create_container(Pod(id="p1"), Container(id="c1"))
+    >>> nri.plugins, nri.relay("create-container", Pod(id="p1"), Container(id="c1")).adjust
     (('10-limiter',), {'memory.limit': 1048576})
     >>> nri.container_state("c1")
     'created'
     >>> nri.stop()
     >>> nri.is_enabled()
     True
-    >>> nri.start_container(Pod(id="p1"), Container(id="c1"))
+    >>> nri.relay("start-container", Pod(id="p1"), Container(id="c1"))
     Traceback (most recent call last):
         ...
     fsm.reference.nri.nri_errors.NRIStoppedError: the NRI interface was stopped; make a new one
@@ -122,7 +122,7 @@ class NRI:
 
     def stop(self) -> None:
         """Close the connections of all plugins, and the socket."""
-        with self._call("stop") as acts:
+        with self._life.call("stop") as acts:
             if acts:
                 self._life.take("stop", "stopped")
                 self._plugins.close()
@@ -131,7 +131,7 @@ class NRI:
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
         """Change the timeouts of plugins, in seconds, 0 for the default; negative ones are a :class:`ValueError`."""
-        with self._call("configure-timeouts") as acts:
+        with self._life.call("configure-timeouts") as acts:
             if acts:
                 self.config = replace(
                     self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
@@ -154,7 +154,7 @@ class NRI:
 
     def disconnect(self, plugin: Plugin) -> None:
         """*plugin* has disconnected."""
-        with self._call("leave") as acts:
+        with self._life.call("leave") as acts:
             if acts:
                 self._plugins.lose(plugin)
 
@@ -177,66 +177,32 @@ class NRI:
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
         """Make *updates*, as requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
-        with self._call("update-containers") as acts:
+        with self._life.call("update-containers") as acts:
             if acts:
                 self._plugins.request_updates(plugin, lambda: self._domains.update_containers(updates))
 
-    def run_pod_sandbox(self, pod: Pod) -> None:
-        """The pod runs, and is about to be reported ready."""
-        self._pod("run-pod-sandbox", pod)
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        """Let *event* of ``nri-container``, or without a *container* of ``nri-pod``, happen; *resources* are for updates.
 
-    def update_pod_sandbox(self, pod: Pod, resources: Fields = NOTHING) -> None:
-        """The pod's resources are about to be changed to *resources*; not in every release."""
-        self._pod("update-pod-sandbox", pod, resources)
-
-    def post_update_pod_sandbox(self, pod: Pod) -> None:
-        """The pod's resources were changed; not in every release."""
-        self._pod("post-update-pod-sandbox", pod)
-
-    def stop_pod_sandbox(self, pod: Pod) -> None:
-        """The pod's processes have ended."""
-        self._pod("stop-pod-sandbox", pod)
-
-    def remove_pod_sandbox(self, pod: Pod) -> None:
-        """The pod was removed."""
-        self._pod("remove-pod-sandbox", pod)
-
-    def create_container(self, pod: Pod, container: Container) -> Fields | None:
-        """The container is about to be created; the plugins' adjustments, ``None`` if NRI is disabled.
-
-        Other containers are evicted and updated as plugins request; failures are logged.
+        The answers to the last request: ``adjust`` is for a container that is about to be created, ``own`` what
+        plugins want instead of *resources*; ``None`` if nothing was relayed.  Other containers are evicted and
+        updated as plugins request; failures are logged.  Raises the error that the machine replies.
         """
-        merged = self._container("create-container", pod, container)
-        return merged.adjust if merged else None
-
-    def post_create_container(self, pod: Pod, container: Container) -> None:
-        """The container was created."""
-        self._container("post-create-container", pod, container)
-
-    def start_container(self, pod: Pod, container: Container) -> None:
-        """The container's process is about to be started."""
-        self._container("start-container", pod, container)
-
-    def post_start_container(self, pod: Pod, container: Container) -> None:
-        """The container's process was started."""
-        self._container("post-start-container", pod, container)
-
-    def update_container(self, pod: Pod, container: Container, resources: Fields) -> Fields | None:
-        """The container's resources are about to be changed to *resources*; those that plugins want instead, if any."""
-        merged = self._container("update-container", pod, container, resources)
-        return merged.own if merged else None
-
-    def post_update_container(self, pod: Pod, container: Container) -> None:
-        """The container's resources were changed."""
-        self._container("post-update-container", pod, container)
-
-    def stop_container(self, pod: Pod, container: Container) -> None:
-        """The container's process has ended, or it was stopped before it was started."""
-        self._container("stop-container", pod, container)
-
-    def remove_container(self, pod: Pod, container: Container) -> None:
-        """The container was removed; its stop is relayed first if it was not yet."""
-        self._container("remove-container", pod, container)
+        entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
+        request = Request(event=event, pod=pod, container=container, resources=resources)
+        with self._life.call(RELAYS.get(event, "relay")) as acts:
+            if not acts:
+                return None
+            ways = entities.outcomes(entity, event)
+            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
+            relayed = [self._relay(replace(request, event=name)) for name in outputs]
+            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
+        if way.reply and "ok" not in way.reply:
+            error = relayed[-1].error if relayed else None
+            raise error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
+        return relayed[-1].merged if relayed else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         """The container's process has ended by itself: a thread relays it, in no order with other calls."""
@@ -255,15 +221,6 @@ class NRI:
             known_exits = set(self._exits)
             self._exiting.wait_for(lambda: not known_exits & self._exits)
 
-    def _pod(self, event: str, pod: Pod, resources: Fields = NOTHING) -> None:
-        self._happen(self._pods, pod.id, Request(event=event, pod=pod, resources=resources))
-
-    def _container(
-        self, event: str, pod: Pod, container: Container, resources: Fields = NOTHING
-    ) -> MergedAnswers | None:
-        request = Request(event=event, pod=pod, container=container, resources=resources)
-        return self._happen(self._containers, container.id, request)
-
     def _relay_exit_on_thread(self, pod: Pod, container: Container) -> None:
         try:
             self._relay_exit(pod, container)
@@ -275,22 +232,7 @@ class NRI:
                 self._exiting.notify_all()
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
-        self._container("notify-exit", pod, container)
-
-    def _happen(self, entities: EntityStates, entity: str, request: Request) -> MergedAnswers | None:
-        """Let the event of *request* happen to *entity*: relay the outputs of the machine, and reply as it does."""
-        event = request.event
-        with self._call(RELAYS.get(event, "relay")) as acts:
-            if not acts:
-                return None
-            ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
-            relayed = [self._relay(replace(request, event=name)) for name in outputs]
-            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
-        if way.reply and "ok" not in way.reply:
-            error = relayed[-1].error if relayed else None
-            raise error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
-        return relayed[-1].merged if relayed else None
+        self.relay("notify-exit", pod, container)
 
     def _relay(self, request: Request) -> Relayed:
         """Send *request* to the plugins, and change other containers as they request; failures are logged."""
@@ -308,7 +250,7 @@ class NRI:
         try:
             for connection in connections:
                 connection.handshake(launched=event == "start")
-            with self._sync.joining(timeout=self.config.registration_timeout), self._call(event):
+            with self._sync.joining(timeout=self.config.registration_timeout), self._life.call(event):
                 self._life.take(event, self._synchronise(event, connections))
         except NRIError:
             for connection in connections:
@@ -338,6 +280,3 @@ class NRI:
             self._listener = self._listen(self.config.socket_path)
         except OSError as error:
             raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error
-
-    def _call(self, event: str) -> AbstractContextManager[bool]:
-        return self._life.call(event)

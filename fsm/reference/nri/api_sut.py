@@ -18,7 +18,7 @@ from fsm.reference.nri.lifecycle import RELAYS
 from fsm.reference.nri.messages import Answer, Container, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.subscriptions import EVENTS
-from fsm.reference.nri.sut import CALLS, POD
+from fsm.reference.nri.sut import CALLS, POD, happen
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
@@ -55,7 +55,7 @@ class NriApiSUT(EmittingSUT):
         self._domain = FakeDomain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
         self._plugin = FakePlugin()
-        self._calls = cycle(call for event, call in CALLS.items() if event not in RELAYS)
+        self._relayed = cycle(event for event in CALLS if event not in RELAYS)
 
     def _end(self) -> None:
         for block in self._blocks:
@@ -82,9 +82,9 @@ class NriApiSUT(EmittingSUT):
             "register-domain": lambda: self._register_domain(outcome),
             "start": lambda: self._start(outcome),
             "stop": self._stop,
-            "relay": lambda: self._relay(outcome, lambda: next(self._calls)(self._here, self._container())),
+            "relay": lambda: self._relay(outcome, lambda: happen(self._here, next(self._relayed), self._container())),
             "relay-end": lambda: self._relay_last(outcome, "stop-container"),
-            "relay-pod-update": lambda: self._relay(outcome, lambda: self._here.update_pod_sandbox(POD)),
+            "relay-pod-update": lambda: self._relay(outcome, lambda: happen(self._here, "update-pod-sandbox")),
             "notify-exit": lambda: self._relay_last(outcome, "notify-exit"),
             "block": self._block,
             "unblock": lambda: self._unblock(outcome),
@@ -177,8 +177,8 @@ class NriApiSUT(EmittingSUT):
     def _relay_last(self, outcome: str, event: str) -> None:
         nri, container = self._here, self._container()
         if outcome in {"ok", "error", "relayed"}:
-            nri.start_container(POD, container)
-        self._relay(outcome, lambda: CALLS[event](nri, container))
+            happen(nri, "start-container", container)
+        self._relay(outcome, lambda: happen(nri, event, container))
 
     def _container(self) -> Container:
         return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)

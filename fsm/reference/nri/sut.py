@@ -40,28 +40,20 @@ class _Heard(NamedTuple):
     alone: bool
 
 
-def _notify_exit(nri: NRI, container: Container) -> None:
-    nri.notify_container_exit(POD, container)
-    nri.wait_for_exits()
+CALLS: Final = tuple(
+    event.name for name in ("nri-pod", "nri-container") for event in load(name).events.values() if event.kind == "call"
+)
+"""The calls on a pod or a container."""
 
 
-CALLS: Final[Mapping[str, Callable[[NRI, Container], object]]] = {
-    "run-pod-sandbox": lambda nri, _: nri.run_pod_sandbox(POD),
-    "update-pod-sandbox": lambda nri, _: nri.update_pod_sandbox(POD),
-    "post-update-pod-sandbox": lambda nri, _: nri.post_update_pod_sandbox(POD),
-    "stop-pod-sandbox": lambda nri, _: nri.stop_pod_sandbox(POD),
-    "remove-pod-sandbox": lambda nri, _: nri.remove_pod_sandbox(POD),
-    "create-container": lambda nri, container: nri.create_container(POD, container),
-    "post-create-container": lambda nri, container: nri.post_create_container(POD, container),
-    "start-container": lambda nri, container: nri.start_container(POD, container),
-    "post-start-container": lambda nri, container: nri.post_start_container(POD, container),
-    "update-container": lambda nri, container: nri.update_container(POD, container, {}),
-    "post-update-container": lambda nri, container: nri.post_update_container(POD, container),
-    "stop-container": lambda nri, container: nri.stop_container(POD, container),
-    "remove-container": lambda nri, container: nri.remove_container(POD, container),
-    "notify-exit": _notify_exit,
-}
-"""The call for each event of a pod or a container."""
+def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
+    """Let *event* happen to *container*, or to the pod if it is an event of pods."""
+    if event == "notify-exit":
+        nri.notify_container_exit(POD, container)
+        nri.wait_for_exits()
+    else:
+        nri.relay(event, POD, None if event.endswith("pod-sandbox") else container)
+
 
 LISTED_AS: Final[Mapping[str, ContainerState]] = {
     "sync-created": ContainerState.CREATED,
@@ -107,8 +99,8 @@ class _NriSUT(ReferenceSUT):
             self._script[emits[-1]] = outcome.partition("-")[0]
         return bool(emits)
 
-    def _happen(self, event: str) -> object:
-        return CALLS[event](self.nri, CONTAINER)
+    def _happen(self, event: str) -> None:
+        happen(self.nri, event)
 
     def _mend(self) -> None:
         """Let another plugin join for each that was lost; the domain lists no container then."""
@@ -171,10 +163,11 @@ class NriContainerSUT(_NriSUT):
     def shows(self) -> str:
         return self.nri.container_state(CONTAINER.id)
 
-    def _happen(self, event: str) -> object:
+    def _happen(self, event: str) -> None:
         """Call the layer, or replace the second plugin by one that joins while the container is listed in a state."""
         if event not in LISTED_AS:
-            return super()._happen(event)
+            super()._happen(event)
+            return
         with self._joining:
             self._alone.set()
             self.nri.disconnect(self._plugins[SECOND])
@@ -184,4 +177,3 @@ class NriContainerSUT(_NriSUT):
             finally:
                 self._domain.containers = ()
                 self._alone.clear()
-        return None
