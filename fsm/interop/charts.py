@@ -1,8 +1,7 @@
 """Flat state charts, as SCXML and python-statemachine have them, and the drafts they become.
 
-Events are signals: they are sent, and there is no reply.  A state in which no
-transition takes an event ignores it, as the recommendation requires
-(https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
+Events are signals: they are sent, and there is no reply.  A state in which no transition takes an event ignores it, as
+the recommendation requires (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,7 @@
 """The common ground of the libraries of state machines, and the machine made of it.
 
-A draft has flat states and transitions between them, in the order in which they are
-tried; the reader of each format makes one.  Cells without a transition are filled as
-the library behaves, since a table is total.
+A draft has flat states and transitions between them, in the order in which they are tried; the reader of each format
+makes one.  Cells without a transition are filled as the library behaves, since a table is total.
 """
 
 import itertools
@@ -66,9 +65,9 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
     """The machine of *draft*; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
-        event, _, part = arrow.event.rpartition(".") if outcomes else (arrow.event, "", "")
-        event, part = (event, part) if event else (arrow.event, "")
-        rows.setdefault(event, {}).setdefault(part, {}).setdefault(arrow.source, []).append(arrow)
+        event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
+        row = rows.setdefault(event or arrow.event, {})
+        row.setdefault(part if event else "", {}).setdefault(arrow.source, []).append(arrow)
     states = named(place.name for place in draft.states)
     events = named(rows)
     return Machine(
@@ -116,8 +115,7 @@ def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
 
 
 def _word(text: str) -> str:
-    word = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")
-    return word or "_"
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "_"
 
 
 def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
@@ -168,8 +166,7 @@ def _ways(
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
     """Those of *given* that can be the first whose conditions hold, and ``None`` if possibly none does.
 
-    ``not x`` holds where ``x`` does not.  With more than :data:`MOST` conditions their
-    combinations are not tried.
+    ``not x`` holds where ``x`` does not.  With more than :data:`MOST` conditions their combinations are not tried.
     """
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.errors import contents
 from fsm.interop import python_statemachine, scxml, transitions
-from fsm.interop.draft import Draft, machine_of
+from fsm.interop.draft import machine_of
 from fsm.interop.source_text import LARGEST, SourceProblems, text_of
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
@@ -40,9 +40,8 @@ def read(path: str | Path, *, form: ToolFormat | None = None, outcomes: bool = F
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:
     """The machine in *data*; *path* is only the name used in problems, and the model's source.
 
-    Without *form* the format is recognised from the text.  With *outcomes* an event
-    called ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``, which the environment
-    chooses: ``fsm export`` names them so.
+    Without *form* the format is recognised from the text.  With *outcomes* an event called ``EVENT.OUTCOME`` becomes an
+    outcome of ``EVENT``, which the environment chooses: ``fsm export`` names them so.
 
     Raises :class:`~fsm.errors.InputError` with every mistake that was found.
 
@@ -69,14 +68,8 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
         reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
         found = reader.read(node, name)
     problems.raise_found()
-    return _written(found, problems, outcomes=outcomes)
-
-
-def _written(found: Draft, problems: SourceProblems, *, outcomes: bool) -> Imported:
-    """*found* as a model file, read back."""
-    file = Path(problems.path).name.encode(errors="replace").decode()  # file names need not be UTF-8
-    draft = replace(found, file=file)
-    comments = [f"Imported from {file}, {draft.form}.", *draft.notes]
+    file = Path(path).name.encode(errors="replace").decode()  # file names need not be UTF-8
+    comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
-    text = toml(machine_of(draft, outcomes=outcomes), comments=plain)
-    return Imported(machine=replace(build(parse(text.encode(), path=file)), path=""), text=text)
+    written = toml(machine_of(replace(found, file=file), outcomes=outcomes), comments=plain)
+    return Imported(machine=replace(build(parse(written.encode(), path=file)), path=""), text=written)

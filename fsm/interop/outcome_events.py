@@ -1,9 +1,8 @@
 """A machine for tools without outcomes: each outcome is an event of its own.
 
-They take the first transition that an event enables, so the outcomes of one event in
-one state could not be distinguished; as ``stop.stopped`` and ``stop.failed`` they can,
-and the environment chooses by sending one of them.  The step in which a call in
-progress goes on is ``stop-ends.stopped``.
+They take the first transition that an event enables, so the outcomes of one event in one state could not be
+distinguished; as ``stop.stopped`` and ``stop.failed`` they can, and the environment chooses by sending one of them.
+The step in which a call in progress goes on is ``stop-ends.stopped``.
 """
 
 from collections.abc import Iterator

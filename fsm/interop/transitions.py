@@ -1,14 +1,12 @@
 """Configurations of the library `transitions`, read and written.
 
-A configuration is the dictionary of the library's markup form, or of its constructor.
-A trigger becomes a call.  It replies ``ok`` where the library returns, and ``error``
-where it raises: in a state from which the trigger has no transition, unless invalid
-triggers are ignored.
+A configuration is the dictionary of the library's markup form, or of its constructor.  A trigger becomes a call.  It
+replies ``ok`` where the library returns, and ``error`` where it raises: in a state from which the trigger has no
+transition, unless invalid triggers are ignored.
 
-What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs
-it.  Cells that refuse, cannot happen or are silent have no transition: the library
-raises.  An outcome that does not change the state is an internal transition.  The
-library cannot express replies, outputs, and what a state shows.
+What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs it.  Cells that refuse, cannot
+happen or are silent have no transition: the library raises.  An outcome that does not change the state is an internal
+transition.  The library cannot express replies, outputs, and what a state shows.
 """
 
 from collections.abc import Iterable, Iterator

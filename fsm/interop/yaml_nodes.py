@@ -1,8 +1,7 @@
 """JSON and YAML as values with their lines.
 
-JSON is read as YAML, since the YAML parser knows lines.  Scalars become text, truth
-values or null and nothing else: ``on`` and ``007`` may be names of states.  Aliases are
-refused: with them a small file may expand without limit.
+JSON is read as YAML, since the YAML parser knows lines.  Scalars become text, truth values or null and nothing else:
+``on`` and ``007`` may be names of states.  Aliases are refused: with them a small file may expand without limit.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
 
-    ``keys`` has the line of each key; ``text`` is a scalar as written.  Values of another
-    type than requested are added to ``problems``, where the value is called *of*, or
-    else by its key.
+    ``keys`` has the line of each key; ``text`` is a scalar as written.  Values of another type than requested are added
+    to ``problems``, where the value is called *of*, or else by its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]

@@ -1,10 +1,9 @@
 """A machine in Promela, alone or with one of its properties, for the model checker SPIN.
 
-There is one process, which repeatedly takes one of the machine's steps.  A step is a
-``d_step``, so that SPIN stores the states that the machine has and none between them.
-What a claim adds is in variables beside ``state`` and is updated in the same
-``d_step``.  A claim about finite runs fails by an assertion, one about infinite runs by
-an acceptance cycle.
+There is one process, which repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores
+the states that the machine has and none between them.  What a claim adds is in variables beside ``state`` and is
+updated in the same ``d_step``.  A claim about finite runs fails by an assertion, one about infinite runs by an
+acceptance cycle.
 
 Each step prints its name, so that ``spin -t`` shows a counterexample readably.
 """
@@ -17,7 +16,7 @@ from fsm.interop.promela.follows import follows_product
 from fsm.interop.promela.leads_to import LeadsToProduct
 from fsm.interop.promela.products import IdempotenceProduct, Product, SequenceProduct
 from fsm.interop.promela.steps import reached, steps
-from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, promela_names, size
+from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
 from fsm.machine import Machine
 from fsm.machine.conditions import All, Condition, Not
 from fsm.property.claims import (
@@ -48,7 +47,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     /* nri-pod: A pod
     """
     claim = stated.claim if stated else None
-    words = promela_names(machine, [each.means for each in conditions_of(claim)] if claim else ())
+    words = PromelaNames(machine, [each.means for each in conditions_of(claim)] if claim else ())
     product = _product(claim, words) if claim else Product(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
@@ -78,12 +77,12 @@ def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: 
             yield f"   /* {event} */"
         for guard, effect in product.options(step):
             when = f"state == {words.states[step.source]}" + (f" && {guard}" if guard else "")
-            yield f'   :: d_step {{ {when} -> {effect}; printf("{_printed(step.title)}\\n") }}'
+            yield f'   :: d_step {{ {when} -> {effect}; printf("{_printable(step.title)}\\n") }}'
     if not event:
         yield "   :: false -> skip"
 
 
-def _printed(text: str) -> str:
+def _printable(text: str) -> str:
     return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
 
 

@@ -21,9 +21,8 @@ MOST: Final = 30
 class FollowsProduct(Product):
     """The machine with ``belief``, a variable with a bit for each state that the other may be in.
 
-    ``initial`` is its initial value.  ``leads`` has for each output the states that it
-    leads to from each state, ``hears`` the same for each signal that both have.  All
-    are sets of states as bits, closed under hidden events.
+    ``initial`` is its initial value.  ``leads`` has for each output the states that it leads to from each state,
+    ``hears`` the same for each signal that both have.  All are sets of states as bits, closed under hidden events.
     """
 
     initial: int

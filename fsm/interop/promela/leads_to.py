@@ -1,14 +1,12 @@
 """Leads-to in Promela: infinite runs, with fairness by acceptance cycles.
 
-In a run that breaks the claim the target is due for ever from some instant on.  SPIN
-guesses that instant (``committed``), and from then on takes only steps without the
-target; each fairness condition is then waited for in ``turn``, one after the other, and
-each round ends at an accepting label.
+In a run that breaks the claim the target is due for ever from some instant on.  SPIN guesses that instant
+(``committed``), and from then on takes only steps without the target; each fairness condition is then waited for in
+``turn``, one after the other, and each round ends at an accepting label.
 
-The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a
-strongly fair one is over when it is taken, or was guessed to be disabled for ever
-(``spared``), after which no step may enable it.  A run that stops is one whose rounds
-continue without steps.
+The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over when
+it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that stops
+is one whose rounds continue without steps.
 """
 
 from collections.abc import Iterator

@@ -34,9 +34,8 @@ class ExportedStep:
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
     """Every step of *machine*, in its order; silent cells have none.
 
-    There is one for each reply.  Where any error may be replied, each of *codes* is one
-    more reply.  Without *codes* there is one step for each outcome, with all of its
-    replies.
+    There is one for each reply.  Where any error may be replied, each of *codes* is one more reply.  Without *codes*
+    there is one step for each outcome, with all of its replies.
     """
     for event in machine.events.values():
         begun = _begun(event)

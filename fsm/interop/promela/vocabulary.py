@@ -1,13 +1,11 @@
 """The names of a machine in Promela, and conditions as expressions over them.
 
-An expression is about one instant and has seven variables, the parameters of its macro:
-``was`` and ``is`` are the states before and after, ``event`` happens, ``whose`` call
-gets a ``reply``, ``output`` is emitted, and ``all`` is the number of the list of
-outputs that the whole step emits.
+An expression is about one instant and has seven variables, the parameters of its macro: ``was`` and ``is`` are the
+states before and after, ``event`` happens, ``whose`` call gets a ``reply``, ``output`` is emitted, and ``all`` is the
+number of the list of outputs that the whole step emits.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from fsm.interop.promela.steps import ExportedStep, silent, steps
@@ -41,20 +39,25 @@ class CannotExportError(Exception):
     """The target language cannot express it; says what, and a way out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PromelaNames:
-    """Promela's names for states, events, replies and outputs.
+    """Promela's names for the states, events, replies and outputs of *machine*, and for those that *conditions* mention.
 
-    ``codes`` are the error replies that the claim distinguishes.
+    ``codes`` are the error replies that the conditions distinguish.
     """
 
-    machine: Machine
-    codes: frozenset[str]
-    states: Mapping[str, str]
-    events: Mapping[str, str]
-    replies: Mapping[str, str]
-    outputs: Mapping[str, str]
-    lists: tuple[tuple[str, ...], ...]
+    def __init__(self, machine: Machine, conditions: Iterable[Condition]) -> None:
+        mentioned = [atom for condition in conditions for atom in atoms(condition)]
+        self.machine = machine
+        self.codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
+        taken = list(steps(machine, self.codes))
+        outputs = [output for step in taken for output in step.way.emits]
+        outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
+        replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(self.codes)]
+        self.states = identifiers("s_", machine.states, taken=["s_none"])
+        self.events = identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"])
+        self.replies = identifiers("r_", dict.fromkeys(replies), taken=["r_none"])
+        self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
+        self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
         """A line for each name; numbers of states start at 0, all others at 1."""
@@ -120,25 +123,6 @@ class PromelaNames:
                 return f"(was != is && was != {NOWHERE})"
             case _:
                 assert_never(condition)
-
-
-def promela_names(machine: Machine, conditions: Iterable[Condition] = ()) -> PromelaNames:
-    """The names of *machine* and of what *conditions* mention."""
-    mentioned = [atom for condition in conditions for atom in atoms(condition)]
-    codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
-    taken = list(steps(machine, codes))
-    outputs = [output for step in taken for output in step.way.emits]
-    outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
-    replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(codes)]
-    return PromelaNames(
-        machine=machine,
-        codes=codes,
-        states=identifiers("s_", machine.states, taken=["s_none"]),
-        events=identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"]),
-        replies=identifiers("r_", dict.fromkeys(replies), taken=["r_none"]),
-        outputs=identifiers("o_", dict.fromkeys(outputs), taken=["o_none"]),
-        lists=tuple(dict.fromkeys(step.way.emits for step in taken)),
-    )
 
 
 def size(numbers: int) -> str:
