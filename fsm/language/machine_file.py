@@ -102,18 +102,6 @@ _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
 """In JSON Schema: what cites a source for a clause also has its sentence."""
 
 
-def rules_of_event(kind: str, *instead: str) -> dict[str, JsonValue]:
-    """In JSON Schema: an event has the word *kind*, or one *instead*, and says only what a clause does that it names."""
-    needed: dict[str, JsonValue] = {"required": [(kind, *instead)[-1]]}
-    for word in reversed((kind, *instead)[:-1]):
-        needed = {"if": {"required": [word]}, "else": needed}
-    return {
-        **needed,
-        "dependentRequired": {"says": ["clause"], "link": ["clause", "says"]},
-        "dependentSchemas": {**_ONE_LEVEL, "clause": {"dependentRequired": _SENTENCE}},
-    }
-
-
 class Cited(Form):
     """A statement of one level, with the source: ``MUST = "handbook, section 2"``."""
 
@@ -143,23 +131,38 @@ class WrittenRest(Cited, Cells):
     link: str = ""
 
 
-class WrittenEvent(Cited, Cells):
-    """One event: its kind, its names, its clauses, and its cells."""
+class Happening(Cited):
+    """What an event of a machine and a joint event of a system have in common."""
 
-    model_config = ConfigDict(json_schema_extra=rules_of_event("kind", "rpc", "like"))
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {"says": ["clause"], "link": ["clause", "says"]},
+            "dependentSchemas": {**_ONE_LEVEL, "clause": {"dependentRequired": _SENTENCE}},
+        }
+    )
 
     kind: Kind | None = Field(
         None,
         description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
-        "What has a name on the wire is a call unless it says otherwise.",
+        "If absent: call for what has a name on the wire, signal for all else.",
     )
-    like: Name | None = Field(None, description="The event whose kind, clauses and cells it has but for its own cells.")
     about: str = Field(description="What it is for, in a sentence.")
     rpc: str | None = Field(None, description="Its name on the wire.")
-    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
-    clause: Name | None = Field(None, description="The clause that the cells rest on.")
+    clause: Name | None = Field(None, description="The clause that it rests on.")
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
     link: str = Field("", description="With says: the address of its source.")
+
+    @property
+    def meant_kind(self) -> Kind:
+        """Its kind, written or not."""
+        return self.kind or ("signal" if self.rpc is None else "call")
+
+
+class WrittenEvent(Happening, Cells):
+    """One event: its kind, its names, its clauses, and its cells."""
+
+    like: Name | None = Field(None, description="The event whose kind, clauses and cells it has but for its own cells.")
+    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
     clauses: Mapping[Name, WrittenRest] = Field(default={}, description="By clause, the cells that rest on it instead.")
     interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
 

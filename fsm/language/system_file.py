@@ -8,10 +8,10 @@ gives them meaning.
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import ConfigDict, Field, Tag
+from pydantic import Field, Tag
 
-from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, Reply, Text, WrittenClause, rules_of_event
-from fsm.machine import Kind, Level
+from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name, Reply, Text, WrittenClause
+from fsm.machine import Level
 
 
 class SystemHeader(Form):
@@ -63,22 +63,10 @@ class WrittenWay(Form):
     )
 
 
-class WrittenJoint(Cited):
+class WrittenJoint(Happening):
     """What several parts do together."""
 
-    model_config = ConfigDict(json_schema_extra=rules_of_event("kind", "rpc"))
-
-    kind: Kind | None = Field(
-        None,
-        description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
-        "What has a name on the wire is a call unless it says otherwise.",
-    )
-    about: str = Field(description="What it is for, in a sentence.")
     of: Name | None = Field(None, description="The part of which each copy has an event of its own.")
-    rpc: str | None = Field(None, description="Its name on the wire.")
-    clause: Name | None = Field(None, description="The clause that it rests on.")
-    says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
-    link: str = Field("", description="With says: the address of its source.")
     when: str | None = Field(None, description="It can happen only where this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
     ways: Mapping[Name, WrittenWay] = Field(

@@ -107,7 +107,7 @@ def _event(machine: Machine, event: Event, level: Level) -> Table:
     implied = next((clause for clause in rests if not _named(machine, clause)), None)
     named = Counter(clause.name for clause in rests if _named(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
-    kind = "" if event.kind == "call" and event.rpc else event.kind
+    kind = "" if event.kind == ("call" if event.rpc else "signal") else event.kind
     table = _table(**_given(kind=kind, rpc=event.rpc), about=event.about)
     _filled(table, _given(aliases=list(event.aliases), interrupts=event.interrupts, clause=usual))
     if implied and (implied.level, implied.source) != (level, machine.source):

@@ -129,10 +129,12 @@ class _Making:
         if len(self.written.ways) > 1:
             yield self._mutant(name, "dropped", among(None), at)
         yield from self._conditions(way.when, lambda when: instead(when=when), name, at)
-        if self.written.kind == "call":
+        if self.written.meant_kind == "call":
             reply = ANY_ERROR if way.reply in {None, "ok"} else None
             yield self._mutant(name, f"replies {reply or 'ok'}", instead(reply=reply), at)
-        changing = _Changing(system=self.system, call=self.written.kind == "call", called=_called(tuple(way.steps)))
+        changing = _Changing(
+            system=self.system, call=self.written.meant_kind == "call", called=_called(tuple(way.steps))
+        )
         for change, steps, place in changing.changes(tuple(way.steps), ()):
             yield self._mutant(name, change, instead(steps=list(steps)), (*at, "steps", *place))
 

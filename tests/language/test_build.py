@@ -102,7 +102,7 @@ CASES = [
     ("FSM125", DOOR, "[profile.old]", '[profile.first]\nabout = ""\nextends = "old"\n[profile.old]\nextends = "first"  # here', "profiles 'first' and 'old' extend each other", "one of them is to extend nothing"),
     ("FSM105", DOOR, CANNOT, 'cannot = ["apart"]\nsilent = ["gone"]  # here\n[define]\napart = ["ajar", "gone"]', "event 'slam' has 2 cells for 'gone': cannot and silent", "keep the one that is meant"),
     ("FSM105", JOB, CHECKING, f'{CHECKING}[event.start.clauses.c]\nsays = ""\nMAY = ""\nends = {{ checking = "ended" }}  # here\n', "event 'start' has 2 ends for 'checking'", "keep the one that is meant"),
-    ("FSM011", DOOR, '[event.warp]\nkind   = "hidden"', "[event.warp]  # here", "'kind' is missing from [event.warp]", "add: kind = …, or like = …"),
+    ("FSM106", DOOR, KNOCK, 'about = ""\nrefuses = { "*" = "STUCK" }  # here', "signal 'knock' cannot have 'refuses' cells", 'or say: kind = "call"'),
     ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ MUST = "handbook", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "'says' is missing from [event.knock.clauses.gone-for-good], which has the source of clause 'gone-for-good'", "add: says = …, or name only the clause"),
     ("FSM011", DOOR, SILENT, f'{SILENT}\nclauses.gone-for-good = {{ says = "Gone.", refuses = {{ gone = "NOT_FOUND" }} }}  # here', "[event.knock.clauses.gone-for-good] has no level and no source", "add one of MUST, SHOULD, MAY and observed: MUST = …"),
     ("FSM119", DOOR, RESTS, 'refuses = { gone = "NOT_FOUND" }\nclauses.gone-is-gone = {}  # here', "no cell of event 'push' rests on clause 'gone-is-gone'", "give it cells, or drop it"),
@@ -275,6 +275,17 @@ def test_signals_have_no_reply() -> None:
 
     assert isinstance(moves, Moves)
     assert [()] == [way.reply for way in moves.outcomes]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [("", "signal"), ('rpc = "Bang"', "call"), ('kind = "call"', "call"), ('kind = "hidden"\nrpc = "Bang"', "hidden")],
+)
+def test_what_has_a_name_on_the_wire_is_a_call_and_all_else_a_signal(words: str, kind: str) -> None:
+    """Where no kind is given."""
+    events = machine_of(f'{DOOR}\n[event.bang]\n{words}\nabout = "A noise."\nsilent = ["*"]\n').events
+
+    assert kind == events["bang"].kind
 
 
 def test_a_cell_knows_its_line() -> None:

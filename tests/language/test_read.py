@@ -49,7 +49,7 @@ CASES = [
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"<list>" = 1  # here', "unknown word '<list>' in [event.warp]", "words: "),
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"[key]" = "warp"  # here', "unknown word '[key]' in [event.warp]", "words: "),
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"a\\u001Bb" = 1  # here', r"unknown word 'a\x1bb' in [event.warp]", "words: "),
-    ("FSM011", '[event.warp]\nkind   = "hidden"', "[event.warp]  # here", "'kind' is missing from [event.warp]", "add: kind = …"),
+    ("FSM011", "[event.slam]", "[event.hum]  # here\n[event.slam]", "'about' is missing from [event.hum]", "add: about = …"),
     ("FSM011", "gone = { about = ", 'gone = { shows = "x" }  # here\n#', "'about' is missing from [states.gone]", "add: about = …"),
     ("FSM012", 'ignores = ["shut"]', 'ignores = "shut"  # here', "event.slam.ignores is 'shut'", "give a list, each entry the name of a state, or '*'"),
     ("FSM012", 'ignores = ["shut"]', 'ignores = [\n"shut",\n7,  # here\n]', "event.slam.ignores[1] is 7", "give the name of a state, or '*'"),
@@ -216,7 +216,11 @@ def test_finds_the_line_of(path: tuple[str | int, ...], line: int) -> None:
 
 def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
     """What is missing from a table is missing where its header stands, whatever comes first."""
-    text = edited(DOOR, "[event.warp]\nkind   = ", '[event.warp.moves]\najar = "ajar"\n\n[event.warp]  # here\n#')
+    text = edited(
+        DOOR,
+        '[event.warp]\nkind   = "hidden"\nabout  = ',
+        '[event.warp.moves]\najar = "ajar"\n\n[event.warp]  # here\nkind = "hidden"\n#',
+    )
     text = edited(text, 'moves  = { shut = "ajar" }\n', "")
 
     assert [(line_of(text), "FSM011")] == [(problem.line, problem.code) for problem in problems_of(text)]

@@ -128,7 +128,7 @@ class Groups:
     def _check_kind(self, mention: _Mention) -> None:
         match mention.group, self.kind:
             case "refuses", "signal" | "hidden":
-                way_out = "only calls are refused: use cannot, ignores or silent"
+                way_out = 'only calls are refused: use cannot, ignores or silent, or say: kind = "call"'
             case "cannot", "call":
                 way_out = "anyone may call: use refuses or silent"
             case _:

@@ -37,17 +37,13 @@ class Events:
 
     def _event(self, name: str, written: WrittenEvent) -> Event:
         at = ("event", name)
-        kind = written.kind or ("call" if written.rpc is not None else None)
-        if kind is None:
-            hint = "add: kind = …, or like = …, where another event behaves alike"
-            self.problems.say("FSM011", f"'kind' is missing from [event.{name}]", hint, *at)
-        if written.interrupts and kind == "call":
+        if written.interrupts and written.meant_kind == "call":
             what = f"call '{name}' cannot interrupt calls"
             self.problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
         if written.clause is not None and written.clause not in self.known:
             self.problems.unknown("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
         own = self._implied(name, written, written)
-        groups = self._groups(name, written, kind or "hidden", own)
+        groups = self._groups(name, written, written.meant_kind, own)
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:

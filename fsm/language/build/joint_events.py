@@ -28,11 +28,8 @@ _RESET: Final = re.compile(r"reset\s+(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
     """The joint events by name as *file* has them under *profile*, or without one."""
     changes = file.written.profile[profile].event if profile else {}
-    found = {}
-    for name, joint in file.written.event.items():
-        plain = joint.model_copy(update={"kind": "call"}) if joint.kind is None and joint.rpc is not None else joint
-        found[name] = _changed(plain, changes[name]) if name in changes else plain
-    return found
+    joints = file.written.event
+    return {name: _changed(each, changes[name]) if name in changes else each for name, each in joints.items()}
 
 
 def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
@@ -88,15 +85,12 @@ class JointEventBuilder:
             what = "both steps and ways" if self.written.ways else "neither steps nor ways"
             self._say("FSM705", f"joint event '{self.name}' has {what}", "give the steps of its one way, or its ways")
             return
-        if self.written.kind is None:
-            what = f"'kind' is missing from [event.{self.name}]"
-            self._say("FSM011", what, "add: kind = …, or rpc = … if it is a call with a name on the wire")
         clause = self._clause()
         for copy in self.system.parts[of].copies if of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
-                kind=self.written.kind or "hidden",
+                kind=self.written.meant_kind,
                 about=self.written.about,
                 clause=clause,
                 ways=tuple(self._ways(copy)),
@@ -121,8 +115,8 @@ class JointEventBuilder:
 
     def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
-        if reply and self.written.kind != "call":
-            what = f"{self.written.kind} '{self.name}' has a reply"
+        if reply and self.written.meant_kind != "call":
+            what = f"{self.written.meant_kind} '{self.name}' has a reply"
             self._say("FSM706", what, "only calls reply", "ways", name, "reply")
         return JointWay(
             name=name,
