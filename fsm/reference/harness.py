@@ -6,24 +6,33 @@ from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
-from fsm.reference.tasks import perform
+from fsm.reference.tasks import cancel_others, perform
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
 
 
-class ReferenceSUT:
-    """A SUT that lets events happen by ``_actions``; ``_scope`` is closed at each reset and at the end."""
+K = TypeVar("K")
+
+
+class ReferenceSUT(Generic[K]):
+    """A SUT that lets events happen by ``_actions``; ``_scope`` is closed at each reset and at the end.
+
+    It tests the first of ``kinds``, the last under one of ``profiles``, or *kind*, which may have planted bugs.
+    """
 
     machine: ClassVar[str]
-    """The name of the machine."""
+    kinds: tuple[type[K], ...]
+    profiles: ClassVar[tuple[str, ...]] = ("upstream",)
 
-    def __init__(self) -> None:
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._profile = profile
+        self._kind = kind or self.kinds[-1 if profile in self.profiles else 0]
         self._scope = ExitStack()
         self.reset()
 
@@ -70,7 +79,7 @@ class ReferenceSUT:
         """Drop what was arranged."""
 
 
-class EmittingSUT(ReferenceSUT):
+class EmittingSUT(ReferenceSUT[K]):
     """A SUT that collects its outputs in ``_outputs``."""
 
     def reset(self) -> None:
@@ -81,14 +90,26 @@ class EmittingSUT(ReferenceSUT):
         return drained(self._outputs)
 
 
-class LoopSUT(ReferenceSUT):
-    """A SUT whose events happen on an event loop, which makes ``turns`` turns after each."""
+class LoopSUT(ReferenceSUT[K]):
+    """A SUT whose events happen on one event loop, which makes ``turns`` turns after each.
 
-    turns: ClassVar[int]
+    ``_lasting`` is closed at the end only.
+    """
+
+    turns: ClassVar[int] = 0
+
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._lasting = ExitStack()
+        self._runner = self._lasting.enter_context(asyncio.Runner())
+        super().__init__(profile, kind)
 
     def reset(self) -> None:
         super().reset()
-        self._runner = self._scope.enter_context(asyncio.Runner())
+        self._runner.run(cancel_others())
+
+    def close(self) -> None:
+        super().close()
+        self._lasting.close()
 
     def _run(self, act: Callable[[], object]) -> None:
         self._runner.run(self._settle(act))

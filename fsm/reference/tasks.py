@@ -35,6 +35,11 @@ class Tasks(set[asyncio.Task[Any]]):
         await asyncio.gather(*self, return_exceptions=True)
 
 
+async def cancel_others() -> None:
+    """Cancel all other tasks of the event loop, and wait for their end."""
+    await Tasks(asyncio.all_tasks() - {asyncio.current_task()}).cancel()
+
+
 async def perform(act: Callable[[], object]) -> None:
     """Call *act*, and await what it returns if that is awaitable.
 

@@ -27,7 +27,7 @@ from fsm.reference.criservice.components import MACHINE, Component, Queue, Regis
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Feed, cancel_others, empty_queue
+from fsm.reference.criservice.faults import Feed, empty_queue
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
@@ -40,6 +40,7 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain
 from fsm.reference.nri.messages import Container, Pod
+from fsm.reference.tasks import cancel_others
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -53,7 +54,7 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.watches = Watches()
+        self.watches = Watches(asyncio.get_running_loop())
         self.feed = Feed()
         self.loaded: list[str] = []
         self.handled: list[str] = []

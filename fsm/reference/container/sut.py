@@ -18,8 +18,8 @@ from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
 from fsm.reference.harness import ReferenceSUT, scratch_folder
 
 
-class ContainerSUT(ReferenceSUT):
-    """A :class:`~fsm.reference.container.container.Container` under test; *kind* and *effects* may have planted bugs.
+class ContainerSUT(ReferenceSUT[Container]):
+    """A :class:`~fsm.reference.container.container.Container` under test, which conforms under every profile.
 
     >>> sut = ContainerSUT()
     >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")
@@ -32,14 +32,14 @@ class ContainerSUT(ReferenceSUT):
     """
 
     machine = MACHINE
+    kinds = (Container,)
 
     def __init__(
-        self, profile: str = "", *, kind: type[Container] = Container, effects: type[Effects] = Effects
+        self, profile: str = "", kind: type[Container] | None = None, effects: type[Effects] = Effects
     ) -> None:
-        del profile  # this container conforms under every profile
-        self._kind, self._effects = kind, effects
+        self._effects = effects
         self._damage = cycle(CHECKPOINT_DAMAGE)
-        super().__init__()
+        super().__init__(profile, kind)
 
     def reset(self) -> None:
         super().reset()

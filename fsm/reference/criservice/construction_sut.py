@@ -1,6 +1,6 @@
 """The construction of the reference CRI service under test; it shows what runs and watches in the world."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from fsm.reference.criservice.components import Component, Queue, Registration
@@ -22,16 +22,14 @@ LEAKS: Final = ("-leaks", "-panics")
 """The endings of outcomes in which a step fails, as it should and as in containerd."""
 
 
-class ConstructionSUT(ServiceSUT):
-    """A :class:`~fsm.reference.criservice.construction.Construction` under test; *kind* may have planted bugs."""
+class ConstructionSUT(ServiceSUT[Construction]):
+    """A :class:`~fsm.reference.criservice.construction.Construction` under test."""
 
-    def __init__(self, profile: str = "", *, kind: type[Construction] | None = None) -> None:
-        self._kind = kind or (UpstreamConstruction if profile == "upstream" else Construction)
-        super().__init__()
-        (self._home / "file").touch()
+    machine = "service-construction"
+    kinds = (Construction, UpstreamConstruction)
 
     async def _begin(self) -> None:
-        await super()._begin()
+        (self._home / "file").touch()
         self._fails = False
         self._made: list[Component] = []
         makers = Makers(
@@ -61,31 +59,34 @@ class ConstructionSUT(ServiceSUT):
         self._fails = outcome.endswith(LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
         return self._fails or not outcome.endswith(LEAKS + FAILS)
 
-    def do(self, event: str) -> str:
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        construction = self.construction
+        folder = self._home / ("file/folder" if self._fails else str(len(construction.syncers)))
+        return {
+            "start-queue": construction.start_queue,
+            "platform": construction.platform,
+            "make-server": construction.make_server,
+            "make-monitor": construction.make_monitor,
+            "watch-folder": lambda: construction.watch_folder(folder),
+            "set-controller": construction.set_controller,
+            "introspect": self._introspect,
+        }
+
+    async def _settle(self, act: Callable[[], object]) -> None:
         try:
-            self._loop.run_until_complete(self._step(event))
+            act()
         except ConstructionError:
             self._outputs.append("error")
         except ProcessExitError:
             self._outputs.append("panic")
-            self._loop.run_until_complete(self._end())
-        finally:
-            self._fails = False
-        return ""
+            await self._end()
 
-    async def _step(self, event: str) -> None:
-        folder = self._home / ("file/folder" if self._fails else str(len(self.construction.syncers)))
-        actions: dict[str, Callable[[], object]] = {
-            "start-queue": self.construction.start_queue,
-            "platform": self.construction.platform,
-            "make-server": self.construction.make_server,
-            "make-monitor": self.construction.make_monitor,
-            "watch-folder": lambda: self.construction.watch_folder(folder),
-            "set-controller": self.construction.set_controller,
-            "introspect": self.construction.introspect,
-        }
-        actions[event]()
-        self._outputs += ["made"] * (event == "introspect")
+    def _introspect(self) -> None:
+        self.construction.introspect()
+        self._outputs.append("made")
+
+    def _mend(self) -> None:
+        self._fails = False
 
     def _kept(self, component: C) -> C:
         self._made.append(component)

@@ -2,60 +2,44 @@
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import ExitStack
+from functools import cached_property
 from typing import Self
 
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Watches
 from fsm.reference.events.queue import EventQueue
-from fsm.reference.harness import scratch_folder
-from fsm.sut import drained
+from fsm.reference.harness import EmittingSUT, K, LoopSUT, scratch_folder
+from fsm.reference.tasks import cancel_others
 
 
 class ProcessExitError(Exception):
     """The process would have exited."""
 
 
-async def cancel_others() -> None:
-    """Cancel all other tasks, and wait for their end."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class ServiceSUT:
-    """A SUT with one event loop and one set of watches, since closing those takes the kernel milliseconds."""
-
-    def __init__(self) -> None:
-        self._scope = ExitStack()
-        self._home = self._scope.enter_context(scratch_folder())
-        self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
-        self._loop.run_until_complete(self._open())
+class ServiceSUT(EmittingSUT[K], LoopSUT[K]):
+    """A SUT made of components, all of which are released at each reset."""
 
     def reset(self) -> None:
-        self._loop.run_until_complete(self._end())
-        self._loop.run_until_complete(self._begin())
+        super().reset()
+        self._home = self._scope.enter_context(scratch_folder())
+        self._runner.run(self._begin())
+        self._scope.callback(lambda: self._runner.run(self._end()))
 
-    def close(self) -> None:
-        self._loop.run_until_complete(self._end())
-        self._scope.close()
+    @cached_property
+    def _watches(self) -> Watches:
+        """One set for all tests, since closing it takes the kernel milliseconds."""
+        watches = Watches(self._runner.get_loop())
+        self._lasting.callback(watches.close)
+        return watches
 
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
+    async def _begin(self) -> None:
+        """Make what is tested."""
+        raise NotImplementedError
 
     def _components(self) -> Iterable[Component]:
         """The components that were made since the last reset."""
         raise NotImplementedError
-
-    async def _open(self) -> None:
-        self._watches = Watches()
-        self._scope.callback(self._watches.close)
-        await self._begin()
-
-    async def _begin(self) -> None:
-        self._outputs: list[str] = []
 
     async def _end(self) -> None:
         """Release everything, as at the end of the process."""

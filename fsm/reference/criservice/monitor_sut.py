@@ -20,16 +20,12 @@ SHOWS: Final[Mapping[str, str]] = {
 """What the machine of the monitor shows, by the state of the component."""
 
 
-class MonitorSUT(EmittingSUT, LoopSUT):
-    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test; *kind* may have planted bugs."""
+class MonitorSUT(EmittingSUT[EventMonitor], LoopSUT[EventMonitor]):
+    """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test."""
 
     machine = "event-monitor"
     turns = 20
-
-    def __init__(self, profile: str = "", *, kind: type[EventMonitor] = EventMonitor) -> None:
-        del profile  # containerd's panics
-        self._kind = kind
-        super().__init__()
+    kinds = (EventMonitor,)
 
     def reset(self) -> None:
         super().reset()

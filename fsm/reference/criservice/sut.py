@@ -47,10 +47,8 @@ POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.RUNNING)
 
 
-class CRIServiceSUT(ServiceSUT):
-    """A :class:`~fsm.reference.criservice.service.CRIService` under test; *kind* may have planted bugs.
-
-    Without the profile ``mended`` it is containerd's service.
+class CRIServiceSUT(ServiceSUT[CRIService]):
+    """A :class:`~fsm.reference.criservice.service.CRIService` under test; without the profile ``mended``, containerd's.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -60,16 +58,17 @@ class CRIServiceSUT(ServiceSUT):
     >>> sut.close()
     """
 
-    def __init__(self, profile: str = "", *, kind: type[CRIService] | None = None) -> None:
-        self._kind = kind or (CRIService if profile == "mended" else UpstreamService)
-        super().__init__()
-        self._in_use = self._scope.enter_context(socket.create_server(("127.0.0.1", 0)))
+    kinds = (UpstreamService, CRIService)
+    profiles = ("mended",)
+
+    def __init__(self, profile: str = "", kind: type[CRIService] | None = None) -> None:
+        super().__init__(profile, kind)
+        self._in_use = self._lasting.enter_context(socket.create_server(("127.0.0.1", 0)))
 
     async def _begin(self) -> None:
-        await super()._begin()
         self._gate, self._clock, self._feed, self._handled = Gate(), TurnedClock(), Feed(), asyncio.Event()
         self._recovery: asyncio.Future[None] | None = None
-        self._run: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._outcome, self._lingers = "", False
         self._listens = True
         self._fault = ""
@@ -120,7 +119,7 @@ class CRIServiceSUT(ServiceSUT):
 
     def do(self, event: str) -> str:
         try:
-            return self._loop.run_until_complete(self._do(event))
+            return self._runner.run(self._do(event))
         finally:
             self._outcome, self._lingers = "", False
 
@@ -205,7 +204,7 @@ class CRIServiceSUT(ServiceSUT):
         called = asyncio.create_task(self.service.run(self._ready))
         await self._until(lambda: called.done() or self._recovery is not before, "Run does not begin")
         if not called.done():
-            self._run = called
+            self._running = called
             return "ok"
         error = called.exception()
         return "ok" if error is None else "EXIT" if isinstance(error, ProcessExitError) else "UNKNOWN"
@@ -261,7 +260,7 @@ class CRIServiceSUT(ServiceSUT):
     def _waits(self) -> bool:
         """Whether nothing more happens until the next event."""
         parts = self.service.parts
-        if self._run is None or self._run.done() or self._has_exited:
+        if self._running is None or self._running.done() or self._has_exited:
             waits = True
         elif self.service.position.state == "recovering":
             waits = self._recovery is not None and not self._recovery.done()
@@ -273,18 +272,18 @@ class CRIServiceSUT(ServiceSUT):
         return waits and all(each.has_task == (each.state in WITH_TASK) for each in (parts.monitor, parts.server))
 
     async def _collect(self) -> None:
-        if self._has_exited and self._run is not None:
-            self._run.cancel()
-            await asyncio.wait([self._run])
-        elif self._run is not None and self._run.done():
-            error = self._run.exception()
+        if self._has_exited and self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        elif self._running is not None and self._running.done():
+            error = self._running.exception()
             if error is not None and not isinstance(error, RunError):
                 raise error
             output = "returned" if error is None else f"returned.{error.what}"
             self._outputs.append(RETURNED.get(output, output))
         else:
             return
-        self._run = None
+        self._running = None
 
     async def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
         for _ in range(TURNS):

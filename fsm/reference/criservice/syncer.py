@@ -17,12 +17,12 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class Watches:
-    """The watches of one event loop; all share one inotify instance, of which a user may have only 128."""
+    """The watches of one *loop*; all share one inotify instance, of which a user may have only 128."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)
         self._watchers: dict[int, list[Watcher]] = {}
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:

@@ -15,15 +15,12 @@ ALMOST: Final = 256.0
 """The delay before the longest."""
 
 
-class BackoffSUT(LoopSUT):
-    """A :class:`~fsm.reference.events.backoff.Backoff` under test; *kind* may have planted bugs."""
+class BackoffSUT(LoopSUT[Backoff[int]]):
+    """A :class:`~fsm.reference.events.backoff.Backoff` under test."""
 
     machine = MACHINE
     turns = 8
-
-    def __init__(self, profile: str = "", *, kind: type[Backoff[int]] | None = None) -> None:
-        self._kind = kind or (UpstreamBackoff if profile == "upstream" else Backoff)
-        super().__init__()
+    kinds = (Backoff[int], UpstreamBackoff[int])
 
     def reset(self) -> None:
         super().reset()

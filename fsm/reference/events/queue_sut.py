@@ -33,14 +33,11 @@ RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-wait
 """The number of events that lead to an outcome: unread ones of a subscriber, or else retained ones."""
 
 
-class EventsSUT(EmittingSUT):
-    """An :class:`~fsm.reference.events.queue.EventQueue` under test; *kind* may have planted bugs."""
+class EventsSUT(EmittingSUT[EventQueue[int]]):
+    """An :class:`~fsm.reference.events.queue.EventQueue` under test."""
 
     machine = "container-events"
-
-    def __init__(self, profile: str = "", *, kind: type[EventQueue[int]] | None = None) -> None:
-        self._kind = kind or (UpstreamEventQueue if profile == "upstream" else EventQueue)
-        super().__init__()
+    kinds = (EventQueue[int], UpstreamEventQueue[int])
 
     def reset(self) -> None:
         super().reset()

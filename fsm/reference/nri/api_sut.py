@@ -11,14 +11,14 @@ from typing import Final
 from fsm.reference.clock import TurnedClock
 from fsm.reference.harness import EmittingSUT, scratch_folder
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.config import RELEASES, Config, default_config
+from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.lifecycle import RELAYS
 from fsm.reference.nri.messages import Answer, Container, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.subscriptions import EVENTS
-from fsm.reference.nri.sut import CALLS, POD, happen
+from fsm.reference.nri.sut import CALLS, POD, happen, release
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
@@ -33,18 +33,15 @@ NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsy
 """The outcomes by event that containerd 1.7 has not, and those that newer releases have not."""
 
 
-class NriApiSUT(EmittingSUT):
-    """The interface of *release* under test; *kind* makes it."""
+class NriApiSUT(EmittingSUT[NRI]):
+    """The interface of the release that the profile names under test."""
 
     machine = "nri-api"
-
-    def __init__(self, release: str = "", kind: Callable[..., NRI] = NRI) -> None:
-        self._release: Final = release if release in RELEASES else ""
-        self._kind: Final = kind
-        super().__init__()
+    kinds = (NRI,)
 
     def reset(self) -> None:
         super().reset()
+        self._release = release(self._profile)
         self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
         self._scope.callback(self._end)
         self._nri: NRI | None = None

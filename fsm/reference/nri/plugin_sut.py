@@ -30,7 +30,6 @@ WRONG_NAMES: Final = ("", "a b", "a/b")
 WRONG_INDICES: Final = ("", "7", "007", "1x")
 
 STAYS: Final = "bad-names-stay"
-UPSTREAM_PROFILES: Final = ("upstream", "containerd-2.1")
 AGAIN: Final = "registered-again"
 
 UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -96,14 +95,12 @@ class ScriptedPlugin(Plugin):
                 pass
 
 
-class NriPluginSUT(EmittingSUT):
-    """The connection of a plugin under test; *kind* may have planted bugs."""
+class NriPluginSUT(EmittingSUT[Connection]):
+    """The connection of a plugin under test."""
 
     machine = MACHINE
-
-    def __init__(self, profile: str = "", *, kind: type[Connection] | None = None) -> None:
-        self._kind: Final = kind or (UpstreamConnection if profile in UPSTREAM_PROFILES else Connection)
-        super().__init__()
+    kinds = (Connection, UpstreamConnection)
+    profiles = ("upstream", "containerd-2.1")
 
     def reset(self) -> None:
         super().reset()

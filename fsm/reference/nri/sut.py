@@ -4,7 +4,7 @@ A second plugin must receive each request after it, unless that answered with an
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -40,6 +40,11 @@ class _Heard(NamedTuple):
     alone: bool
 
 
+def release(profile: str) -> str:
+    """The release that *profile* is; the newest if it is none."""
+    return profile if profile in RELEASES else ""
+
+
 CALLS: Final = tuple(
     event.name for name in ("nri-pod", "nri-container") for event in load(name).events.values() if event.kind == "call"
 )
@@ -63,14 +68,14 @@ LISTED_AS: Final[Mapping[str, ContainerState]] = {
 }
 
 
-class _NriSUT(ReferenceSUT):
-    """The layer of *release* with its plugins; *kind* makes the layer."""
+class _NriSUT(ReferenceSUT[NRI]):
+    """The layer of the release that the profile names, with its plugins."""
 
-    def __init__(self, release: str = "", kind: Callable[[Config, Domains], NRI] = NRI) -> None:
-        self._config: Final = Config(release=release if release in RELEASES else "")
-        self._kind: Final = kind
+    kinds = (NRI,)
+
+    def __init__(self, profile: str = "", kind: type[NRI] | None = None) -> None:
         self._joining: Final = threading.Lock()
-        super().__init__()
+        super().__init__(profile, kind)
 
     def reset(self) -> None:
         super().reset()
@@ -79,7 +84,7 @@ class _NriSUT(ReferenceSUT):
         self._script: dict[str, str] = {}
         self._alone = threading.Event()
         self._domain = FakeDomain()
-        self.nri = self._kind(self._config, Domains([self._domain]))
+        self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
         self._scope.callback(self._end)
         self.nri.start()
         self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
@@ -147,7 +152,7 @@ class _NriSUT(ReferenceSUT):
 
 
 class NriPodSUT(_NriSUT):
-    """A pod in the reference NRI layer of *release*; *kind* makes the layer."""
+    """A pod in the reference NRI layer."""
 
     machine = "nri-pod"
 
@@ -156,7 +161,7 @@ class NriPodSUT(_NriSUT):
 
 
 class NriContainerSUT(_NriSUT):
-    """A container in the reference NRI layer of *release*; *kind* makes the layer."""
+    """A container in the reference NRI layer."""
 
     machine = "nri-container"
 

@@ -21,6 +21,8 @@ from fsm.sut import BrokenError, UnsupportedError
 REGISTRATION: Final = 5.0
 """Timeout of a plugin in seconds, by a clock that stands still."""
 
+SYSTEM: Final = load_system("plugin-sync")
+
 ORDERS: Final = {
     "begins": "enter",
     "begins-within": "enter",
@@ -62,8 +64,8 @@ class _Process(threading.Thread):
             stack.close()
 
 
-class PluginSyncSUT(ReferenceSUT):
-    """The lock under test: containerd's, or the layer's under the profile ``calls-first``; *kind* may have planted bugs.
+class PluginSyncSUT(ReferenceSUT[SyncLock]):
+    """The lock under test: containerd's, or the layer's under the profile ``calls-first``.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
@@ -73,10 +75,9 @@ class PluginSyncSUT(ReferenceSUT):
     >>> sut.close()
     """
 
-    def __init__(self, profile: str = "", *, kind: type[SyncLock] | None = None) -> None:
-        self._kind: Final = kind or (SyncLock if profile == "calls-first" else UpstreamSyncLock)
-        self._system: Final = load_system("plugin-sync")
-        super().__init__()
+    machine = "plugin-sync"
+    kinds = (UpstreamSyncLock, SyncLock)
+    profiles = ("calls-first",)
 
     def reset(self) -> None:
         super().reset()
@@ -97,7 +98,7 @@ class PluginSyncSUT(ReferenceSUT):
             process.join()
 
     def shows(self) -> str:
-        return self._system.shows({name: process.position.state for name, process in self._processes.items()})
+        return SYSTEM.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
         """Let the process of *event* follow its order, until it has done so or waits."""

@@ -28,8 +28,8 @@ T = TypeVar("T")
 NAME: Final = "pod"
 
 
-class PodsSUT(LoopSUT):
-    """:class:`~fsm.reference.pods.service.Pods` under test; *kind* may have planted bugs.
+class PodsSUT(LoopSUT[Pods]):
+    """:class:`~fsm.reference.pods.service.Pods` under test, which conform under every profile.
 
     >>> sut = PodsSUT()
     >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
@@ -43,13 +43,12 @@ class PodsSUT(LoopSUT):
 
     machine = MACHINE
     turns = 2
+    kinds = (Pods,)
 
-    def __init__(self, profile: str = "", *, kind: type[Pods] = Pods) -> None:
-        del profile  # these pods conform under every profile
-        self._kind = kind
+    def __init__(self, profile: str = "", kind: type[Pods] | None = None) -> None:
         self._ways = {key: cycle(each) for key, each in FAULTS.items()}
         self._damage = cycle(METADATA_DAMAGE)
-        super().__init__()
+        super().__init__(profile, kind)
 
     def reset(self) -> None:
         super().reset()

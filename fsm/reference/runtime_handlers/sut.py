@@ -79,14 +79,11 @@ class _FakeService:
         return _packed(None)
 
 
-class RuntimeHandlersSUT(ReferenceSUT):
-    """The introspection of one runtime under test; *kind* may have planted bugs."""
+class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
+    """The introspection of one runtime under test."""
 
     machine = "runtime-handlers"
-
-    def __init__(self, profile: str = "", *, kind: type[Introspection] = Introspection) -> None:
-        self._profile, self._kind = profile, kind
-        super().__init__()
+    kinds = (Introspection,)
 
     def reset(self) -> None:
         super().reset()

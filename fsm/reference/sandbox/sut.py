@@ -22,15 +22,12 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 """Outcomes that containerd has not."""
 
 
-class PodSandboxSUT(EmittingSUT, LoopSUT):
-    """A :class:`~fsm.reference.sandbox.controller.Controller` under test; *kind* may have planted bugs."""
+class PodSandboxSUT(EmittingSUT[Controller], LoopSUT[Controller]):
+    """A :class:`~fsm.reference.sandbox.controller.Controller` under test."""
 
     machine = MACHINE
     turns = 1
-
-    def __init__(self, profile: str = "", *, kind: type[Controller] | None = None) -> None:
-        self._kind = kind or (UpstreamController if profile == "upstream" else Controller)
-        super().__init__()
+    kinds = (Controller, UpstreamController)
 
     def reset(self) -> None:
         super().reset()
