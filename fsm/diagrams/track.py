@@ -1,28 +1,26 @@
 """The path of a recorded run through a machine: the steps that it may have taken, and where it failed."""
 
-from dataclasses import dataclass, field
-
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
 from fsm.errors import InputError, Problem, nearest
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, TooManyError, dynamics
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.table import Table, tabulate
+from fsm.machine.table import tabulate
 from fsm.recordings import open_recording
 from fsm.trace import Observation, key
 
 
-@dataclass(slots=True, kw_only=True)
 class _Track:
     """The configurations of the entity after the observations so far, and the states and steps on the way."""
 
-    table: Table
-    dynamics: Dynamics
-    now: Configurations
-    steps: set[tuple[str, str, str]] = field(default_factory=set)
-    states: set[str] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
-    seen: EdgeLabel | None = None
+    def __init__(self, dynamics: Dynamics, now: Configurations) -> None:
+        self.dynamics = dynamics
+        self.table = dynamics.table
+        self.now = now
+        self.steps: set[tuple[str, str, str]] = set()
+        self.states: set[str] = set()
+        self.failed: set[str] = set()
+        self.seen: EdgeLabel | None = None
 
     def take(self, seen: Observation) -> bool:
         """Follow *seen*; false if nothing explains it."""
@@ -76,8 +74,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     cannot be read, or that contains no such entity.
     """
     recording = open_recording(name, lambda _: None)
-    table = tabulate(machine)
-    moves = dynamics(table, shown=recording.shown, outputs=recording.outputs)
+    moves = dynamics(tabulate(machine), shown=recording.shown, outputs=recording.outputs)
     track: _Track | None = None
     found: dict[str, None] = {}
     for seen in (each for batch in recording.batches for each in batch.observations):
@@ -89,7 +86,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
             if not seen.entity.startswith(entity):
                 continue
             start = moves.beginning() if recording.fresh else moves.everything()
-            track = track or _Track(table=table, dynamics=moves, now=start)
+            track = track or _Track(moves, start)
         if track is not None and not track.take(seen):
             break
     if track is None:

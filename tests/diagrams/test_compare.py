@@ -90,7 +90,7 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 def called(model: str, what: str) -> set[str]:
     """All names in the model of the thing that was changed, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
-    meant = drawn_names.label_meanings(load(model)).meant([old])
+    meant = drawn_names.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
     states = {state for own in drawn_names.groups(load(model), {old: ()}).values() for state in own}
     return {

@@ -8,8 +8,7 @@ An event that leaves the state unchanged is a move only if it has no other outco
 a stop may fail is no arrow, that a process can be executed in a container is one.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from fsm.machine import Ignores, Machine, Moves, Omission
@@ -28,8 +27,7 @@ class Move(NamedTuple):
 class Act(NamedTuple):
     """One outcome of an event in one state of the machine, as part of a move.
 
-    ``named``: drawings have a label of their own for it; ``failed``: its caller gets an
-    error.
+    ``named``: drawings have a label of their own for it; ``failed``: its caller gets an error.
     """
 
     state: str
@@ -38,27 +36,38 @@ class Act(NamedTuple):
     failed: bool
 
 
-@dataclass(slots=True, kw_only=True)
 class Abstraction:
-    """The moves that a full drawing ``must`` have, in the machine's order, and those that it ``may`` have.
+    """*machine*, whose states that *names* maps to are drawn under these names.
 
-    ``shown`` maps each state to the name under which it is drawn.  ``nowhere`` are the
-    interrupting events that are drawn without a source, since the state before them
-    does not matter.  ``named`` are the outcomes with labels of their own.  ``ends`` maps
-    a move that begins a call to the moves that the call may be in the end.  ``begun``
-    are the outcomes that begin a call and stay in the same state: a loop may show that.
+    ``must`` has the moves of a full drawing, in the machine's order, and ``may`` those that it need not have.  ``shown``
+    maps each state to the name under which it is drawn.  *nowhere* are the interrupting events that are drawn without a
+    source, since the state before them does not matter.  ``ends`` maps a move that begins a call to the moves that the
+    call may be in the end.  ``begun`` are the outcomes that begin a call and stay in the same state: a loop may show
+    that.
+
+    >>> from fsm.diagrams.abstraction.drawn_names import proposed
+    >>> from fsm.library import load
+    >>> machine = load("cri-pod")
+    >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "run"]
+    ['ready', 'SANDBOX_NOTREADY']
     """
 
-    table: Table
-    shown: dict[str, str]
-    nowhere: frozenset[str]
-    named: frozenset[tuple[str, str]]
-    must: dict[Move, list[Act]] = field(default_factory=dict)
-    may: dict[Move, list[Act]] = field(default_factory=dict)
-    ends: dict[Move, set[Move]] = field(default_factory=dict)
-    begun: set[tuple[Move, str]] = field(default_factory=set)
+    def __init__(self, machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Collection[str] = ()) -> None:
+        drawn = {state: name for name, states in names.items() for state in states}
+        self.table = tabulate(machine)
+        self.shown = drawn | {state: state for state in machine.states if state not in drawn}
+        self.nowhere = nowhere
+        self.must: dict[Move, list[Act]] = {}
+        self.may: dict[Move, list[Act]] = {}
+        self.ends: dict[Move, set[Move]] = {}
+        self.begun: set[tuple[Move, str]] = set()
+        outcomes = [(event.name, way) for event in machine.events.values() for way in event.outcomes()]
+        self._labelled = {(event, way.name) for event, way in outcomes if way.aliases}
+        for row in self.table.rows:
+            for number in range(len(self.table.states)):
+                self._add_cell(row, number)
 
-    def add_cell(self, row: Row, number: int) -> None:
+    def _add_cell(self, row: Row, number: int) -> None:
         """Add the moves of *row* from the state of that number."""
         table, cell = self.table, self.table.cell(number, row.index)
         ways = table.step(number, row.index) or ()
@@ -88,7 +97,7 @@ class Abstraction:
 
     def _note(self, row: Row, number: int, way: Way, *, must: bool) -> None:
         event = row.event.name
-        named = (event, way.name) in self.named
+        named = (event, way.name) in self._labelled
         unconditional = event in self.nowhere and isinstance(self.table.cell(number, row.index), Moves)
         into = self.must if must or unconditional or named else self.may
         failed = bool(way.reply) and "ok" not in way.reply
@@ -120,26 +129,3 @@ def _finals(table: Table, row: Row, way: Way) -> list[Way]:
 
     between = closure([way.to], lambda state: (each.to for each in ways(state, begin=True)))
     return [each for state in between for each in ways(state, begin=False)]
-
-
-def abstract(machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Iterable[str] = ()) -> Abstraction:
-    """The abstraction of *machine*, of whose states those that *names* maps to are drawn under these names.
-
-    >>> from fsm.diagrams.abstraction.drawn_names import proposed
-    >>> from fsm.library import load
-    >>> machine = load("cri-pod")
-    >>> [key.target for key in abstract(machine, proposed(machine)).must if key.event == "run"]
-    ['ready', 'SANDBOX_NOTREADY']
-    """
-    drawn = {state: name for name, states in names.items() for state in states}
-    outcomes = [(event.name, way) for event in machine.events.values() for way in event.outcomes()]
-    found = Abstraction(
-        table=tabulate(machine),
-        shown=drawn | {state: state for state in machine.states if state not in drawn},
-        nowhere=frozenset(nowhere),
-        named=frozenset((event, way.name) for event, way in outcomes if way.aliases),
-    )
-    for row in found.table.rows:
-        for number in range(len(found.table.states)):
-            found.add_cell(row, number)
-    return found

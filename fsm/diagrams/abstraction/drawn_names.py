@@ -1,16 +1,14 @@
 """Names in a drawing, and what they mean in a machine.
 
-A drawn state is a state of the machine by its name or an alias, or all states that show
-it.  A drawn label is an event by its name, its name on the wire or an alias; or one
-outcome of it, by an alias of the outcome or as ``event/outcome``.  Labels along one
-line are joined by ``then``, so that a call drawn in two steps is an outcome with the
-alias ``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`` adds
-to a label are understood.  Names match exactly: letters, blanks and case.
+A drawn state is a state of the machine by its name or an alias, or all states that show it.  A drawn label is an event
+by its name, its name on the wire or an alias; or one outcome of it, by an alias of the outcome or as ``event/outcome``.
+Labels along one line are joined by ``then``, so that a call drawn in two steps is an outcome with the alias
+``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`` adds to a label are understood.  Names match
+exactly: letters, blanks and case.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fsm.machine import Machine
@@ -40,12 +38,26 @@ class Meaning(NamedTuple):
     outcome: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMeanings:
-    """The meaning in one machine of every label that a drawing may use."""
+    """The meaning in *machine* of every label that a drawing may use.
 
-    meanings: Mapping[str, Meaning]
-    outputs: frozenset[str]
+    >>> from fsm.library import load
+    >>> LabelMeanings(load("cri-container")).meant(["StopContainer"])
+    [('StopContainer', Meaning(event='stop', outcome=''))]
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.meanings: dict[str, Meaning] = {}
+        for event in machine.events.values():
+            for way in event.outcomes():
+                written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
+                for alias in (*way.aliases, *written):
+                    self.meanings.setdefault(alias, Meaning(event.name, way.name))
+        for event in machine.events.values():
+            self.meanings |= dict.fromkeys(filter(None, (event.name, event.rpc, *event.aliases)), Meaning(event.name))
+        self._outputs = {
+            output for event in machine.events.values() for way in event.outcomes() for output in way.emits
+        }
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
         """The meaning of each of *labels*; a label that names several events is split."""
@@ -66,7 +78,7 @@ class LabelMeanings:
         kept: list[str] = []
         emitting = False
         for part in label.split(", "):
-            if not (emitting and part in self.outputs):
+            if not (emitting and part in self._outputs):
                 event, emits, _ = part.partition(_OUTPUTS)
                 emitting = bool(emits)
                 kept.append(event)
@@ -74,26 +86,6 @@ class LabelMeanings:
 
     def _meaning(self, label: str) -> Meaning | None:
         return self.meanings.get(label) or self.meanings.get(_ADDED.sub("", label))
-
-
-def label_meanings(machine: Machine) -> LabelMeanings:
-    """The meanings of labels in *machine*.
-
-    >>> from fsm.library import load
-    >>> label_meanings(load("cri-container")).meant(["StopContainer"])
-    [('StopContainer', Meaning(event='stop', outcome=''))]
-    """
-    found: dict[str, Meaning] = {}
-    for event in machine.events.values():
-        for way in event.outcomes():
-            written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
-            for alias in (*way.aliases, *written):
-                found.setdefault(alias, Meaning(event.name, way.name))
-    for event in machine.events.values():
-        for name in (event.name, *((event.rpc,) if event.rpc else ()), *event.aliases):
-            found[name] = Meaning(event.name)
-    outputs = (output for event in machine.events.values() for way in event.outcomes() for output in way.emits)
-    return LabelMeanings(meanings=found, outputs=frozenset(outputs))
 
 
 def parts(label: str) -> list[str]:
@@ -117,9 +109,8 @@ def plain(those: Iterable[str]) -> list[str]:
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """The states of *machine* that each of the *drawn* names stands for; empty for unknown names.
 
-    The lines below a name may name other states, which are drawn as one with it.  A
-    state that has no alias and is not drawn under its own name belongs to the drawn
-    state that shows the same, if there is exactly one.
+    The lines below a name may name other states, which are drawn as one with it.  A state that has no alias and is not
+    drawn under its own name belongs to the drawn state that shows the same, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():

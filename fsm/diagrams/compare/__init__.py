@@ -63,9 +63,8 @@ def choose(
 ) -> Comparison:
     """The comparison of two sides, each of which is a machine or the drawings found in a file.
 
-    Of several drawings it is one without differences, else the only one that has a
-    state in common with the other side.  Raises :class:`InputError` if several could be
-    meant, or if one that could be meant cannot be read.
+    Of several drawings it is one without differences, else the only one that has a state in common with the other side.
+    Raises :class:`InputError` if several could be meant, or if one that could be meant cannot be read.
     """
     pairs = [(one, other) for one in _drawn(first) for other in _drawn(second)]
     compared = [compared_by(*pair) for pair in pairs]

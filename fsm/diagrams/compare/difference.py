@@ -42,10 +42,9 @@ class ComparedState:
 class ComparedMove:
     """One move: an event that leads from one state to another.
 
-    ``source`` is empty for an arrow without one.  Of two machines, moves also differ by
-    reply and outputs, and by whether the call ends with it; ``silent`` is a cell that
-    is not specified.  ``label`` is what is drawn, and ``places`` are where, in the
-    first and in the second.  ``outcomes`` are the machine's, if it has the move.
+    ``source`` is empty for an arrow without one.  Of two machines, moves also differ by reply and outputs, and by
+    whether the call ends with it; ``silent`` is a cell that is not specified.  ``label`` is what is drawn, and
+    ``places`` are where, in the first and in the second.  ``outcomes`` are the machine's, if it has the move.
     """
 
     source: str

@@ -3,17 +3,16 @@
 An arrow without a source comes from the initial state, or, if its event interrupts, as
 a restart does, from any state.  Without a label too, it marks the initial state.
 
-If the model lists what drawings of it leave out, everything else must be drawn.  If it
-does not, a drawing may be a sketch: only the states and events that it shows are
-compared, and only outcomes that succeed.
+If the model lists what drawings of it leave out, everything else must be drawn.  If it does not, a drawing may be a
+sketch: only the states and events that it shows are compared, and only outcomes that succeed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from fsm.diagrams.abstraction import Abstraction, Act, Move, abstract
-from fsm.diagrams.abstraction.drawn_names import LabelMeanings, Meaning, groups, label_meanings, proposed
+from fsm.diagrams.abstraction import Abstraction, Act, Move
+from fsm.diagrams.abstraction.drawn_names import LabelMeanings, Meaning, groups, proposed
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.machine import Machine
@@ -28,28 +27,13 @@ def compare_with_drawing(machine: Machine, drawing: Drawing, *, complete: bool =
     With *complete*, all that the model does not list as left out must be drawn, even if
     the model does not mention drawings.
     """
-    known = label_meanings(machine)
-    found = groups(machine, {name: drawing.below.get(name, ()) for name in drawing.states})
-    drawing = _without_words(drawing, found, known)
-    events = [(arrow, event) for arrow in drawing.arrows for event in known.events(arrow.labels)]
-    nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
-    abstraction = abstract(machine, _merged(machine, found), nowhere)
-    return _Matching(
-        drawing=drawing,
-        strict=complete or machine.omits is not None,
-        found=found,
-        known=known,
-        abstraction=abstraction,
-        initial=abstraction.shown[machine.initial],
-        events=frozenset(event for _, event in events),
-    ).compare(machine)
+    return _Matching(machine, drawing, complete=complete).compare()
 
 
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
     """*drawing*, where an arrow that begins at its own label is one without a source.
 
-    ``fsm draw`` draws so the events it otherwise leaves out, where nothing else leads
-    to a state.
+    ``fsm draw`` draws so the events it otherwise leaves out, where nothing else leads to a state.
     """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     words = {
@@ -80,27 +64,30 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
     return {name: states for name, states in merged.items() if states}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Matching:
     """Compares one drawing; the machine is the first."""
 
-    drawing: Drawing
-    strict: bool
-    found: Mapping[str, tuple[str, ...]]
-    known: LabelMeanings
-    abstraction: Abstraction
-    initial: str
-    events: frozenset[str]
-    moves: list[ComparedMove] = field(default_factory=list)
-    drawn: dict[Move, set[str]] = field(default_factory=dict)
+    def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
+        self.known = LabelMeanings(machine)
+        self.found = groups(machine, {name: drawing.below.get(name, ()) for name in drawing.states})
+        self.drawing = _without_words(drawing, self.found, self.known)
+        events = [(arrow, event) for arrow in self.drawing.arrows for event in self.known.events(arrow.labels)]
+        self.events = {event for _, event in events}
+        self.sourceless = any(arrow.source is None for arrow in self.drawing.arrows)
+        nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
+        self.abstraction = Abstraction(machine, _merged(machine, self.found), nowhere)
+        self.initial = self.abstraction.shown[machine.initial]
+        self.strict = complete or machine.omits is not None
+        self.moves: list[ComparedMove] = []
+        self.drawn: dict[Move, set[str]] = {}
 
-    def compare(self, machine: Machine) -> Comparison:
+    def compare(self) -> Comparison:
         for arrow in self.drawing.arrows:
             self._arrow(arrow)
         for key, acts in self.abstraction.must.items():
             self._move(key, acts)
         return Comparison(
-            first=machine.name,
+            first=self.abstraction.table.machine.name,
             second=self.drawing.place,
             states=tuple(self._states()),
             moves=tuple(self.moves),
@@ -181,7 +168,7 @@ class _Matching:
         if self.strict:
             return self.abstraction.omitted(act, key.event)
         states = {self._shown(name) for name in self.drawing.states}
-        if any(arrow.source is None for arrow in self.drawing.arrows):
+        if self.sourceless:
             states |= {self.initial, ""}
         return act.failed or key.event not in self.events or not {key.source, key.target} <= states
 
@@ -189,10 +176,9 @@ class _Matching:
         shown = self.abstraction.shown
         stands_for = {name: tuple(state for state in shown if shown[state] == name) for name in shown.values()}
         places = {self._shown(name): place for name, place in reversed(self.drawing.states.items())}
-        nowhere = any(arrow.source is None for arrow in self.drawing.arrows)
         states = []
         for name, own in stands_for.items():
-            drawn = name in places or (name == self.initial and nowhere)
+            drawn = name in places or (name == self.initial and self.sourceless)
             where = Where.BOTH if drawn else Where.FIRST if self.strict else Where.UNDRAWN
             states.append(ComparedState(name=name, where=where, stands_for=own, place=places.get(name)))
         for name, place in self.drawing.states.items():

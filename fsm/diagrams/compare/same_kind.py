@@ -1,7 +1,6 @@
 """Two machines, or one under two profiles, and two drawings: what they have of the same names.
 
-Of machines it is every outcome of every cell, with its reply and outputs; of drawings
-the states and arrows.
+Of machines it is every outcome of every cell, with its reply and outputs; of drawings the states and arrows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,8 +17,7 @@ from fsm.machine.table import tabulate
 def compare_machines(first: Machine, second: Machine) -> Comparison:
     """What the tables of two machines have in common.
 
-    States and events are the same if they share a name: their own, that on the wire, or
-    an alias.
+    States and events are the same if they share a name: their own, that on the wire, or an alias.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")

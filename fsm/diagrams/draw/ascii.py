@@ -1,13 +1,12 @@
 """Boxes and arrows drawn with characters, to be pasted into a comment and checked there.
 
-The states stand below each other.  Arrows from one state to the next are lines between
-them; loops are on the left; every other arrow has a row of its own at each of its boxes
-and a column on the right.  Events without a source are trunks with branches on the far
-right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read` reads
+The states stand below each other.  Arrows from one state to the next are lines between them; loops are on the left;
+every other arrow has a row of its own at each of its boxes and a column on the right.  Events without a source are
+trunks with branches on the far right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read` reads
 these drawings.
 """
 
-from dataclasses import dataclass, field
+from collections import Counter
 from typing import Final
 
 from fsm.diagrams.draw.outline import Outline, OutlineArrow, outline
@@ -41,8 +40,7 @@ def drawn(shown: Outline) -> str:
     cells: dict[tuple[int, int], str] = {}
     left = 0
     for states in _together(shown):
-        page = _Page(shown=shown, states=states)
-        page.draw()
+        page = _Page(shown, states)
         first = min(column for _, column in page.cells)
         cells |= {(row, left + column - first): char for (row, column), char in page.cells.items()}
         left = max(column for _, column in cells) + 1 + _APART
@@ -62,21 +60,24 @@ def _together(shown: Outline) -> list[list[str]]:
     return sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda group: order[group[0]])
 
 
-@dataclass(slots=True, kw_only=True)
 class _Page:
     """Connected states, laid out from top to bottom; their left border is in column 0."""
 
-    shown: Outline
-    states: list[str]
-    cells: dict[tuple[int, int], str] = field(default_factory=dict)
-    top: dict[str, int] = field(default_factory=dict)
-    bottom: dict[str, int] = field(default_factory=dict)
-    met: dict[str, int] = field(default_factory=dict)
-    """Number of arrows that have a row at the right side of each box."""
-    turns: list[tuple[int, int, str]] = field(default_factory=list)
-    """Row and column at which an arrow on the right turns, and its label; no label at its end."""
+    def __init__(self, shown: Outline, states: list[str]) -> None:
+        self.shown = shown
+        self.states = states
+        self.width = max(map(len, states)) + 4
+        self._middle = self.width // 2
+        self.cells: dict[tuple[int, int], str] = {}
+        self.top: dict[str, int] = {}
+        self.bottom: dict[str, int] = {}
+        # Number of arrows that have a row at the right side of each box.
+        self.met: Counter[str] = Counter()
+        # Row and column at which an arrow on the right turns, and its label; no label at its end.
+        self.turns: list[tuple[int, int, str]] = []
+        self._draw()
 
-    def draw(self) -> None:
+    def _draw(self) -> None:
         """Draw everything: vertical lines first, since horizontal ones are drawn around them."""
         following = dict(zip(self.states, self.states[1:], strict=False))
         own = [line for line in self.shown.lines if line.target in self.states]
@@ -98,14 +99,6 @@ class _Page:
             self._loop(line)
         self._trunks(self._around(straight, around))
         self._levels()
-
-    @property
-    def width(self) -> int:
-        return max(len(state) for state in self.states) + 4
-
-    @property
-    def _middle(self) -> int:
-        return self.width // 2
 
     def _put(self, row: int, column: int, text: str) -> None:
         for offset, char in enumerate(text):
@@ -142,7 +135,7 @@ class _Page:
 
     def _right(self, state: str) -> int:
         """The next row at which an arrow may meet the right side of a box."""
-        self.met[state] = self.met.get(state, 0) + 1
+        self.met[state] += 1
         return self.top[state] + 2 * self.met[state] - 1
 
     def _descend(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:

@@ -52,8 +52,7 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
     """The edges, each with the word in which it begins if that is no node, and with the words beside it.
 
-    There is a *line* for each label, with the number of times its cell was used, if
-    that is known.
+    There is a *line* for each label, with the number of times its cell was used, if that is known.
     """
     for edge in picture.edges:
         counts = (f" {count:,}{TIMES}" if count else "" for count in edge.counts or (0,) * len(edge.labels))

@@ -1,8 +1,7 @@
 """A picture in Graphviz's language.
 
-If edges lead back to the initial state, it is drawn twice, at the top and at the
-bottom; otherwise half of the edges would run up the page.  An edge from any state, or
-from states that are not drawn, begins in a word beside its target.
+If edges lead back to the initial state, it is drawn twice, at the top and at the bottom; otherwise half of the edges
+would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its target.
 """
 
 from collections import Counter

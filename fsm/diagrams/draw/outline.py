@@ -7,8 +7,8 @@ bury the lifecycle under the table.
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from fsm.diagrams.abstraction import Act, abstract
-from fsm.diagrams.abstraction.drawn_names import THEN, Meaning, label_meanings, parts, plain, proposed
+from fsm.diagrams.abstraction import Abstraction, Act
+from fsm.diagrams.abstraction.drawn_names import THEN, LabelMeanings, Meaning, parts, plain, proposed
 from fsm.machine import Event, Machine
 
 
@@ -48,8 +48,8 @@ def outline(machine: Machine) -> Outline:
     (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
     """
     interrupting = [event.name for event in machine.events.values() if event.interrupts]
-    abstraction = abstract(machine, proposed(machine), interrupting)
-    known = label_meanings(machine).meanings
+    abstraction = Abstraction(machine, proposed(machine), interrupting)
+    known = LabelMeanings(machine).meanings
     moves: dict[tuple[str, str], dict[str, None]] = {}
     trunks: dict[str, dict[str, None]] = {}
     for key, acts in abstraction.must.items():

@@ -1,11 +1,10 @@
 """What to draw of a machine: nodes, and edges that bundle all that leads from one to another.
 
-A picture of the whole table would be unreadable.  A picture shows what changes the
-state, each way once.  Outcomes that stay in the state, that fail or take a short cut
-where another outcome leads to the same state, and events that interrupt every state, as
-a restart does, are left out unless requested.  An event that does the same in every
-state is drawn once, from *any state*; states that differ in nothing that is drawn are
-one node; deviations of a profile are always drawn.
+A picture of the whole table would be unreadable.  A picture shows what changes the state, each way once.  Outcomes that
+stay in the state, that fail or take a short cut where another outcome leads to the same state, and events that
+interrupt every state, as a restart does, are left out unless requested.  An event that does the same in every state is
+drawn once, from *any state*; states that differ in nothing that is drawn are one node; deviations of a profile are
+always drawn.
 """
 
 from collections import Counter
@@ -253,8 +252,7 @@ class _Drawing:
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
     """The states that *event* reaches from *state* by way of a call it begins, each with whether by an error.
 
-    An outcome that leads there at once is a short cut.  The state in between may be
-    *state* itself.
+    An outcome that leads there at once is a short cut.  The state in between may be *state* itself.
     """
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]

@@ -1,8 +1,7 @@
 """Drawings of lifecycles in text files: found and read, without guessing.
 
-Boxes and arrows of characters, Mermaid state diagrams and DOT graphs are read from any
-text: a document, a source file, a file of their own.  Whatever is ambiguous is a
-problem with its place.
+Boxes and arrows of characters, Mermaid state diagrams and DOT graphs are read from any text: a document, a source file,
+a file of their own.  Whatever is ambiguous is a problem with its place.
 """
 
 import re

@@ -4,9 +4,8 @@ A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed: a lin
 ends at nothing, a label that could belong to two lines, or a box that is not closed is
 a problem with its place, so that no arrow is read that was not drawn.
 
-An arrow is a path along a line from its beginning to an arrowhead.  A line that
-branches has an arrow to each head, with the labels along that path.  An arrow whose
-line begins at nothing has no source.
+An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has an arrow to each head,
+with the labels along that path.  An arrow whose line begins at nothing has no source.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from fsm.diagrams.read.labels import Labels, PlacedLabel
 from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
 from fsm.diagrams.read.strokes import STARTS
-from fsm.diagrams.read.wires import Stroke, Wires, wires
+from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
 """Number of arrowheads of a line with one at each end."""
@@ -33,7 +32,7 @@ def drawings(sheet: Canvas) -> Iterator[FoundDrawing]:
     for within in sheet.paragraphs():
         inner, around = boxes(sheet, within)
         if inner:
-            yield from _read(wires(sheet, within, inner), inner, around)
+            yield from _read(Wires(sheet, within, inner), inner, around)
 
 
 def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[FoundDrawing]:

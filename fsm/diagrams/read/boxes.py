@@ -1,9 +1,8 @@
 """Boxes: rectangles of strokes around a name.
 
-The top and the bottom of a box are unbroken strokes from one corner to the other, and
-no line continues outward from its corners: this distinguishes a box from the rectangle
-between a loop and the box it belongs to.  A corner may be missing, or be a plain
-stroke.
+The top and the bottom of a box are unbroken strokes from one corner to the other, and no line continues outward from
+its corners: this distinguishes a box from the rectangle between a loop and the box it belongs to.  A corner may be
+missing, or be a plain stroke.
 """
 
 import re

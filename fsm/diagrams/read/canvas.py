@@ -1,8 +1,7 @@
 """A text as a grid of characters: without comment marks, each character in the column where it is seen.
 
-Drawings stand in comments of all kinds of files.  Comment marks at the beginning of a
-line become blanks, so that every character keeps its column; tabs are expanded and wide
-characters take two columns, as on a terminal.
+Drawings stand in comments of all kinds of files.  Comment marks at the beginning of a line become blanks, so that every
+character keeps its column; tabs are expanded and wide characters take two columns, as on a terminal.
 """
 
 import re

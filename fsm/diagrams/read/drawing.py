@@ -47,9 +47,8 @@ def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
 class Arrow:
     """A line from one state to another.
 
-    ``source`` is ``None`` for an arrow without one.  ``steps`` are the labels along it,
-    in order; most arrows have one.  ``place`` is that of the arrowhead, or of the
-    statement.
+    ``source`` is ``None`` for an arrow without one.  ``steps`` are the labels along it, in order; most arrows have one.
+    ``place`` is that of the arrowhead, or of the statement.
     """
 
     source: str | None

@@ -1,8 +1,7 @@
 """Labels: which line each phrase belongs to.
 
-A label stands above or below a horizontal stretch of its line, beside a vertical one,
-or within the line.  One that is equally near to two lines is a problem; it is not
-assigned to either.
+A label stands above or below a horizontal stretch of its line, beside a vertical one, or within the line.  One that is
+equally near to two lines is a problem; it is not assigned to either.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

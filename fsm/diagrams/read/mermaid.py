@@ -1,9 +1,8 @@
 """Mermaid state diagrams: as a file, between fences of Markdown, or in a comment.
 
-The part of the language that defines states and transitions is read.  The name of a
-state is its text if it has one (``state "TEXT" as id``), else its id; what follows a
-colon is a remark.  Colours, notes and directions are skipped.  Nested states, choices
-and forks have no meaning in a flat lifecycle, and are problems.  The grammar is that of
+The part of the language that defines states and transitions is read.  The name of a state is its text if it has one
+(``state "TEXT" as id``), else its id; what follows a colon is a remark.  Colours, notes and directions are skipped.
+Nested states, choices and forks have no meaning in a flat lifecycle, and are problems.  The grammar is that of
 https://mermaid.js.org/syntax/stateDiagram.html.
 """
 

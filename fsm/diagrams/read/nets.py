@@ -1,8 +1,7 @@
 """Nets: connected lines, their beginnings and their ends.
 
-A net has one beginning and one or several ends, or several beginnings and one end.  A
-beginning is a line that leaves a box without an arrowhead, or begins at nothing; an end
-is an arrowhead at a box, or at a word without a box.
+A net has one beginning and one or several ends, or several beginnings and one end.  A beginning is a line that leaves a
+box without an arrowhead, or begins at nothing; an end is an arrowhead at a box, or at a word without a box.
 """
 
 from collections.abc import Iterable
@@ -68,15 +67,12 @@ class Nets:
         self.wires.add_problem(cell, "FSM404", what, hint)
 
     def _point(self) -> None:
-        taken = []
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
-            if to is not None and not any(touch.head for touch in self.wires.touches.get(node, ())):
-                word = self._word(node.cell, to)
-                if word is not None:
-                    self.words[node] = word
-                    taken.append(word)
-        self._take(taken)
+            touched = any(touch.head for touch in self.wires.touches.get(node, ()))
+            if to and not touched and (word := self._word(node.cell, to)):
+                self.words[node] = word
+        self._take(self.words.values())
 
     def _at(self, cell: GridCell) -> Phrase | None:
         return next((phrase for phrase in self.phrases if phrase.covers(cell)), None)

@@ -5,7 +5,6 @@ Where a stroke continues on both sides (``--|--``) the lines cross without joini
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fsm.diagrams.read.boxes import Box
@@ -43,22 +42,23 @@ class Touch(NamedTuple):
     head: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Wires:
-    """The lines of a paragraph: each stroke, the strokes it continues to, and the boxes it meets.
+    """The lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets.
 
-    ``loose`` are arrowheads and joints on borders that have no line; ``owners`` maps
-    cells to their boxes; ``chars`` is a cache; ``problems`` are those of the paragraph.
+    ``loose`` are arrowheads and joints on borders that have no line; ``owners`` maps cells to their boxes; ``problems``
+    are those of the paragraph.
     """
 
-    sheet: Canvas
-    within: range
-    owners: dict[GridCell, Box]
-    chars: dict[GridCell, str] = field(default_factory=dict)
-    links: dict[Stroke, dict[Direction, Stroke]] = field(default_factory=dict)
-    touches: dict[Stroke, list[Touch]] = field(default_factory=dict)
-    loose: list[GridCell] = field(default_factory=list)
-    problems: list[tuple[GridCell, Problem]] = field(default_factory=list)
+    def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
+        self.sheet = sheet
+        self.within = within
+        self.owners = {cell: box for box in boxes for cell in box.cells()}
+        self.links: dict[Stroke, dict[Direction, Stroke]] = {}
+        self.touches: dict[Stroke, list[Touch]] = {}
+        self.loose: list[GridCell] = []
+        self.problems: list[tuple[GridCell, Problem]] = []
+        self._chars: dict[GridCell, str] = {}
+        self._trace()
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
         place = self.sheet.place(cell)
@@ -80,9 +80,9 @@ class Wires:
 
     def char(self, cell: GridCell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""
-        if cell not in self.chars:
-            self.chars[cell] = self._char(cell)
-        return self.chars[cell]
+        if cell not in self._chars:
+            self._chars[cell] = self._char(cell)
+        return self._chars[cell]
 
     def _char(self, cell: GridCell) -> str:
         char = self.sheet.stroke(cell)
@@ -150,7 +150,7 @@ class Wires:
     def _touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
 
-    def trace(self) -> None:
+    def _trace(self) -> None:
         for box in dict.fromkeys(self.owners.values()):
             for border, out in box.sides():
                 self._meet(box, border, out)
@@ -166,10 +166,3 @@ class Wires:
         # A stroke without a neighbour or a box is a character of a text.
         for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
             del self.links[node]
-
-
-def wires(sheet: Canvas, within: range, boxes: Iterable[Box]) -> Wires:
-    """The lines in the rows *within*."""
-    found = Wires(sheet=sheet, within=within, owners={cell: box for box in boxes for cell in box.cells()})
-    found.trace()
-    return found
