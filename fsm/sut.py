@@ -142,6 +142,14 @@ class Crashing(Protocol):
         """
 
 
+@runtime_checkable
+class Serial(Protocol):
+    """A SUT that several threads cannot call at once: a process that takes one request at a time."""
+
+    def serial(self) -> str:
+        """Its name in the message that refuses several threads."""
+
+
 class UnsupportedError(Exception):
     """A SUT does not have this event, or cannot be made to take it."""
 

@@ -28,13 +28,14 @@ from hypothesis.strategies import SearchStrategy
 
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.stateful import SETTINGS
+from fsm.errors import InputError, Problem
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot, Machine
 from fsm.machine.calls.belief import dynamics
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import SUT, Emitting, UnsupportedError
+from fsm.sut import SUT, Emitting, Serial, UnsupportedError
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -118,6 +119,7 @@ def concurrently(
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     sut = factory()
+    refuse_serial(sut)
     runs = _Runs(machine=machine, sut=sut, unseen=tuple(unseen), patience=patience)
 
     @seed(chance)
@@ -133,6 +135,15 @@ def concurrently(
     if not runs.stuck:
         sut.close()
     return runs.race
+
+
+def refuse_serial(sut: SUT) -> None:
+    """Raise :class:`InputError` if several threads cannot call *sut* at once; it is closed then."""
+    if isinstance(sut, Serial):
+        sut.close()
+        what = "takes one request at a time, so that several threads would only wait for each other"
+        hint = 'let it answer requests in parallel and greet with {"fsm":1,"can":["parallel"]}, or leave out --threads'
+        raise InputError([Problem(path=sut.serial(), line=0, code="FSM601", what=what, hint=hint)])
 
 
 def _anywhere(machine: Machine) -> Iterator[str]:

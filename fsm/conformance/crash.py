@@ -66,7 +66,9 @@ class CrashedEvent:
     def died(self) -> Crashed:
         ended = self.whole
         if ended is None:
-            ended = self._once(WHOLE)[1]
+            by_itself, ended, _ = self._once(WHOLE)
+            if by_itself:  # the event is to end the process: it is a crash without our help
+                return Crashed(died=False, shows=ended.shows, fault="", whole=ended)
             self.again()
         last, whole = ended
         before = _record(self.sut)

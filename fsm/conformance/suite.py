@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from fsm.conformance.concurrency import Race, concurrently
+from fsm.conformance.concurrency import Race, concurrently, refuse_serial
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
@@ -105,6 +105,8 @@ def conform(
         machine, profile = flatten(machine.under(profile)), None
     factory = find(sut, machine, profile=profile) if isinstance(sut, str) else sut
     tested = factory()
+    if threads > 1:
+        refuse_serial(tested)
     try:
         overlaps = isinstance(tested, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)

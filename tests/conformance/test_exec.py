@@ -7,20 +7,25 @@ import select
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from commands import interruptible
+from machines import PURSE, counter, machine_of
 from real_parts import headers_of_c, program
 
+from fsm.conformance.concurrency import Programme, concurrently
 from fsm.conformance.exec.adapter import child
 from fsm.conformance.exec.transport import LONGEST, Process, TalkError
 from fsm.conformance.plan import steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
+from fsm.errors import InputError
 from fsm.library import load
 from fsm.sut import Arranging, BrokenError, Emitting, Overlapping, UnsupportedError
+from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +136,102 @@ def test_nothing_is_lost_on_the_way(name: str) -> None:
     assert (here.cover.cells, here.cover.ways) == (there.cover.cells, there.cover.ways)
     assert not there.missed
     assert not there.beyond
+
+
+# -- several threads ---------------------------------------------------------------
+
+TALLY: Final = (sys.executable, "-S", str(SUTS / "tally.py"))
+
+
+def test_a_lost_update_is_found_in_a_process() -> None:
+    """Two additions are in progress at once there, and one of them is lost; with a lock, none is."""
+    wrong = conform(counter(), lambda: child([*TALLY, "unlocked"]), examples=5, threads=2)
+    right = conform(counter(), lambda: child([*TALLY]), examples=5, threads=2)
+
+    assert not wrong.failures
+    assert wrong.race is not None
+    assert wrong.race.programme == Programme(threads=(("add",), ("add",)))
+    assert (right.race, right.failures) == (None, ())
+
+
+def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads() -> None:
+    """Before anything is tested, with the way out."""
+    for test in (conform, concurrently):
+        with pytest.raises(InputError, match=r"tally.py serial: takes one request at a time") as refused:
+            test(counter(), lambda: child([*TALLY, "serial"]), threads=2)
+        assert '{"fsm":1,"can":["parallel"]}' in refused.value.problems[0].hint
+
+
+def test_a_request_that_waits_gets_its_own_answer() -> None:
+    """Answers come in the other order; what is shown meanwhile is asked for again."""
+    code = """\
+echo '{"fsm":1,"can":["parallel"]}'
+read -r line; echo '{"id":1}'
+read -r one; read -r two
+for line in "$two" "$one"; do
+    id=${line#*:}; did=${line#*'"do":"'}
+    echo "{\\"id\\":${id%%,*},\\"reply\\":\\"${did%%'"'*}\\",\\"shows\\":\\"passing\\"}"
+done
+read -r line; echo '{"id":4,"shows":"settled"}'
+"""
+    made = child(["sh", "-c", code])
+    made.reset()
+    with ThreadPoolExecutor(2) as threads:
+        replies = list(threads.map(made.do, ["one", "two"]))
+
+    assert (["one", "two"], "settled") == (replies, made.shows())
+    made.close()
+
+
+# -- what outlives a process -------------------------------------------------------
+
+PURSE_SUT: Final = (sys.executable, "-S", str(SUTS / "purse.py"))
+
+MORTAL: Final = (
+    PURSE
+    + """\
+[event.bad-coin]
+kind    = "call"
+about   = "Put a coin in that it dies of."
+ignores = ["absent", "torn"]
+moves   = { there = { name = "panic", stays = true, reply = "PANIC" } }
+"""
+)
+
+
+@pytest.mark.slow
+def test_what_a_process_remembers_and_how_it_dies_is_tested() -> None:
+    """Before each effect of each event; and that it dies is an answer, after which another process goes on."""
+    found = conform(machine_of(MORTAL), lambda: child(PURSE_SUT), examples=0)
+
+    assert (shown(found), found.missed, found.unarranged) == ([], (), ())
+    assert any(test[-1].stage == "crash" for test in found.cover.whole)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "test", "says"),
+    [
+        ("", "knit; pay=dropped; crash@1 pay=paid,kept", ""),
+        ("overwrites", "knit; pay=dropped", "pay failed, and changed its record: it was [], and is [1]"),
+        ("writes-in-place", "crash@1 knit=done,kept", "after a crash it shows TORN, where a restart may show absent"),
+        ("mortal", "crash@0 knit=done,kept", '"crash":"knit","point":1000000}, was killed by SIGKILL'),
+        ("immortal", "crash@1 knit=done,kept", ""),
+    ],
+)
+def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> None:
+    found = replay(machine_of(PURSE), lambda: child([*PURSE_SUT, wrong]), steps(test))
+
+    assert bool(found.failures) == bool(says)
+    assert all(says in each.broken for each in found.failures)
+
+
+def test_to_die_where_it_may_not_is_a_violation() -> None:
+    """The machine that refuses a bad coin does not reply PANIC."""
+    strict = MORTAL.replace('reply = "PANIC"', 'reply = "BAD"')
+
+    found = replay(machine_of(strict), lambda: child(PURSE_SUT), steps("knit; bad-coin"))
+
+    assert [each.violation.cause for each in found.failures if each.violation] == [Cause.REPLY]
 
 
 # -- what it can -------------------------------------------------------------------
@@ -406,6 +507,7 @@ def test_one_that_will_not_end_is_killed(tmp_path: Path) -> None:
         made.do("it")
 
     assert not alive(int((tmp_path / "id").read_text()))
+    made.close()
 
 
 PARENT: Final = """\

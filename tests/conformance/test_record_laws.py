@@ -9,47 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from machines import machine_of
+from machines import PURSE, machine_of
 
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
-
-PURSE = """\
-[machine]
-name    = "purse"
-title   = "A purse"
-about   = "Coins go in, and are there the next day."
-source  = "grandmother"
-initial = "absent"
-level   = "MUST"
-[states]
-absent = { about = "There is none.", shows = "absent" }
-there  = { about = "There is one.", shows = "THERE" }
-torn   = { about = "There is one, and nobody can count what is in it.", shows = "TORN" }
-[event.knit]
-kind    = "call"
-about   = "Make one."
-moves   = { absent = "there" }
-refuses = { there = "EXISTS", torn = "EXISTS" }
-[event.pay]
-kind    = "call"
-about   = "Put a coin in."
-refuses = { absent = "NOT_FOUND", torn = "TORN" }
-[event.pay.moves]
-there = [{ name = "paid", stays = true }, { name = "dropped", stays = true, reply = "DROPPED" }]
-[event.lose]
-kind    = "call"
-about   = "Lose it."
-moves   = { there = "absent", torn = "absent" }
-ignores = ["absent"]
-[event.night]
-kind       = "signal"
-about      = "Everything is forgotten but what was written down."
-interrupts = true
-ignores    = ["absent", "torn"]
-[event.night.moves]
-there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
-"""
 
 
 class DeadError(Exception):

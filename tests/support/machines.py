@@ -149,6 +149,44 @@ ignores    = ["*"]
 """
 
 
+PURSE = """\
+[machine]
+name    = "purse"
+title   = "A purse"
+about   = "Coins go in, and are there the next day."
+source  = "grandmother"
+initial = "absent"
+level   = "MUST"
+[states]
+absent = { about = "There is none.", shows = "absent" }
+there  = { about = "There is one.", shows = "THERE" }
+torn   = { about = "There is one, and nobody can count what is in it.", shows = "TORN" }
+[event.knit]
+kind    = "call"
+about   = "Make one."
+moves   = { absent = "there" }
+refuses = { there = "EXISTS", torn = "EXISTS" }
+[event.pay]
+kind    = "call"
+about   = "Put a coin in."
+refuses = { absent = "NOT_FOUND", torn = "TORN" }
+[event.pay.moves]
+there = [{ name = "paid", stays = true }, { name = "dropped", stays = true, reply = "DROPPED" }]
+[event.lose]
+kind    = "call"
+about   = "Lose it."
+moves   = { there = "absent", torn = "absent" }
+ignores = ["absent"]
+[event.night]
+kind       = "signal"
+about      = "Everything is forgotten but what was written down."
+interrupts = true
+ignores    = ["absent", "torn"]
+[event.night.moves]
+there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
+"""
+
+
 def counter_text(*, to: int) -> str:
     """A machine of *to* + 1 states in a row: ``n0`` to ``n<to>``."""
     states = "\n".join(f'n{n} = {{ about = "{n} so far." }}' for n in range(to + 1))

@@ -10,13 +10,15 @@ import errno
 import shlex
 import shutil
 from collections.abc import Sequence
-from threading import RLock
-from typing import Final, Literal, TypeAlias
+from tempfile import TemporaryDirectory
+from threading import Condition
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from fsm.conformance.exec.transport import Process, TalkError, shown
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.conformance.crash import WHOLE
+from fsm.conformance.exec.transport import EndedError, Process, TalkError, shown
+from fsm.sut import BrokenError, UnsupportedError, drained
 
 VERSION: Final = 1
 
@@ -29,27 +31,40 @@ START: Final = 30.0
 GRACE: Final = 2.0
 """Seconds that a child has to end by itself."""
 
-Ability: TypeAlias = Literal["arrange", "outputs", "overlap"]
+Ability: TypeAlias = Literal["arrange", "crash", "outputs", "overlap", "parallel", "record"]
+
+
+class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What it counts as that the child ends in the middle of an event; without ``shows`` the next process is asked."""
+
+    reply: str = ""
+    shows: str | None = None
+    outputs: tuple[str, ...] = ()
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a child: the protocol's version, and what it can do that not every SUT can."""
+    """The first line of a child: the protocol's version, what it can do that not every SUT can, and what its end is."""
 
     fsm: int
-    can: tuple[Ability, ...] = ()
+    can: frozenset[Ability] = frozenset()
+    dies: Death | None = None
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a child is asked: one of these, ``outcome`` beside ``arrange``; ``id`` is set when it is sent."""
+    """What a child is asked: one of these, with what belongs to it; ``id`` is set when it is sent."""
 
     id: int = 0
     reset: bool = False
+    restart: bool = False
     do: str = ""
     arrange: str = ""
     outcome: str = ""
     begin: str = ""
     end: str = ""
+    crash: str = ""
+    point: int | None = None
     shows: bool = False
+    record: bool = False
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +74,8 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reply: str | None = None
     shows: str | None = None
     outputs: tuple[str, ...] = ()
-    unsupported: bool = False
+    unsupported: bool | str = False
+    record: Any = msgspec.UNSET
 
 
 def child(
@@ -85,164 +101,230 @@ def child(
     if shutil.which(words[0]) is None:
         raise FileNotFoundError(errno.ENOENT, "no command that can be run", words[0])
     talk = Talk(words, timeout=timeout, start=start, grace=grace)
-    more = tuple(_MORE[ability] for ability in sorted(talk.can))
-    kind = type("Child", (*more, Child), {}) if more else Child
-    made: Child = kind(talk)
+    more = [_MORE[ability] for ability in sorted(talk.can & _MORE.keys())]
+    more += [] if "parallel" in talk.can else [_OneAtATime]
+    made: Child = type("Child", (*more, Child), {})(talk)
     return made
 
 
 class Talk:
-    """Requests to *command* and its answers, one at a time; the command is started when it is not running."""
+    """Requests to *command* and its answers; the command is started when it is not running.
+
+    Several threads may ask at once: one of those that wait reads for all.  ``shows`` is what the last answer shows, if no
+    other request was in progress meanwhile; ``outputs`` are those that have not been taken; ``arranged`` what was arranged
+    for the next event.  The process has ``died`` if its end was the answer.
+    """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
+        self.name = shlex.join(command)
+        self.shows: str | None = None
+        self.outputs: list[str] = []
+        self.arranged: list[ChildRequest] = []
         self._command = command
         self._timeout = timeout
         self._start = start
         self._grace = grace
-        self._lock = RLock()
-        self._process: Process | None = None
+        self._changed = Condition()
+        self._folder = TemporaryDirectory(prefix="fsm-", ignore_cleanup_errors=True)
         self._broken = ""
-        self._number = 0
-        self.can = self._greeted()
+        self._deadly: set[str] = set()
+        self._process: Process | None = None
+        self._reading = False
+        self._dies: Death | None = None
+        try:
+            self.can = self._greeted()
+        except BaseException:
+            self._folder.cleanup()
+            raise
 
-    def reset(self) -> ChildAnswer:
-        """Reset it, in a process of its own if there is none that runs."""
-        with self._lock:
-            if self._process is None:
-                if self._broken == _CLOSED:
-                    raise BrokenError(f"{shlex.join(self._command)} {_CLOSED}")
-                can = self._greeted()
-                if can != self.can:
-                    problem = f"now greets with {_listed(can)}, and with {_listed(self.can)} when it was first started"
-                    raise self._breaks(problem)
-            return self.ask(ChildRequest(reset=True))
+    def reset(self) -> None:
+        """Reset it, in a process and a folder of its own if there is none that runs."""
+        if self._process is None and self._broken != _CLOSED:
+            self._folder.cleanup()
+            self._folder = TemporaryDirectory(prefix="fsm-", ignore_cleanup_errors=True)
+            self._start_again()
+        self.ask(ChildRequest(reset=True))
+        self.outputs.clear()
+
+    def restart(self, *before: ChildRequest) -> None:
+        """Let a new process go on with what the last one has left in the folder, after it was asked what comes *before*."""
+        if self._process is not None:
+            self._process.end(gently=False)
+        self._start_again()
+        for request in (*before, ChildRequest(restart=True)):
+            self.ask(request)
 
     def ask(self, request: ChildRequest) -> ChildAnswer:
-        with self._lock:
+        with self._changed:
+            if self.died:
+                self.restart()
             if self._process is None:
-                raise BrokenError(f"{self._broken}; it is started again by the next reset")
+                what = f"{self.name} {_CLOSED}" if self._broken == _CLOSED else self._broken
+                raise BrokenError(f"{what}; it is started again by the next reset")
             self._number += 1
-            asked = msgspec.json.encode(msgspec.structs.replace(request, id=self._number))
-            line = self._exchanged(self._process, asked)
-            return self._answer(line, asked)
+            asked = msgspec.structs.replace(request, id=self._number)
+            self._alone = not self._waiting
+            self._waiting[asked.id] = None
+            line = msgspec.json.encode(asked)
+            try:
+                self._process.write(line + b"\n", timeout=self._timeout)
+                answer = self._awaited(self._process, asked.id)
+            except EndedError as error:
+                alone = len(self._waiting) == 1
+                broken = self._breaks(str(error), line, right=_RIGHT)
+                return self._death(asked, broken, alone=alone)
+            except TalkError as error:
+                raise self._breaks(str(error), line, right=error.right or _RIGHT) from None
+            except BrokenError:
+                raise
+            except BaseException:  # interrupted: what comes next would be the answer to this
+                self._breaks("was interrupted", line)
+                raise
+            if request.arrange:
+                self.arranged.append(request)
+            elif not (request.shows or request.record):
+                self.arranged = []
+                self.shows = answer.shows if self._alone else None
+            self.outputs += answer.outputs
+            return answer
+
+    def _awaited(self, process: Process, number: int) -> ChildAnswer:
+        """The answer to the request *number*; meanwhile other threads can ask, and what is read may be for them."""
+        waiting = self._waiting
+        while (answer := waiting.get(number)) is None:
+            if waiting is not self._waiting:
+                raise BrokenError(self._broken)
+            if self._reading:
+                self._changed.wait()
+                continue
+            self._reading = True
+            self._changed.release()
+            try:
+                line = process.read(timeout=self._timeout)
+            finally:
+                self._changed.acquire()
+                self._reading = False
+                self._changed.notify_all()
+            found = self._decoded(line)
+            waiting[found.id] = found
+        del waiting[number]
+        return answer
+
+    def _decoded(self, line: bytes) -> ChildAnswer:
+        try:
+            answer = _ANSWER.decode(line)
+        except msgspec.MsgspecError as error:
+            raise TalkError(f"answers {shown(line)}: {error}") from None
+        if self._waiting.get(answer.id, answer) is not None:
+            expected = " or ".join(map(str, self._waiting))
+            problem = f"answers {shown(line)}, which has the id {answer.id} and not {expected}"
+            raise TalkError(problem, right="each request is answered once, in turn, with its own id")
+        for more, there in (("outputs", answer.outputs), ("record", answer.record is not msgspec.UNSET)):
+            if there and more not in self.can:
+                problem = f"answers {shown(line)}, and its greeting did not have {more}"
+                raise TalkError(problem, right=f'add it to the greeting: {{"fsm":1,"can":["{more}"]}}')
+        return answer
+
+    def _death(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
+        """The answer that it is to end at *request*, if it is one; else it is *broken*."""
+        if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
+            self.died = True
+            return ChildAnswer(id=request.id)
+        event = request.do or request.begin or request.end
+        if self._dies is None or not alone or not event:
+            raise broken
+        self.died = True
+        self._deadly.add(event)
+        self.shows = self._dies.shows
+        self.outputs += self._dies.outputs
+        return ChildAnswer(id=request.id, reply=self._dies.reply)
 
     def close(self) -> None:
-        with self._lock:
-            process, self._process, self._broken = self._process, None, _CLOSED
+        with self._changed:
+            process, self._process, self.shows, self._broken = self._process, None, None, _CLOSED
             if process is not None:
                 process.end(gently=True)
+            self._folder.cleanup()
+
+    def _start_again(self) -> None:
+        can = self._greeted()
+        if can != self.can:
+            problem = f"now greets with {_listed(can)}, and with {_listed(self.can)} when it was first started"
+            raise self._breaks(problem)
 
     def _greeted(self) -> frozenset[Ability]:
         """Start the process; the abilities in its greeting."""
         self._number = 0
-        self._process = Process(self._command, grace=self._grace)
-        line = self._exchanged(self._process, b"")
+        self._waiting: dict[int, ChildAnswer | None] = {}
+        self._reading = self._alone = self.died = False
+        process = self._process = Process(self._command, grace=self._grace, folder=self._folder.name)
         try:
+            line = process.read(timeout=self._start)
             greeting = _GREETING.decode(line)
+        except TalkError as error:
+            raise self._breaks(str(error), right=_HELLO) from None
         except msgspec.MsgspecError as error:
             raise self._breaks(f"greets with {shown(line)}: {error}", right=_HELLO) from None
+        except BaseException:
+            self._breaks("was interrupted")
+            raise
         if greeting.fsm != VERSION:
             problem = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
             raise self._breaks(problem, right=_HELLO)
-        return frozenset(greeting.can)
-
-    def _exchanged(self, process: Process, asked: bytes) -> bytes:
-        """The line that comes once *asked* was sent, or the greeting."""
-        right = _RIGHT if asked else _HELLO
-        try:
-            if asked:
-                process.write(asked + b"\n", timeout=self._timeout)
-            return process.read(timeout=self._timeout if asked else self._start)
-        except TalkError as error:
-            raise self._breaks(str(error), asked, right=right) from None
-        except BaseException:  # interrupted: what comes next would be the answer to this
-            self._breaks("was interrupted", asked)
-            raise
-
-    def _answer(self, line: bytes, asked: bytes) -> ChildAnswer:
-        try:
-            answer = _ANSWER.decode(line)
-        except msgspec.MsgspecError as error:
-            raise self._breaks(f"answers {shown(line)}: {error}", asked, right=_RIGHT) from None
-        if answer.id != self._number:
-            problem = f"answers {shown(line)}, which has the id {answer.id} and not {self._number}"
-            raise self._breaks(problem, asked, right="each request is answered once, in turn, with its own id")
-        if answer.outputs and "outputs" not in self.can:
-            problem = f"answers {shown(line)}, and its greeting did not have outputs"
-            raise self._breaks(problem, asked, right='add it to the greeting: {"fsm":1,"can":["outputs"]}')
-        return answer
+        self._dies = greeting.dies
+        return greeting.can
 
     def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
         """The error with the *problem* of the process, which is ended, and what would have been *right*."""
         process, self._process = self._process, None
+        self._waiting = {}
         errors = ""
         if process is not None:
             process.end(gently=False)
             errors = " / ".join(map(repr, process.errors()))
         where = f", asked {asked.decode()}," if asked else ""
         ends = f"its standard error ends with {errors}" if errors else ""
-        self._broken = "; ".join(filter(None, [f"{shlex.join(self._command)}{where} {problem}", right, ends]))
+        self._broken = "; ".join(filter(None, [f"{self.name}{where} {problem}", right, ends]))
         return BrokenError(self._broken)
 
 
 class Child:
-    """A child process as a SUT, for several threads: one request is answered before the next is sent."""
+    """A child process as a SUT; if it can answer requests in parallel, several threads may call it at once."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
-        self._shows: str | None = None
-        self._outputs: list[str] = []
-        self._lock = RLock()
 
     def reset(self) -> None:
         """Reset it; a child that has ended is started again."""
-        with self._lock:
-            self._outputs.clear()
-            self._shows = None
-            self._noted(self._talk.reset())
-            self._outputs.clear()
+        self._talk.reset()
 
     def do(self, event: str) -> str:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
         """What the last answer shows, or the answer to a request for it if that one had none."""
-        with self._lock:
-            if self._shows is not None:
-                return self._shows
-            answer = self._talk.ask(ChildRequest(shows=True))
-            self._outputs += answer.outputs
-            return answer.shows or ""
+        if self._talk.shows is None:
+            return self._talk.ask(ChildRequest(shows=True)).shows or ""
+        return self._talk.shows
 
     def close(self) -> None:
         self._talk.close()
 
     def _replied(self, request: ChildRequest, event: str) -> str | None:
-        with self._lock:
-            answer = self._talk.ask(request)
-            self._noted(answer)
+        answer = self._talk.ask(request)
         if answer.unsupported:
-            raise UnsupportedError(event)
+            raise UnsupportedError(event if answer.unsupported is True else answer.unsupported)
         return answer.reply
-
-    def _noted(self, answer: ChildAnswer) -> None:
-        self._shows = answer.shows
-        self._outputs += answer.outputs
 
 
 class _Outputs(Child):
-    def outputs(self) -> tuple[str, ...]:
-        with self._lock:
-            out, self._outputs = tuple(self._outputs), []
-            return out
+    def outputs(self) -> list[str]:
+        return drained(self._talk.outputs)
 
 
 class _Arranges(Child):
     def arrange(self, event: str, outcome: str) -> bool:
-        with self._lock:
-            answer = self._talk.ask(ChildRequest(arrange=event, outcome=outcome))
-            self._outputs += answer.outputs
-            return not answer.unsupported
+        return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome)).unsupported
 
 
 class _Overlaps(Child):
@@ -253,7 +335,32 @@ class _Overlaps(Child):
         return self._replied(ChildRequest(end=event), event)
 
 
-_MORE: Final[dict[Ability, type[Child]]] = {"arrange": _Arranges, "outputs": _Outputs, "overlap": _Overlaps}
+class _Records(Child):
+    def record(self) -> Any:  # noqa: ANN401  (it is only compared)
+        return self._talk.ask(ChildRequest(record=True)).record
+
+
+class _Crashes(Child):
+    def crash(self, event: str, point: int) -> bool:
+        for_restart = [each for each in self._talk.arranged if each.arrange != event]
+        self._replied(ChildRequest(crash=event, point=point), event)
+        died = self._talk.died
+        self._talk.restart(*for_restart)
+        return died
+
+
+class _OneAtATime(Child):
+    def serial(self) -> str:
+        return self._talk.name
+
+
+_MORE: Final[dict[Ability, type[Child]]] = {
+    "arrange": _Arranges,
+    "crash": _Crashes,
+    "outputs": _Outputs,
+    "overlap": _Overlaps,
+    "record": _Records,
+}
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)

@@ -24,9 +24,20 @@ SHOWN: Final = 200
 
 AT_ONCE: Final = 1 << 16
 
+FOLDER: Final = "FSM_FOLDER"
+"""The variable with the folder in which a command may leave what outlives it."""
+
 
 class TalkError(Exception):
     """The command does not talk as it should; the text goes on after its name, as in *does not answer*."""
+
+    def __init__(self, text: str, right: str = "") -> None:
+        super().__init__(text)
+        self.right = right
+
+
+class EndedError(TalkError):
+    """The command has ended."""
 
 
 class Process:
@@ -41,7 +52,7 @@ class Process:
     'ended with exit code 0'
     """
 
-    def __init__(self, command: Sequence[str], *, grace: float) -> None:
+    def __init__(self, command: Sequence[str], *, grace: float, folder: str = "") -> None:
         self._grace = grace
         reaper = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
         self._reaper = subprocess.Popen(  # noqa: S603  (to run a given command is what this is for)
@@ -51,6 +62,7 @@ class Process:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            env={**os.environ, FOLDER: folder},
         )
         streams = (self._reaper.stdin, self._reaper.stdout, self._reaper.stderr)
         self._in, self._out, self._err = (stream.fileno() for stream in streams if stream is not None)
@@ -68,20 +80,17 @@ class Process:
     def write(self, line: bytes, *, timeout: float) -> None:
         """Send *line*, which ends in a line feed."""
         until = time.monotonic() + timeout
-        while True:
+        poll = select.poll()  # of its own: another thread may be reading
+        poll.register(self._in, select.POLLOUT)
+        while line:
+            if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+                raise TalkError(f"does not read its standard input for {timeout:g} s")
             try:
                 line = line[os.write(self._in, line) :]
             except BlockingIOError:
                 pass
             except BrokenPipeError:
                 return  # read reports what it wrote before, or how it ended
-            if not line:
-                return
-            self._poll.register(self._in, select.POLLOUT)
-            try:
-                self._wait(until, f"does not read its standard input for {timeout:g} s")
-            finally:
-                self._poll.unregister(self._in)
 
     def read(self, *, timeout: float) -> bytes:
         """The next line of its standard output; :class:`TalkError` if none comes within *timeout* seconds, or ever."""
@@ -93,7 +102,7 @@ class Process:
             begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
             ready = self._wait(until, f"wrote no line within {timeout:g} s{begun}")
             if self._out in ready and not self._more():
-                raise TalkError(self._silent())
+                raise self._silent()
         line = bytes(self._buffer[:found])
         del self._buffer[: found + 1]
         self._looked = 0
@@ -130,14 +139,14 @@ class Process:
         self._error = rest[:SHOWN]
         return bool(some)
 
-    def _silent(self) -> str:
+    def _silent(self) -> TalkError:
         """Why nothing will come any more."""
         rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
         try:
             self._reaper.wait(min(1.0, self._grace))
         except subprocess.TimeoutExpired:
-            return f"has closed its standard output and goes on running{rest}"
-        return f"{self.ended()}{rest}"
+            return TalkError(f"has closed its standard output and goes on running{rest}")
+        return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
         """The last lines of its standard error, and before them the one that says why it panicked."""
