@@ -74,8 +74,8 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reply: str | None = None
     shows: str | None = None
     outputs: tuple[str, ...] = ()
-    unsupported: bool | str = False
     record: Any = msgspec.UNSET
+    unsupported: bool | str = False
 
 
 def child(
