@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -60,7 +61,14 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command '{args[0]}': {nearest(args[0], COMMANDS, of='commands')}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            own = click.Context(command, info_name=name, parent=ctx)
+            _, _, given = command.make_parser(own).parse_args(list(rest))
+            for each, times in Counter(given).items():
+                if isinstance(each, click.Option) and times > 1 and not (each.multiple or each.is_flag):
+                    own.fail(f"{each.opts[0]} is given {times} times, and the last would hide the others: give it once")
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -97,6 +105,7 @@ def main() -> None:
     """Run the command; its result is the exit code."""
     # When the reader has gone, as with "| head", end as every filter does.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it leaves as little behind as an interrupt
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
     try:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require
@@ -65,7 +66,9 @@ FEW: Final = 8
 @click.option("--limit", type=click.IntRange(0), default=300, help="Edits to try; 0 for all.")
 @click.option("--seed", type=int, default=0, help="Which edits to try, if not all.")
 @format_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     names: tuple[str, ...],
     profile: str | None,
     only: tuple[str, ...],
@@ -104,12 +107,15 @@ def command(
     fsm mutate plugin-sync
     fsm mutate --recording cri-calls.jsonl --profile containerd-2.1
     """
+    idle = {"names", "only", "listed"} if recordings else {"calls", "restarts", "limit", "seed"}
+    why = "{} is for recordings: give these with --recording"
+    why = "--recording is judged by contracts: leave out {}" if recordings else why
+    for each in ctx.command.params:
+        given = each.name in idle and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+        if given and ctx.params[each.name] != ():
+            raise click.UsageError(why.format(each.opts[0].replace("names", "MODEL")))
     if recordings:
-        if names or only:
-            raise click.UsageError("--recording is judged by contracts: leave out MODEL and --property")
         return _power(recordings, calls or "", profile, restarts, limit, seed, form)
-    if calls:
-        raise click.UsageError("--with is about NRI events: give these with --recording")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     if profile is not None:
@@ -136,7 +142,8 @@ def _power(
             raise click.BadParameter(what, param_hint="--recording")
     with progress("mutating", limit * len(trials)) as advanced:
         powers = tuple(trial.power(seed=seed, limit=limit, advanced=advanced) for trial in trials)
-    click.echo(power_report.json(powers) if form == "json" else power_report.text(powers, layout()), nl=False)
+    text = power_report.json(powers) if form == "json" else power_report.text(powers, layout(), profiled=bool(profile))
+    click.echo(text, nl=False)
     return power_report.answer(powers).value
 
 

@@ -43,15 +43,7 @@ def name_option(
 ) -> Callable[[FC], FC]:
     """The *option* that takes a name, or *several* if it is repeated, as the parameter *to*; with the help *about* it."""
     flags = (f"--{option}", f"-{letter}", to or option)
-    take = None if several else _single
-    return click.option(*flags, multiple=True, callback=take, metavar="NAME", shell_complete=complete, help=about)
-
-
-def _single(_: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    """The only one of *names*; that the last of several counts would leave the others out silently."""
-    if len(names) > 1:
-        raise click.BadParameter(f"give one {option.name}, not {' and '.join(names)}")
-    return names[0] if names else None
+    return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:

@@ -1,7 +1,7 @@
 """Which illegal edits of recordings the judge accuses, for people and for programs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -49,24 +49,30 @@ def missed(power: Power) -> list[Planted]:
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
-def text(powers: tuple[Power, ...], layout: Layout) -> str:
-    """The report for people, ending in a newline."""
-    lines = [line for each in powers for line in _lines(each, layout)]
+def text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
+    """The report for people, ending in a newline; *profiled* if they were judged under a profile."""
+    lines = [line for each in powers for line in _lines(each, layout, profiled=profiled)]
     return "\n".join([*lines, f"verdict: {layout.verdict(answer(powers))}"]) + "\n"
 
 
-def _lines(power: Power, layout: Layout) -> Iterator[str]:
+def _lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
     yield layout.style(power.name, "bold") + f": {power.kind.value}"
     planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} illegal without doubt"
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
-    yield from layout.kept(f"{planted}, noticed {share((power,)) or 'none'}; {alarms}")
-    for title, table in zip(("kind", "cell"), tables(power), strict=True):
-        columns = "".join(f"{each:>10}" for each in ANSWERS)
-        yield f"  {columns}  {title}"
-        for name, counted in table.items():
-            yield "  " + "".join(f"{counted[each]:>10,}" for each in ANSWERS) + f"  {name}"
+    yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{share((power,))}; {alarms}")
+    if power.alarms and not profiled:
+        yield from layout.kept(
+            "without --profile, known deviations of the version that was recorded count as false alarms"
+        )
+    for title, table in zip(("kind", "cell"), tables(power) if power.planted else (), strict=False):
+        rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
+        rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]
+        for name, cells in rows:
+            lead = "  " + "".join(f"{each:>10}" for each in cells) + "  "
+            yield from layout.kept(name, lead, " " * (len(lead) + 2))
     for each in islice(missed(power), MISSED):
-        yield f"  {layout.style('missed', 'red')}  line {each.edit.line}, {each.edit.kind}: {each.edit.what}"
+        what = f"line {each.edit.line}, {each.edit.kind}: {each.edit.what}"
+        yield from layout.kept(f"missed  {what}", "  ", " " * 10, marked="missed", how="red")
         yield from layout.kept(f"{each.illegality.machine}: {each.illegality.why}", " " * 10)
         if each.illegality.acts:
             before = " → ".join(map(_act, each.illegality.acts[-MISSED:]))

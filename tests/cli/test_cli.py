@@ -466,6 +466,25 @@ def test_interrupting_judge(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
+    """Its copy of the recording is deleted."""
+    calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
+    running = subprocess.Popen(
+        [FSM, "mutate", "--recording", calls, "--limit", "0"],
+        env=PLAIN | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not list(tmp_path.iterdir()):
+        assert running.poll() is None
+
+    running.terminate()
+    out, err = running.communicate(timeout=30)
+
+    assert (130, b"", [b"interrupted"]) == (running.returncode, out, err.split())
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_interrupting_simulate(tmp_path: Path) -> None:
     """In mid-stream: what was written are whole lines and perhaps a part of one."""
     process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)

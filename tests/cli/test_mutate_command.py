@@ -211,3 +211,41 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
 
     assert terminal.end() == 0
     assert "mutating" in terminal.shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("cri-pod", "--limit", "3"), "--limit is for recordings"),
+        (("cri-pod", "--restarts", "none"), "--restarts is for recordings"),
+        (("cri-pod", "--with", CALLS), "--with is for recordings"),
+        (("cri-pod", "-r", CALLS), "leave out MODEL"),
+        (("--list", "all", "-r", CALLS), "leave out --list"),
+        (("-r", CALLS, "--seed", "1", "--seed", "2"), "--seed is given 2 times"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str) -> None:
+    """With the way out, and before anything is done."""
+    ran = fsm("mutate", *arguments)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert what in ran.stderr
+
+
+def test_false_alarms_without_a_profile() -> None:
+    """They may be what is known of the version; under a profile they are not. Where nothing is planted there is no table."""
+    name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
+    ran = fsm("mutate", "-r", name, "--limit", "1", "--seed", "6")
+
+    assert "0 illegal without doubt; 28 false alarms" in ran.stdout
+    assert "without --profile, known deviations of the version that was recorded" in " ".join(ran.stdout.split())
+    assert "caught" not in ran.stdout
+    assert "--profile" not in fsm("mutate", "-r", name, "--limit", "1", "-p", "containerd-1.6").stdout
+
+
+def test_the_table_is_as_wide_as_the_terminal() -> None:
+    """Cells have long names."""
+    ran = fsm("mutate", "-r", CALLS, "--limit", "12", "-p", "containerd-2.1", env={"COLUMNS": "60"})
+
+    assert "cell" in ran.stdout
+    assert max(map(len, ran.stdout.splitlines()[1:])) <= 60

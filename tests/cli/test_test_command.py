@@ -81,7 +81,7 @@ def test_one_name_is_taken_where_one_counts(workshop: Path, command: list[str]) 
     ran = fsm(*command, "-p", "containerd-1.7", "-p", "containerd-2.1", cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "give one profile, not containerd-1.7 and containerd-2.1" in ran.stderr
+    assert "--profile is given 2 times, and the last would hide the others: give it once" in ran.stderr
 
 
 SUTS = Path(__file__).resolve().parent.parent / "suts"
