@@ -33,14 +33,42 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM207", "cut.edn", {"models": ["cri-container"]}, "what '{' begins does not end"),
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
     ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
+    ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
 HISTORIES = {
     "cut.edn": "{:type :invoke, :f :start, :process 0}\n{:type :ok, :f",
     "uncalled.edn": "{:type :ok, :f :start, :process 0}",
     "strat.edn": "{:type :invoke, :f :strat, :process 0}",
+    "version.jsonl": '{"trace": 2, "machine": "cri-container"}\n',
 }
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ('{"trace": 7, "machine": "cri-pod"}', "7"),
+        ('{"trace": "1", "machine": "cri-pod"}', "$.trace"),
+        ('{"trace": 1, "machine": 7}', "$.machine"),
+        ('{"trace": 1, "machine": "cri-pod", "fresh": "yes"}', "$.fresh"),
+        ('{"trace": 1, "machine": "cri-pod", "unseen": "exit"}', "$.unseen"),
+    ],
+)
+def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str, tmp_path: Path) -> None:
+    """Also where the machine is given; in what is no trace the key may mean anything."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(f"{header}\n{TRACE}", encoding="utf-8")
+
+    for models in ((), ("cri-container",)):
+        with pytest.raises(InputError) as raised:
+            judge(trace, models=models)
+        (problem,) = raised.value.problems
+        assert ("FSM212", 1) == (problem.code, problem.line)
+        assert what in problem.what
+
+    trace.write_text('{"op": "StopContainer", "id": "c1", "trace": "abc"}\n[7]\n', encoding="utf-8")
+    assert judge(trace, models=("cri-container",)).kind is not RecordingKind.TRACE
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from fsm.errors import InputError, Problem
 from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
@@ -129,6 +130,9 @@ def open_recording(
     rest = chain([head], pieces)
     kinds = map(kind_of, head.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
+    if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
+        hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/trace-format.md'
+        raise InputError([Problem(path=name, line=1, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)])
     match kind:
         case RecordingKind.CALLS:
             calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, joiner=joiner or Joiner())

@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from fsm.recordings.error_texts import meant, met, unanswered, unresolved
+from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
@@ -30,7 +30,7 @@ from fsm.trace import Observation, Phase
 SHOWN: Final = frozenset({"restart", "data-changed"})
 """The events other than calls that happen nowhere but where the observations have them."""
 
-LOST: Final = frozenset({"CANCELED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
+LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress: the client gave up, or lost the connection."""
 
 _READS: Final = 1_024
@@ -52,6 +52,10 @@ class CriCallLine(msgspec.Struct, gc=False):
     started_at: int | str | None = None
     finished_at: int | str | None = None
     exit_code: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.code != "OK":
+            self.code = capitals(self.code)
 
     def fixed(self) -> dict[str, int | str]:
         """What a status has shown that stays so; a time that is zero is not known yet."""

@@ -31,7 +31,16 @@ def split(error: str) -> tuple[str, str]:
     """
     found = _GRPC.match(error)
     name, text = (found[1], found[2]) if found else ("Unknown", error)
-    return meant(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(), text), text
+    return meant(capitals(name), text), text
+
+
+def capitals(code: str) -> str:
+    """The gRPC *code* as the protocol spells it, if Go, or another language, has spelled it.
+
+    >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
+    ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", code).upper().replace("CANCELLED", "CANCELED")
 
 
 def meant(code: str, text: str) -> str:

@@ -42,6 +42,23 @@ def header(line: bytes) -> TraceHeader | None:
         return None
 
 
+def mistake(line: bytes) -> str:
+    """What is wrong with the header in *line*; empty if it is right, or no header.
+
+    >>> mistake(b'{"trace": 1, "machine": 7}')
+    'Expected `str`, got `int` - at `$.machine`'
+    """
+    try:
+        found: object = msgspec.json.decode(line)
+        if isinstance(found, dict) and "trace" in found and found.keys() <= set(TraceHeader.__struct_fields__):
+            msgspec.convert(found, TraceHeader)
+    except msgspec.ValidationError as error:
+        return str(error)
+    except _DAMAGE:
+        return ""
+    return ""
+
+
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """Turns the lines of one trace into observations."""

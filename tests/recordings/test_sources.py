@@ -644,3 +644,39 @@ def test_exits_of_unknown_entities_are_noted() -> None:
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))
     assert 1 == recording.notes["exits of unknown containers or pods"]
+
+
+SPELLINGS = {
+    "OK": "ok",
+    "NOT_FOUND": "NotFound",
+    "UNKNOWN": "Unknown",
+    "DEADLINE_EXCEEDED": "DeadlineExceeded",
+    "CANCELED": "CANCELLED",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["cri-calls-1.6.20.jsonl", "1.6.20-deadlines.calls.jsonl.gz", "1.6.20-restart-graceful.calls.jsonl.gz"]
+)
+def test_codes_may_be_spelled_as_in_go(name: str, tmp_path: Path) -> None:
+    """Or as Python has them; what they mean is the same."""
+    data = content(name).decode()
+    codes = set(re.findall('"code": "([A-Z_]+)"', data))
+    respelled = tmp_path / "calls.jsonl"
+    respelled.write_text(
+        re.sub(
+            '"code": "([A-Z_]+)"',
+            lambda found: f'"code": "{SPELLINGS.get(found[1], found[1].title().replace("_", ""))}"',
+            data,
+        )
+    )
+
+    def found(file: str | Path) -> object:
+        return [
+            (each.verdict, each.covered, each.observations) for each in judge(file, profile="containerd-1.6").judgements
+        ]
+
+    original = tmp_path / "calls"
+    original.write_text(data)
+    assert len(codes) > 1
+    assert found(original) == found(respelled)
