@@ -5,8 +5,10 @@ import click
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require
+from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
 from fsm.library import claims, specified, systems
+from fsm.machine import Profile
+from fsm.machine.versions import Bounded
 from fsm.property.evidence import Examined
 from fsm.report import check_report
 
@@ -46,8 +48,8 @@ def command(
     """
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
-    known = ["none", *(profile for each in found for profile in each.machine.profiles)]
-    require(profiles, known, of="profiles", hint="--profile")
+    bare: dict[str, Bounded] = {"none": Profile(name="none", about="", overrides=())}
+    of_one(profiles, bare | {name: profile for each in found for name, profile in each.machine.profiles.items()})
     work = [
         (each, profile)
         for each in found

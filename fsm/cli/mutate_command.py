@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require
+from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
 from fsm.library import claims, composition, single, specified, systems
 from fsm.mutation import (
     JointMutant,
@@ -119,8 +119,7 @@ def command(
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     if profile is not None:
-        known = (name for each in found for name in each.machine.profiles)
-        require([profile], known, of="profiles", hint="--profile")
+        of_one([profile], {name: known for each in found for name, known in each.machine.profiles.items()})
         found = [each for each in found if profile in each.machine.profiles]
     size = sum(1 for each in found for _ in _mutants(each, profile))
     with progress("mutating", size) as advanced:

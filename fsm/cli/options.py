@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +15,7 @@ from click.decorators import FC
 from fsm.cli import completion
 from fsm.errors import nearest
 from fsm.machine import Machine
-from fsm.machine.versions import advice
+from fsm.machine.versions import Bounded, advice
 from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 
@@ -97,12 +97,16 @@ def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.Bad
 
 def under(model: _Model, profile: str | None) -> _Model:
     """*model* as *profile* has it, if one is given."""
-    if isinstance(model, System):
-        if profile and profile not in model.profiles:
-            raise unknown(profile, model.profiles, of="profiles", hint="--profile")
-    elif profile and not model.profiled(profile):
-        raise click.BadParameter(f"'{profile}': {advice(profile, model.profiles)}", param_hint="--profile")
+    if profile and not (isinstance(model, Machine) and model.profiled(profile)):
+        of_one([profile], model.profiles)
     return model.under(profile)
+
+
+def of_one(names: Iterable[str], profiles: Mapping[str, Bounded]) -> None:
+    """Refuse the first of *names* that is none of the *profiles*, be it that of a version of one."""
+    for name in names:
+        if name not in profiles:
+            raise click.BadParameter(f"'{name}': {advice(name, profiles)}", param_hint="--profile")
 
 
 def asked(found: Iterable[Specification | JointSpecification], only: Iterable[str]) -> None:

@@ -117,8 +117,8 @@ def judge(
             for piece in watched(batch._replace(observations=shown or batch.observations)):
                 _feed([*monitors, *watches], piece)
         judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
-    if profile is None:
-        judgements = tuple(_of_version(each, recording.version()) for each in judgements)
+    version = profile or f"containerd-{'.'.join(map(str, numbers(recording.version())))}"
+    judgements = tuple(_of_version(each, of, version) for each, of in zip(judgements, machines, strict=True))
     if watches:
         judgements = tuple(watch.added_to(each) for watch, each in zip(watches, judgements, strict=True))
     return Judged(
@@ -130,9 +130,9 @@ def judge(
     )
 
 
-def _of_version(judgement: Judgement, version: str) -> Judgement:
-    """*judgement*, naming of the known deviations those of containerd's *version* only, if a profile is of it."""
-    own = judgement.machine.profiled(f"containerd-{'.'.join(map(str, numbers(version)))}")
+def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
+    """*judgement*, naming of the known deviations those of the *version* only, if one of *machine*'s profiles is of it."""
+    own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
     known = {each.name: each.deviation for each in own.overrides if each.deviation}

@@ -71,6 +71,8 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 def advice(name: str, profiles: Mapping[str, Bounded]) -> str:
     """The way out where *name* is none of *profiles*, nor a version that exactly one of them is of."""
     if several := of_version(name, profiles) or tuple(each for each in profiles if each.startswith(f"{name}.")):
+        if len(several) == 1:
+            return f"did you mean '{several[0]}'? here a profile is taken as it stands, not as one version has it"
         return f"it may be {' or '.join(several)}: name one of them"
     runtime, version = parted(name)
     if len(numbers(version)) >= PATCH and any(each.startswith(f"{runtime}-") for each in profiles):

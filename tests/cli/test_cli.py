@@ -186,6 +186,12 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["show", "cri-pod", "--event", "stopp"], "did you mean 'stop'?"),
         (["show", "cri-pod", "--state", "readdy"], "did you mean 'ready'?"),
         (["show", "cri-pod", "--profile", "x"], "profiles: containerd-1.6, "),
+        (["show", "nri-plugin-contract", "-p", "containerd-2.1.3"], "did you mean 'containerd-2.1'? here a profile is"),
+        (
+            ["check", "cri-pod", "-p", "containerd-1.7.24"],
+            "did you mean 'containerd-1.7'? here a profile is taken as it",
+        ),
+        (["mutate", "cri-pod", "-p", "containerd-1.7.24"], "did you mean 'containerd-1.7'? here a profile is taken as"),
         (["simulate", "cri-pood"], "did you mean 'cri-pod'?"),
         (["simulate", "cri-pod", "--profile", "containerd-1.66"], "did you mean 'containerd-1.6'?"),
         (["simulate", "cri-pod", "--length", "-1"], "-1 is not in the range"),

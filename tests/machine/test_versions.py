@@ -137,6 +137,8 @@ def test_a_bound_is_that_of_the_branch() -> None:
     ("profile", "hint"),
     [
         ("containerd-1.5.9", "none is of that version; profiles: containerd-1.6,"),
+        ("containerd-2.5.0", "none is of that version; profiles: containerd-1.6,"),
+        ("containerd-9.9.9", "none is of that version; profiles: containerd-1.6,"),
         ("containerd-2", "it may be containerd-2.0 or containerd-2.1 or containerd-2.2 or containerd-2.3: name one"),
     ],
 )
@@ -181,3 +183,14 @@ def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str,
 
     assert isinstance(verdict, Illegal)
     assert {each.profile for each in verdict.findings[0].first[0].resembles} == known
+
+
+def test_no_profile_is_advised_against_the_version() -> None:
+    """What was mended by the version that was given is no known deviation of it."""
+    name = "tests/recordings/containerd-1.6.20.log"
+    given, asked = (judge(name, profile=each).judgements[0].verdict for each in ("containerd-1.6.36", "containerd-2.1"))
+
+    assert isinstance(given, Illegal)
+    assert isinstance(asked, Illegal)
+    assert given.findings[0].first[0].resembles == ()
+    assert asked.findings[0].first[0].resembles
