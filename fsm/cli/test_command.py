@@ -56,7 +56,10 @@ from fsm.sut import Stimulus
     help="Call it from so many at once too, and look for races.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.001), metavar="SECONDS", help="What a process may take for each answer."
+    "--timeout",
+    type=click.FloatRange(min=0.001),
+    metavar="SECONDS",
+    help="What SUT may take for each answer; a process has 5 s by default, code in Python is not interrupted.",
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")

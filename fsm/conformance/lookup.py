@@ -1,11 +1,15 @@
 """The system under test that a user names: the reference, a function in Python, a command, another model."""
 
 import importlib
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
+from threading import current_thread, main_thread
+from types import SimpleNamespace
 from typing import Any, Final
 
 from fsm.conformance.simulated import Simulated
@@ -16,6 +20,9 @@ from fsm.product.flatten import flatten
 from fsm.sut import SUT, BrokenError
 
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
+
+METHODS: Final = ("reset", "do", "shows", "outputs", "arrange", "begin", "end", "record", "crash")
+"""The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-events": ("fsm.reference.events.queue_sut", "EventsSUT"),
@@ -39,8 +46,8 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
     """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
-    A reference or a model is taken under *profile*.  A process has *timeout* seconds for each answer.  Raises
-    :class:`InputError` if *name* is none of these.
+    A reference or a model is taken under *profile*.  A process, or a method of a SUT in Python that the main thread calls,
+    has *timeout* seconds for each answer.  Raises :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
@@ -61,7 +68,41 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
             factory = partial(Simulated, _model(rest, profile))
         case _:
             raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-    return lambda: _checked(name, factory)
+    if timeout is None or kind == "exec":
+        return lambda: _checked(name, factory)
+    return lambda: _limited(_checked(name, factory), timeout)
+
+
+def _limited(sut: SUT, timeout: float) -> SUT:
+    """*sut*, each method of which has *timeout* seconds to return."""
+    methods = {name: getattr(sut, name) for name in METHODS if hasattr(sut, name)}
+    limited: Any = SimpleNamespace(close=sut.close)
+    vars(limited).update({name: partial(_called, method, timeout) for name, method in methods.items()})
+    found: SUT = limited
+    return found
+
+
+def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
+    """What *method* returns; :class:`BrokenError` is raised in it after *timeout* seconds, and again while it goes on."""
+    if current_thread() is not main_thread():
+        return method(*arguments)  # the test of races gives it up
+    alarms = count()
+    late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
+
+    def alarm(_number: int, _frame: object) -> None:
+        next(alarms)
+        raise late
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, timeout, timeout)
+    try:
+        found = method(*arguments)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if next(alarms):  # it has caught the exception
+        raise late
+    return found
 
 
 def _model(name: str, profile: str | None) -> Machine:

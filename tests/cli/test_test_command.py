@@ -296,6 +296,28 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
     assert "within 0.2 s" in " ".join(ran.stdout.split())
 
 
+@pytest.mark.parametrize("caught", ["", "Exception"])
+def test_code_in_python_that_hangs_is_given_up(workshop: Path, caught: str) -> None:
+    """Whether or not it catches what interrupts it."""
+    code = f"""\
+import contextlib, threading, carpenter
+
+class Stuck(carpenter.Door):
+    def do(self, event):
+        with contextlib.suppress({caught}):
+            if event == "slam":
+                threading.Event().wait()
+        return super().do(event)
+"""
+    (workshop / "stuck.py").write_text(code, encoding="utf-8")
+
+    ran = fsm("test", "door.toml", "--against", "python:stuck:Stuck", "--timeout", "0.2", "-n", "0", cwd=workshop)
+
+    assert ran.returncode == 1
+    assert "violation: do did not return within 0.2 s" in ran.stdout
+    assert "slam" in ran.stdout
+
+
 def test_nothing_heavy_is_imported_for_help() -> None:
     """Hypothesis and transitions wait until they are needed."""
     code = "import sys, fsm.cli; print({'hypothesis', 'transitions', 'pytest'} & set(sys.modules))"
