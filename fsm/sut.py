@@ -7,7 +7,7 @@ without ``begin`` and ``end``, states that are met only while a call is in
 progress are not tested.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -109,6 +109,23 @@ class Arranging(Protocol):
         event ends otherwise, the test fails.  What was arranged and did not
         affect the next event is dropped.
         """
+
+
+@runtime_checkable
+class ArrangingStages(Protocol):
+    """A SUT that has to be given the stage for which an outcome is arranged; it takes the place of :class:`Arranging`."""
+
+    def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
+        """Arrange *outcome* for the *stage* ``begin`` or ``end`` of a call that takes time; empty for other events."""
+
+
+def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
+    """What arranges an outcome of an event, and of its stage, of *sut*; ``None`` if nothing does."""
+    if isinstance(sut, ArrangingStages):
+        return sut.arrange_stage
+    if isinstance(sut, Arranging):
+        return lambda event, outcome, _stage: sut.arrange(event, outcome)
+    return None
 
 
 @runtime_checkable

@@ -7,16 +7,18 @@ from fsm.cli.options import format_option, layout, name_option, profile_option, 
 from fsm.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
-from fsm.report import machine_report, system_report
+from fsm.product.flatten import flatten
+from fsm.report import machine_report, outcome_report, system_report
 
 
 @click.command("show")
 @click.argument("name", metavar="MODEL", shell_complete=completion.models_and_systems)
 @name_option("event", "e", "Only this event, by its name or its name on the wire.", completion.events)
 @name_option("state", "s", "Only this state.", completion.states)
+@click.option("--outcomes", is_flag=True, help="List what a test may arrange: outcomes, where an event has several.")
 @profile_option("Show the machine as this profile has it.")
 @format_option
-def command(name: str, event: str | None, state: str | None, profile: str | None, form: str) -> int:
+def command(name: str, event: str | None, state: str | None, profile: str | None, form: str, *, outcomes: bool) -> int:
     """Show a model: what each event does in each state, and why.
 
     MODEL is a name from 'fsm list' or the path of a model file. Of a system
@@ -27,15 +29,19 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     fsm show container-status --event StopContainer --profile containerd-1.6
     fsm show pod-sandbox --state unknown
     """
-    if is_system(name) and state is None and form == "text":
+    if is_system(name) and state is None and form == "text" and not outcomes:
         return _system(name, event, profile)
-    machine = under(load(name), profile)
+    machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
         raise unknown(str(event), machine.events, of="events", hint="--event")
     if state is not None and state not in machine.states:
         raise unknown(state, machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
+    if outcomes:
+        listed = outcome_report.json if form == "json" else outcome_report.text
+        click.echo(listed(tabulate(machine), events, states), nl=False)
+        return 0
     if form == "json":
         click.echo(machine_report.json(machine, events=events, states=states), nl=False)
         return 0

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fsm.conformance.plan import IDLE, Edge, Plan
 from fsm.conformance.record_laws import difference
 from fsm.machine.table import Table
-from fsm.sut import SUT, Arranging, Crashing, Remembering, Stimulus
+from fsm.sut import SUT, Crashing, Remembering, Stimulus, arranger
 
 WHOLE: Final = 1_000_000
 """No event has so many effects."""
@@ -91,12 +91,12 @@ class CrashedEvent:
     def _once(self, point: int) -> tuple[bool, Ended, bool]:
         """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
         arranged = False
-        if isinstance(self.sut, Arranging):
-            for outcome, choice in zip(self.step.expected, self.edge.choice, strict=False):
+        if (arrange := arranger(self.sut)) is not None:
+            for number, (outcome, choice) in enumerate(zip(self.step.expected, self.edge.choice, strict=False)):
                 if choice:
-                    self.sut.arrange(self.step.event, outcome)
+                    arrange(self.step.event, outcome, self.plan.stage(self.step, number))
             for row in _interrupting(self.plan.table):
-                arranged |= self.sut.arrange(self.plan.table.rows[row].event.name, self.step.expected[-1])
+                arranged |= arrange(self.plan.table.rows[row].event.name, self.step.expected[-1], "")
         died = self.dying.crash(self.step.event, point)
         return died, Ended(self.sut.shows(), _record(self.sut)), arranged
 

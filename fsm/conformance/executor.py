@@ -10,11 +10,11 @@ from fsm.conformance.crash import CrashedEvent, Ended, crashed_edge
 from fsm.conformance.oracle import Oracle, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
+from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
 from fsm.property_monitor import Violated, Watch
 from fsm.sut import (
     SUT,
-    Arranging,
     BrokenError,
     Crashing,
     Emitting,
@@ -24,6 +24,7 @@ from fsm.sut import (
     Stimulus,
     StimulusStage,
     UnsupportedError,
+    arranger,
 )
 from fsm.verdict import Violation
 
@@ -44,12 +45,16 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times."""
+    """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times.
+
+    Where what is ``broken`` is a promise of the SUT, ``clause`` is that of the cell in which it was to be kept.
+    """
 
     trace: tuple[Taken, ...]
     violation: Violation | None = None
     breaks: Violated | None = None
     broken: str = ""
+    clause: Clause | None = None
     repeated: tuple[int, int] | None = None
 
     @property
@@ -81,14 +86,15 @@ class FailedError(Exception):
 class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
-    ``unsupported`` are events that the SUT does not have, by name and stage; ``unarranged`` the outcomes that it cannot
-    arrange; ``whole`` has what it was after the last event of a test, if it died only then.
+    ``unsupported`` are the events that the SUT does not have or cannot be made to take, and why, by where that was;
+    ``supported`` are those that it takes somewhere, by name and stage; ``unarranged`` the outcomes that it cannot arrange; ``whole`` has what it was after the last event of a test, if it died only then.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
     ways: Counter[int] = field(default_factory=Counter)
     steps: int = 0
-    unsupported: set[tuple[str, StimulusStage]] = field(default_factory=set)
+    unsupported: dict[tuple[Point, str, StimulusStage], str] = field(default_factory=dict)
+    supported: set[tuple[str, StimulusStage]] = field(default_factory=set)
     unarranged: set[tuple[str, str]] = field(default_factory=set)
     deviations: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
@@ -123,7 +129,7 @@ class Execution:
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
         # Asking a SUT what it can do takes longer than a step.
         self._emitting = sut if isinstance(sut, Emitting) else None
-        self._arranging = sut if isinstance(sut, Arranging) else None
+        self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self.died = False
         self.shown = False
@@ -170,19 +176,20 @@ class Execution:
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)
-        except UnsupportedError:
-            self.cover.unsupported.add((step.event, step.stage))
+        except UnsupportedError as error:
+            self._leave_out(step, error)
             return
         except (Exception, SystemExit) as error:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
+        self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen))
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             raise self._failed(breaks=violated)
         after = self.oracle.legal(self.belief, step, seen)
         if after:
-            went = next((edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)), None)
-            self._note(after, went, seen, wanted=wanted, arranged=arranged)
+            fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
+            self._note(after, fit, seen, wanted=wanted, arranged=arranged)
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
@@ -194,22 +201,39 @@ class Execution:
             raise self._failed(violation=violation)
 
     def _failed(
-        self, *, violation: Violation | None = None, breaks: Violated | None = None, broken: str = ""
+        self,
+        *,
+        violation: Violation | None = None,
+        breaks: Violated | None = None,
+        broken: str = "",
+        clause: Clause | None = None,
     ) -> FailedError:
-        return FailedError(Failure(trace=tuple(self.trace), violation=violation, breaks=breaks, broken=broken))
+        trace = tuple(self.trace)
+        return FailedError(Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, clause=clause))
+
+    def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
+        """Do not try *step* here again."""
+        if self.point is not None:
+            why = str(error)
+            self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
     def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
         return FailedError(Failure(trace=(*self.trace, Taken(step=step, seen=None)), broken=_described(error)))
 
     def _note(
-        self, after: Configurations, went: Edge | None, seen: Response, *, wanted: Edge | None, arranged: bool
+        self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Note that a legal step took the edge *went*, where *wanted* was expected."""
+        """Note that a legal step took one of the edges that *fit*, by all appearance the first; *wanted* was expected."""
         self.belief = after
+        went = fit[0] if fit else None
         if wanted is not None and went is not wanted:
             if arranged and wanted.to is not None and self.watch is None:
-                instead = f" as {','.join(way.name for way in went.ways)}" if went else " otherwise"
-                raise self._failed(broken=f"the world was arranged for {wanted.step}, and it ended{instead}")
+                ends = {",".join(way.name for way in edge.ways) for edge in fit}
+                instead = f"as {ends.pop()}" if len(ends) == 1 else "otherwise"
+                what = f"the world was arranged for {wanted.step}, and it ended {instead}"
+                row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
+                cell = self.oracle.plan.table.cell(state, row)
+                raise self._failed(broken=what, clause=cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
             self.cover.add(went)
@@ -252,8 +276,9 @@ class Execution:
         )
         try:
             self.died, shows, fault, self.cover.whole[event] = crash.died()
-        except UnsupportedError:
+        except UnsupportedError as error:
             self.died = False
+            self._leave_out(step, error)
             return
         except FailedError:
             raise
@@ -267,7 +292,7 @@ class Execution:
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
-        if step.event not in table.row or (step.event, step.stage) in self.cover.unsupported:
+        if step.event not in table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
         row = table.row[step.event]
         going = {point(each).call for each in self.belief}
@@ -278,12 +303,12 @@ class Execution:
         return row not in going if step.stage == "end" else going != {IDLE}
 
     def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
-        if self._arranging is None:
+        if self._arrange is None:
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.expected)
         arranged = any(chosen)
-        for outcome, choice in zip(step.expected, chosen, strict=False):
-            if choice and not self._arranging.arrange(step.event, outcome):
+        for number, (outcome, choice) in enumerate(zip(step.expected, chosen, strict=False)):
+            if choice and not self._arrange(step.event, outcome, self.oracle.plan.stage(step, number)):
                 self.cover.unarranged.add((step.event, outcome))
                 arranged = False
         return arranged

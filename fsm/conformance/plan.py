@@ -85,6 +85,12 @@ class Plan:
     _edge_of: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
     _alternatives: dict[tuple[Point, str, StimulusStage], tuple[Edge, ...]] = field(default_factory=dict)
 
+    def stage(self, step: Stimulus, number: int) -> str:
+        """The stage of its call, ``begin`` or ``end``, in which *step* has its outcome *number*; empty if it has no stages."""
+        if self.table.row[step.event] not in self.table.end:
+            return ""
+        return "end" if number or step.stage == "end" else "begin"
+
     @property
     def start(self) -> Point:
         return Point(self.table.initial)

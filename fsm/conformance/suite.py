@@ -12,12 +12,13 @@ from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.plan import IDLE
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
 from fsm.product.flatten import flatten
 from fsm.product.system import System
-from fsm.sut import SUT, Crashing, Emitting, Overlapping, Stimulus
+from fsm.sut import SUT, Crashing, Emitting, Overlapping, Stimulus, StimulusStage
 from fsm.verdict import Fails, Holds, Unknown
 
 KINDS: Final = 25
@@ -30,6 +31,16 @@ class Nonconforming(Fails):
 
     failures: tuple[Failure, ...]
     race: Race | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An event, or a stage of it, that a SUT does not support in some ``states``, or anywhere if there are none."""
+
+    event: str
+    stage: StimulusStage
+    states: tuple[str, ...]
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +71,21 @@ class Tested:
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
         return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What the SUT does not support: an event once, if nowhere; else where, as far as that was not met otherwise."""
+        states: dict[tuple[str, StimulusStage, str], dict[str, None]] = {}
+        table = self.oracle.plan.table
+        for (point, event, stage), why in self.cover.unsupported.items():
+            state = table.states[point.state]
+            during = f"{state} during {table.rows[point.call].event.name}" if point.call != IDLE else state
+            states.setdefault((event, stage, why), {})[during] = None
+        supported = self.cover.supported
+        return tuple(
+            LeftOut(event=event, stage=stage, states=tuple(where) if (event, stage) in supported else (), why=why)
+            for (event, stage, why), where in sorted(states.items())
+        )
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:

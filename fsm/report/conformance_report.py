@@ -71,17 +71,26 @@ class _Writer:
         yield from self.layout.wrapped(
             f"{met} of {words.plural(len(tested.reachable), 'reachable cell')} covered{rest}"
         )
-        yield from self._cells("missed", tested.missed)
+        yield from self._cells("missed", tuple(each for each in tested.missed if not self._left_out(*each)))
         yield from self._cells("need a call in progress (begin and end)", tested.beyond)
-        for event, stage in sorted(tested.cover.unsupported):
-            verb = "" if stage == "do" else f"{stage} "
-            yield from self.layout.wrapped(f"not supported by the SUT: {verb}{event}", indent="    ")
+        for left in tested.left_out:
+            what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
+            what += f" in {', '.join(left.states)}" if left.states else ""
+            what += f" ({left.why})" if left.why else ""
+            yield from self.layout.wrapped(f"not supported by the SUT: {what}", indent="    ")
         unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
         if unarranged:
             yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
         came = answer(tested, self.least)
         why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
         yield f"  verdict: {self.layout.verdict(came)}{why}"
+
+    def _left_out(self, row: int, state: int) -> bool:
+        """Whether a cell is missed since the SUT does not support its event there."""
+        table = self.tested.oracle.plan.table
+        event = table.rows[row].event.name
+        left = (each for each in self.tested.left_out if each.event == event and each.stage != "crash")
+        return any(not each.states or table.states[state] in each.states for each in left)
 
     def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
         if not cells:
@@ -115,7 +124,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
                 for row, state in tested.reachable
             ],
             "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
-            "unsupported": [{"event": event, "stage": stage} for event, stage in sorted(tested.cover.unsupported)],
+            "unsupported": [record(each) for each in tested.left_out],
             "unarranged": [{"event": event, "outcome": outcome} for event, outcome in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }
@@ -129,7 +138,9 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
         "broken": failure.broken or None,
         "repeated": dict(zip(("failed", "of"), failure.repeated, strict=True)) if failure.repeated else None,
         "violation": violation_data(failure.violation) if failure.violation else None,
-        "clause": record(failure.violation.clause) if failure.violation else None,
+        "clause": record(clause)
+        if (clause := failure.violation.clause if failure.violation else failure.clause)
+        else None,
         "test": trace_data(failure),
         "replay": steps,
         "again": f"{again} --replay {shlex.quote(steps)}" if again else None,

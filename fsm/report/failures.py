@@ -35,6 +35,8 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
+    if failure.clause:
+        yield from layout.clause(failure.clause)
     if breaks:
         numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
         yield from layout.row("broken by", f"{breaks.said}, in {numbers}" if breaks.steps else breaks.said)

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from fsm.machine import Clause
 from fsm.report import ExitCode, words
 from fsm.verdict import Violation
 
@@ -34,16 +35,18 @@ class Layout:
         yield from self.row("before", words.before(violation))
         yield from self.row("allowed", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
-        clause = violation.clause
-        yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
-        yield from self.row("source", clause.source)
-        yield from self.row("", clause.link)
+        yield from self.clause(violation.clause)
         if edits:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
             yield from self.row("known", known)
         for link in dict.fromkeys(each.link for each in violation.resembles):
             yield from self.row("", link)
+
+    def clause(self, clause: Clause) -> Iterator[str]:
+        yield from self.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
+        yield from self.row("source", clause.source)
+        yield from self.row("", clause.link)
 
     def row(self, label: str, value: str) -> Iterator[str]:
         """*value* behind its *label*, if there is any."""

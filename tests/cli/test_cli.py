@@ -654,3 +654,16 @@ def test_the_module_is_the_command() -> None:
     ran = subprocess.run([sys.executable, "-m", "fsm", "--version"], capture_output=True, check=True, text=True)
 
     assert fsm("--version").stdout == ran.stdout
+
+
+def test_show_lists_the_outcomes_that_can_be_arranged() -> None:
+    """By stage, in the states where there is a choice; as JSON too, and of a profile."""
+    ran = fsm("show", "cri-container", "--outcomes", "--event", "remove")
+    found = json.loads(fsm("show", "cri-container", "--outcomes", "--state", "exited", "--format", "json").stdout)
+    under = fsm("show", "container-status", "--outcomes", "--profile", "containerd-1.6", "--state", "absent")
+
+    assert ran.returncode == 0
+    assert "end remove=failed          in created-removing, exited-removing\n" in ran.stdout
+    assert "create" not in [each.partition("=")[0] for each in ran.stdout.splitlines()]
+    assert {"event": "remove", "stage": "begin", "outcome": "begins", "states": ["exited"]} in found
+    assert "stop=stop-of-removed" in under.stdout

@@ -24,7 +24,7 @@ from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.library import load
-from fsm.sut import Arranging, BrokenError, Emitting, Overlapping, UnsupportedError
+from fsm.sut import ArrangingStages, BrokenError, Emitting, Overlapping, UnsupportedError
 from fsm.verdict import Cause
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def test_to_die_where_it_may_not_is_a_violation() -> None:
 
 # -- what it can -------------------------------------------------------------------
 
-ABILITIES: Final = {"arrange": Arranging, "outputs": Emitting, "overlap": Overlapping}
+ABILITIES: Final = {"arrange": ArrangingStages, "outputs": Emitting, "overlap": Overlapping}
 
 
 @pytest.mark.parametrize("can", [(), ("arrange",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")])

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import DOOR, door, job, machine_of
+from machines import DOOR, door, edited, job, machine_of
 from random_machines import machines
 from thorough import TIMES
 
 from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
-from fsm.conformance.suite import conform, replay
+from fsm.conformance.suite import LeftOut, conform, replay
 from fsm.equivalence import compare
 from fsm.equivalence.comparison import Distinguished
 from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
 from fsm.mutation import mutants
+from fsm.report import conformance_report, failures
 from fsm.report.description import describe
 from fsm.sut import BrokenError, Stimulus, UnsupportedError
 
@@ -179,7 +180,34 @@ def test_what_a_sut_does_not_have_is_missed() -> None:
 
     assert not found.failures
     assert {found.oracle.plan.table.rows[row].name for row, _ in found.missed} == {"knock"}
-    assert found.cover.unsupported == {("knock", "do")}
+    assert [LeftOut(event="knock", stage="do", states=(), why="")] == [*found.left_out]
+    report = conformance_report.text(found)
+    assert (report.count("knock"), "not supported by the SUT: knock\n" in report) == (1, True)
+
+
+def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None:
+    """The report says where it was left out, and why."""
+
+    class Stiff(Simulated):
+        def do(self, event: str) -> str:
+            if event == "push" and self.shows() == "OPEN":
+                raise UnsupportedError("it has no handle")
+            return super().do(event)
+
+    machine = door()
+
+    class Wrong(Stiff):
+        def do(self, event: str) -> str:
+            reply = super().do(event)
+            return "NOT_FOUND" if event == "push" and reply == "ok" else reply
+
+    found = outcome(machine, lambda: Stiff(machine), examples=10)
+    table = found.oracle.plan.table
+
+    assert {(table.rows[row].name, table.states[state]) for row, state in found.missed} == {("push", "open")}
+    assert "not supported by the SUT: push in open (it has no handle)" in conformance_report.text(found)
+    assert "missed" not in conformance_report.text(found)
+    assert "push=opened" in shown(outcome(machine, lambda: Wrong(machine)))
 
 
 # -- what is noticed -------------------------------------------------------------
@@ -258,7 +286,50 @@ def test_what_was_promised_is_kept() -> None:
 
     found = outcome(door(), lambda: Deaf(door()))
 
-    assert [each.broken for each in found.failures] == ["the world was arranged for push=stuck, and it ended as opened"]
+    (failure,) = found.failures
+    assert failure.broken == "the world was arranged for push=stuck, and it ended as opened"
+    assert "clause     push" in failures.text(failure)
+
+
+def test_the_stage_of_an_outcome_is_said() -> None:
+    """A removal can fail when it begins and when it ends."""
+
+    class Staged(Simulated):
+        asked: list[tuple[str, str, str]]
+
+        def reset(self) -> None:
+            super().reset()
+            self.asked = []
+
+        def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
+            self.asked.append((event, outcome, stage))
+            return self.arrange(event, outcome)
+
+    machine = load("cri-container")
+    sut = Staged(machine)
+
+    replay(machine, lambda: sut, steps("create=created; remove=begins,failed; remove=failed"))
+
+    assert sut.asked == [
+        ("create", "created", ""),
+        ("remove", "begins", "begin"),
+        ("remove", "failed", "end"),
+        ("remove", "failed", "begin"),
+    ]
+
+
+def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
+    """Two other outcomes look alike."""
+    alike = edited(DOOR, '"STUCK" }]', '"STUCK" }, { name = "swung", to = "open", emits = ["Creak"] }]')
+
+    class Deaf(Simulated):
+        def arrange(self, event: str, outcome: str) -> bool:
+            return super().arrange(event, "opened") or bool(outcome)
+
+    machine = machine_of(alike)
+    found = outcome(machine, lambda: Deaf(machine))
+
+    assert "the world was arranged for push=stuck, and it ended otherwise" in [each.broken for each in found.failures]
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:

@@ -59,6 +59,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     do: str = ""
     arrange: str = ""
     outcome: str = ""
+    stage: str = ""
     begin: str = ""
     end: str = ""
     crash: str = ""
@@ -87,11 +88,11 @@ def child(
     seconds, and to end by itself *grace* seconds.  Raises :class:`OSError` where there is no such command, and
     :class:`BrokenError` where it does not greet.
 
-    >>> from fsm.sut import Arranging
+    >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
     >>> door = child(["sh", "-c", code])
     >>> door.reset()
-    >>> door.shows(), isinstance(door, Arranging)
+    >>> door.shows(), isinstance(door, ArrangingStages)
     ('SHUT', False)
     >>> door.close()
     """
@@ -323,8 +324,8 @@ class _Outputs(Child):
 
 
 class _Arranges(Child):
-    def arrange(self, event: str, outcome: str) -> bool:
-        return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome)).unsupported
+    def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
+        return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome, stage=stage)).unsupported
 
 
 class _Overlaps(Child):
