@@ -123,6 +123,8 @@ def _called(recording: Recording) -> Iterator[_Point]:
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
+            if seen.phase == "assumed":
+                continue  # a restart that is assumed before the calls of its time
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = line if isinstance(line, Line) else Line(recording.name, line)
             yield _Point(latest, last, seen)
@@ -225,8 +227,8 @@ class CombinedReader:
         """The observations that follow from one of a call, by the ids that were given."""
         if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
             self._progress.interrupted(gap=seen.phase == "gap")
-        self._calls |= seen.phase not in {"request", "assumed"}
-        if seen.phase == "assumed" or (seen.of, seen.event) not in _CALLS:
+        self._calls |= seen.phase != "request"
+        if (seen.of, seen.event) not in _CALLS:
             return
         on = seen.detail if (seen.of, seen.event) == (CONTAINER, "CreateContainer") else seen.entity
         meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._meant(on)
@@ -271,8 +273,7 @@ class CombinedReader:
         signal = UNRELAYED if None in since else SUCCEEDS.get((seen.of, seen.event), "")
         if seen.event == "UpdateContainerResources":
             self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
-        ends = seen.event == "StopContainer" and any(it[0] == seen.event and it[1] > asked.order for it in received)
-        if signal and not ends:
+        if signal and not (seen.event == "StopContainer" and _stopped(received, asked.order)):
             self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at)))
         for each in self._within(seen.entity) if seen.event == "RemovePodSandbox" else ():
             if self._known[each].since < asked.order:
@@ -331,6 +332,13 @@ class CombinedReader:
         if seen.event == "stop-succeeds":
             return bool(known.output) and known.output not in {"StopPodSandbox", "StopContainer"}
         return seen.of == CONTAINER or bool(known.output)
+
+
+def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
+    """Whether its stop was the last that was *received* of a container before it was *asked* for, or was since."""
+    moved = [(name, order) for name, order in received if "Update" not in name]
+    before = [name for name, order in moved if order < asked]
+    return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
 def _unclear(entity: str, of: str, seen: Observation, *, removed: bool) -> Observation:

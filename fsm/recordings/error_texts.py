@@ -15,7 +15,9 @@ _NO_POD: Final = re.compile(
     r"^(?:an error occurred when try to find sandbox|failed to find sandbox(?: id)?)\b.*\bnot found\b"
 )
 _UNRESOLVED: Final = re.compile(
-    r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet", re.IGNORECASE
+    r"Multiple IDs found with provided prefix|prefix can't be empty|server is not initialized yet|"
+    r"^failed to connect to all addresses|^connection error: desc = \"transport: error while dialing",
+    re.IGNORECASE,
 )
 _STARTING: Final = "server is not initialized yet"
 _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
@@ -68,9 +70,13 @@ def met(text: str, *, pod: bool) -> str:
 
 
 def unresolved(text: str) -> bool:
-    """Whether by *text* the call reached no container and no pod: its id is ambiguous or empty, or it came too early.
+    """Whether by *text* the call reached no container and no pod: its id is ambiguous or empty, it came too early, or was not sent.
+
+    Clients of gRPC in C++ and in Go begin their texts so if they could not connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
+    True
+    >>> unresolved("failed to connect to all addresses; last error: UNKNOWN: connection refused")
     True
     """
     return _UNRESOLVED.search(text) is not None

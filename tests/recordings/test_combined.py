@@ -476,3 +476,48 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
     del events[2]
     found = clauses(violations(together("".join(events).encode(), calls.encode(), tmp_path)))
     assert found == {"pod removal-is-relayed": 1}
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
+    """A restart is assumed before them and stands at the end of its time, when they are long over."""
+    listed = (
+        '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
+    )
+    events = [
+        listed % (POD, OTHER) + "\n",
+        EVENT % (20_000_000, "UpdateContainer", POD, OTHER),
+        '{"ts": 950000000, "event": "Configure"}\n',
+    ]
+    lost = '{"op": "%s", "id": "%s", "start": %d, "end": %d, "code": "UNAVAILABLE", "detail": "Stream removed"}\n'
+    update = lost % ("UpdateContainerResources", OTHER, 15_000_000, 21_000_000)
+    refused = CALL.replace("OK", "UNKNOWN")
+    calls = [
+        refused % ("UpdateContainerResources", OTHER, 900_000, 900_001),
+        *([update] if meanwhile else []),
+        lost % ("ContainerStatus", OTHER, 900_000_000, 900_000_100),
+        refused % ("UpdateContainerResources", OTHER, 960_000_000, 960_000_100),
+    ]
+
+    found = clauses(violations(together("".join(events).encode(), "".join(calls).encode(), tmp_path)))
+    assert ("calls-come-first" in found) is not meanwhile
+
+
+@pytest.mark.parametrize(("stopped", "accused"), [(True, 0), (False, 1)])
+def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *, stopped: bool, accused: int) -> None:
+    """Then it need not be relayed if one was before; without one it must, whenever it acted."""
+    events = [
+        CONNECTS % json.dumps([POD]),
+        *[EVENT % (at, name, POD, OTHER) for at, name in ((12, "CreateContainer"), (13, "PostCreateContainer"))],
+        *([EVENT % (17, "StopContainer", POD, OTHER)] if stopped else []),
+        *[EVENT % (at, name, POD, OTHER) for at, name in ((27, "StartContainer"), (29, "PostStartContainer"))],
+        EVENT % (40, "StateChange", POD, OTHER),
+    ]
+    stops = [(16, 18)] if stopped else []
+    calls = [CALL % ("StopContainer", OTHER, start, end) for start, end in [*stops, (25, 28)]]
+    creation = f'{{"op": "CreateContainer", "id": "{OTHER}", "pod": "{POD}", "start": 11, "end": 14, "code": "OK"}}\n'
+    calls = [creation, *calls, CALL % ("StartContainer", OTHER, 24, 30)]
+
+    known = "containerd-2.1"  # by which a container is started after its stop
+    found = clauses(violations(together("".join(events).encode(), "".join(calls).encode(), tmp_path, profile=known)))
+    assert found["stop-is-relayed"] == accused

@@ -31,11 +31,12 @@ class Call(NamedTuple):
     code: str = "OK"
     shows: str = ""
     id: str = "c" * 64
+    detail: str = ""
 
     def lines(self) -> list[dict[str, object]]:
         """The lines that a client writes of it."""
         times = {"start": BEGINNING + self.start * MS, "end": BEGINNING + self.end * MS}
-        call = {"op": self.op, "id": self.id, "pod": "p" * 64, **times, "code": self.code, "detail": ""}
+        call = {"op": self.op, "id": self.id, "pod": "p" * 64, **times, "code": self.code, "detail": self.detail}
         shown = {"op": "status", "id": self.id, "start": times["end"], "state": f"CONTAINER_{self.shows}"}
         return [call, shown] if self.shows else [call]
 
@@ -69,6 +70,22 @@ def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
     assert assumed(*CREATED, after, folder=tmp_path, restarts="none") is None
     assert assumed(*CREATED, after, folder=tmp_path, restarts="seen") is None
     assert assumed(*CREATED, after, folder=tmp_path, shortest_restart=0.3) is None
+
+
+@pytest.mark.parametrize(
+    "unsent",
+    [
+        "failed to connect to all addresses; last error: UNKNOWN: unix:/run/containerd.sock: Connection refused",
+        'connection error: desc = "transport: Error while dialing: dial unix /run/containerd.sock: connect: refused"',
+    ],
+)
+def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> None:
+    """Another one that found no runtime may act yet."""
+    lost = Call(6, 7, "StartContainer", "UNAVAILABLE", detail="Stream removed")
+    runs = Call(8, 9, "ContainerStatus", shows="RUNNING")
+
+    assert assumed(*CREATED, lost, runs, folder=tmp_path, restarts="none") == []
+    assert assumed(*CREATED, lost._replace(detail=unsent), runs, folder=tmp_path, restarts="none") is None
 
 
 def test_what_needs_no_restart_assumes_none(tmp_path: Path) -> None:
