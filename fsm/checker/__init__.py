@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from typing import assert_never
 
 from fsm.checker.breadth_first import LIMIT, reachable_size
-from fsm.checker.cones import Cones, joint_listener
+from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
-from fsm.checker.refinement import check_follows, check_refines, followed
+from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.checker.silence import washed_out
 from fsm.library import claims
@@ -43,12 +43,7 @@ from fsm.property.evidence import Checked, Conclusion, Examined
 from fsm.verdict import Unknown
 
 
-def check(
-    machine: Machine | System,
-    *names: str,
-    profile: str | None = None,
-    limit: int = LIMIT,
-) -> Examined:
+def check(machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT) -> Examined:
     """The verdicts on the properties of *machine* that are called *names*, or on all of them.
 
     They are those in the property file of the machine's name, in the folder ``properties`` beside the folder of its model
@@ -82,16 +77,16 @@ def decide(
     >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
     'Proved'
     """
-    none = Counts(states=0, transitions=0, depth=0)
+    searched = Counts(states=0, transitions=0, depth=0)
     try:
         if isinstance(machine, Table):
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
     except LimitError as error:
-        conclusion, searched = Unknown(why=f"the search has more than {error.limit:,} states"), none
+        conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except TooManyError:
-        conclusion, searched = Unknown(why="too many calls overlap to try every order of them"), none
+        conclusion = Unknown(why="too many calls overlap to try every order of them")
     return Checked(of=stated, profile=profile, verdict=conclusion, expected=stated.expected(profile), searched=searched)
 
 
@@ -121,7 +116,7 @@ def examine(
     return Examined(
         machine=described,
         profile=profile,
-        counts=stepping.counts() if isinstance(stepping, Cones) else reachable_size(machine_table(stepping.table)),
+        counts=stepping.counts() if isinstance(stepping, Cones) else reachable_size(stepping.table),
         expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
@@ -145,14 +140,14 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
             return check_reachable(claim, stepping, limit)
         case LeadsTo():
             return check_leads_to(claim, stepping, limit)
-        case Follows(other=other) if isinstance(stepping.table, SystemTable):
-            listening = joint_listener(stepping.table.system, claim, with_same_profile(other, profile))
-            return followed(stepping.table, listening, limit)
         case Follows(other=other):
-            return check_follows(machine_table(stepping.table), tabulate(with_same_profile(other, profile)), limit)
+            table, followed = stepping.table, with_same_profile(other, profile)
+            if isinstance(table, SystemTable):
+                return check_follows(table, JointListener(table.system, claim, followed), limit)
+            return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
         case Refines(other=other, overlap=overlap):
-            table, other_table = machine_table(stepping.table), tabulate(with_same_profile(other, profile))
-            return check_refines(table, other_table, overlap, limit)
+            refined = tabulate(with_same_profile(other, profile))
+            return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case MatchesDiagram():
             return check_matches(claim, machine_table(stepping.table).machine)
         case _:

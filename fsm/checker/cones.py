@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import InstantStep, StepCache
-from fsm.checker.refinement import OutputListener, belief_table_of
+from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import tabulate
@@ -104,32 +104,22 @@ def _outputs(condition: Condition) -> set[str]:
     return found - {""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JointListener(OutputListener):
-    """The other machine, which takes the signals and outputs of some copies as its events."""
+    """What *other* makes of the signals and outputs of the copies in *claim*, which are its events."""
 
-    of: frozenset[int]
-    known: frozenset[str]
-    suffixes: dict[int, str]
+    def __init__(self, system: System, claim: Follows, other: Machine) -> None:
+        table = tabulate(other)
+        super().__init__(table, table)
+        self._of = claim.of
+        self._known = {event.name for event in other.events.values() if event.kind == "signal"}
+        self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
         """The signals and outputs of the copies in *step*, in order, known to the other machine or not."""
         found: list[str] = []
         for done in step.way.done:
-            if done.digit in self.of:
-                if done.event in self.known:
+            if done.digit in self._of:
+                if done.event in self._known:
                     found.append(done.event)
-                found += [output.removesuffix(self.suffixes[done.digit]) for output in done.emits]
+                found += [output.removesuffix(self._suffixes[done.digit]) for output in done.emits]
         return tuple(found)
-
-
-def joint_listener(system: System, claim: Follows, other: Machine) -> JointListener:
-    """The states in which *other* may be, given what the copies of *claim* do."""
-    table = tabulate(other)
-    return JointListener(
-        belief_table=belief_table_of(table, table, whole=True),
-        shared={},
-        of=claim.of,
-        known=frozenset(event.name for event in other.events.values() if event.kind == "signal"),
-        suffixes={copy.digit: copy.suffix for copy in system.copies},
-    )

@@ -1,13 +1,10 @@
 """Whether a second call, right after one that succeeded, has no effect."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
-from fsm.checker.instants import Instant, InstantStep, StepCache, Successors, holds
+from fsm.checker.instants import InstantStep, StepCache, holds
 from fsm.property.claims import Counts, Idempotent
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous
 
@@ -27,7 +24,7 @@ class CallPair(NamedTuple):
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
     """Whether a second call, right after one that replied ok where none was in progress, replies ok and changes nothing."""
     table = stepping.table
-    automaton = idempotence_automaton(claim, stepping)
+    automaton = IdempotenceAutomaton(claim, stepping)
     found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)
     if found.path is not None:
         return Refuted(evidence=Run(initial=table.states[table.initial], steps=found.path)), found.counts
@@ -37,25 +34,15 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tupl
     return Proved(), found.counts
 
 
-def idempotence_automaton(claim: Idempotent, stepping: StepCache) -> IdempotenceAutomaton:
-    """The automaton of *claim*."""
-    table = stepping.table
-    return IdempotenceAutomaton(
-        steps=stepping.steps([claim.once.means] if claim.once else []),
-        row=table.row[claim.event],
-        once=holds(claim.once.means, table) if claim.once else None,
-        busy=frozenset(state for _, state in table.begun),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotenceAutomaton:
-    """The machine, and at some instant two calls of ``row`` with no other step in between."""
+    """The machine of *stepping*, and at some instant two calls that *claim* is about, with no other step in between."""
 
-    steps: Successors
-    row: int
-    once: Callable[[Instant], bool] | None
-    busy: frozenset[int]
+    def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
+        once, table = claim.once, stepping.table
+        self.steps = stepping.steps([once.means] if once else [])
+        self.row = table.row[claim.event]
+        self.once = holds(once.means, table) if once else None
+        self.busy = {state for _, state in table.begun}
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
         """Every step from *node*, a second call where the specification is silent included."""

@@ -10,14 +10,14 @@ De Wulf, Doyen, Henzinger and Raskin, 2006).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
-from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.belief import dynamics
 from fsm.machine.calls.configuration import Configurations, within
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
@@ -44,18 +44,13 @@ class Node(NamedTuple):
 
 def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
     """Whether *other* allows all that can be seen of *table* with *overlap* calls at a time; with 0, they are single steps."""
-    product = _Product(rules=Rules(table), belief_table=belief_table_of(table, other), overlap=overlap)
+    product = _Product(rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
     return _concluded(found, product.belief_table, table)
 
 
-def check_follows(table: Table, other: Table, limit: int) -> tuple[Conclusion, Counts]:
-    """Whether the outputs of *table*, and the signals that both have, are a run of *other* and its hidden events."""
-    return followed(table, listener(table, other), limit)
-
-
-def followed(table: TransitionSystem, listening: OutputListener, limit: int) -> tuple[Conclusion, Counts]:
+def check_follows(table: TransitionSystem, listening: OutputListener, limit: int) -> tuple[Conclusion, Counts]:
     """Whether the machine that is *listening* can explain all outputs of *table* that it has as events."""
     steps = Successors(table)
 
@@ -68,24 +63,14 @@ def followed(table: TransitionSystem, listening: OutputListener, limit: int) -> 
     return _concluded(found, listening.belief_table, table)
 
 
-def listener(table: Table, other: Table) -> OutputListener:
-    """What *other* makes of the outputs of *table*."""
-    shared = {
-        each.index: each.event.name
-        for each in table.rows
-        if each.event.kind == "signal"
-        and each.event.name in other.row
-        and other.rows[other.row[each.event.name]].event.kind == "signal"
-    }
-    return OutputListener(belief_table=belief_table_of(table, other, whole=True), shared=shared)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputListener:
-    """The other machine, whose events are outputs, and the signals that both have, by row."""
+    """What *other* makes of the outputs of *table*, which are its events, and of the signals that both have."""
 
-    belief_table: BeliefTable
-    shared: Mapping[int, str]
+    def __init__(self, table: Table, other: Table) -> None:
+        self.belief_table = BeliefTable(table, other, whole=True)
+        signals = {event.name for event in other.machine.events.values() if event.kind == "signal"}
+        rows = (row for row in table.rows if row.event.kind == "signal")
+        self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
 
     def after(self, belief: int, step: InstantStep) -> int:
         """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
@@ -96,7 +81,7 @@ class OutputListener:
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
         """What the other machine may observe of *step*; it need not have all of these events."""
-        return (*([self.shared[step.row]] if step.row in self.shared else []), *step.way.emits)
+        return (*([self._shared[step.row]] if step.row in self._shared else []), *step.way.emits)
 
 
 def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
@@ -106,9 +91,8 @@ def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: Transitio
         last = found.path[-1]
         shows = machine_table(table).machine.states[last.target].shows if last.event == SIGHT else ""
         states = tuple(other.states[state] for state in beliefs.refused)
-        return Refuted(
-            evidence=Unexplained(run=run, other=other.machine.name, states=states, shows=shows)
-        ), found.counts
+        evidence = Unexplained(run=run, other=other.machine.name, states=states, shows=shows)
+        return Refuted(evidence=evidence), found.counts
     if not beliefs.tried:
         return Vacuous(unmet=f"an event of {other.machine.name}"), found.counts
     return Proved(), found.counts
@@ -118,27 +102,25 @@ SIGHT = ""
 """The event of a step in which the state is observed."""
 
 
-def belief_table_of(table: Table, other: Table, *, whole: bool = False) -> BeliefTable:
-    """What may be true of *other*; unless its *whole* stream is seen, signals that *table* has no name for are not."""
-    known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
-    shared = {
-        event.name
-        for event in other.machine.events.values()
-        if event.kind != "hidden" and known & {event.name, event.rpc}
-    }
-    return BeliefTable(dynamics=dynamics(other, shown=None if whole else shared))
-
-
-@dataclass(slots=True, kw_only=True)
 class BeliefTable:
-    """Beliefs about the other machine, by number, and where each observation leads."""
+    """Beliefs about *other*, by number, and where each observation leads.
 
-    dynamics: Dynamics
-    tried: bool = False
-    refused: tuple[int, ...] = ()
-    _numbers: Numbering[Configurations] = field(default_factory=Numbering)
-    _after: dict[tuple[int, Observation], int] = field(default_factory=dict)
-    _compared: dict[tuple[int, int], bool] = field(default_factory=dict)
+    Unless its *whole* stream is seen, signals that *table* has no name for are not.
+    """
+
+    def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
+        known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
+        shared = {
+            event.name
+            for event in other.machine.events.values()
+            if event.kind != "hidden" and known & {event.name, event.rpc}
+        }
+        self.dynamics = dynamics(other, shown=None if whole else shared)
+        self.tried = False
+        self.refused: tuple[int, ...] = ()
+        self._numbers: Numbering[Configurations] = Numbering()
+        self._after: dict[tuple[int, Observation], int] = {}
+        self._compared: dict[tuple[int, int], bool] = {}
 
     @property
     def initial(self) -> int:

@@ -4,13 +4,10 @@ The automaton counts the conditions of a sequence that have held, one after the 
 condition at the first instant at which it holds loses no run.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
-from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds
+from fsm.checker.instants import Instant, SequenceNode, StepCache, holds
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.property.claims import Always, Counts, Never, Reachable
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
@@ -83,7 +80,7 @@ def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: int
 ) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
-    automaton, table = sequence_automaton(sequence, until, stepping), stepping.table
+    automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     initial = table.states[table.initial]
     start = automaton.advance(0, [automaton.steps.beginning])
     if start == DONE:
@@ -92,33 +89,23 @@ def _run_through(
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
 
 
-def sequence_automaton(sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> SequenceAutomaton:
-    """The automaton of *sequence*, which *until* resets."""
-    tests = stepping.tests(sequence, until)
-    return SequenceAutomaton(
-        steps=stepping.distinguishing(tests.codes),
-        conditions=tests.conditions,
-        until=tests.until,
-        shared=tests.edges if stepping.like else None,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceAutomaton:
-    """The product of one sequence with the machine; ``shared`` has edges of the machine that it is like."""
+    """The product of one *sequence*, which *until* resets, with the machine of *stepping*."""
 
-    steps: Successors
-    conditions: tuple[Callable[[Instant], bool], ...]
-    until: Callable[[Instant], bool] | None
-    shared: dict[SequenceNode, tuple[SearchEdge[SequenceNode], ...]] | None = None
+    def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
+        tests = stepping.tests(sequence, until)
+        self.steps = stepping.distinguishing(tests.codes)
+        self.conditions = tests.conditions
+        self.until = tests.until
+        self._shared = tests.edges if stepping.like else None  # the edges of the machine that this one is like
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
         """Every step from *node*; it is ``found`` if all conditions have held."""
-        if self.shared is None or node[0] == self.steps.but:
+        if self._shared is None or node[0] == self.steps.but:
             return self._edges(node)
-        found = self.shared.get(node)
+        found = self._shared.get(node)
         if found is None:
-            found = self.shared[node] = tuple(self._edges(node))
+            found = self._shared[node] = tuple(self._edges(node))
         return found
 
     def _edges(self, node: SequenceNode) -> Iterator[SearchEdge[SequenceNode]]:
@@ -176,9 +163,6 @@ def met(condition: Condition, stepping: StepCache) -> bool:
 
 def _total(parts: Iterable[Counts]) -> Counts:
     """The searches of one claim taken together: sizes add up, depth is the greatest."""
-    listed = list(parts)
-    return Counts(
-        states=sum(each.states for each in listed),
-        transitions=sum(each.transitions for each in listed),
-        depth=max((each.depth for each in listed), default=0),
-    )
+    sizes = [(each.states, each.transitions, each.depth) for each in parts]
+    states, transitions, depths = zip((0, 0, 0), *sizes, strict=True)
+    return Counts(states=sum(states), transitions=sum(transitions), depth=max(depths))

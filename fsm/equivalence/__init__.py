@@ -6,11 +6,10 @@ same time, too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Round, Side
-from fsm.equivalence.observer import Moment, Observer, observers
+from fsm.equivalence.observer import Observer, observers
 from fsm.equivalence.partition import refine, saturated
 from fsm.equivalence.witness import Play, play, trace
 from fsm.machine.table import Table
@@ -42,7 +41,7 @@ def compare(
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    pair = _Pair(observers=observers(first, second, shared=shared, overlap=overlap))
+    pair = _Pair(observers(first, second, shared=shared, overlap=overlap))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = saturated(pair.hidden, pair.seen)
@@ -61,23 +60,20 @@ def compare(
 
 def bisimilar(first: Table, second: Table) -> bool:
     """Whether the two are weakly bisimilar, with up to two calls that overlap."""
-    pair = _Pair(observers=observers(first, second, shared=False, overlap=OVERLAP))
+    pair = _Pair(observers(first, second, shared=False, overlap=OVERLAP))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
 
 
-@dataclass(slots=True, kw_only=True)
 class _Pair:
     """The moments of both machines, numbered, and the steps between them."""
 
-    observers: tuple[Observer, Observer]
-    labels: Numbering[Observable | None] = field(default_factory=lambda: Numbering([None]))
-    moments: Numbering[tuple[int, Moment]] = field(init=False)
-    hidden: list[list[int]] = field(default_factory=list)
-    seen: list[list[tuple[int, int]]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.moments = Numbering((side, each.initial) for side, each in enumerate(self.observers))
+    def __init__(self, both: tuple[Observer, Observer]) -> None:
+        self.observers = both
+        self.labels: Numbering[Observable | None] = Numbering([None])
+        self.moments = Numbering((side, each.initial) for side, each in enumerate(both))
+        self.hidden: list[list[int]] = []
+        self.seen: list[list[tuple[int, int]]] = []
 
     def explore(self, limit: int | None = None) -> bool:
         """Number all reachable moments; false if there are more than *limit*."""

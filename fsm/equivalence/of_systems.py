@@ -5,9 +5,9 @@ from typing import TypeAlias
 from fsm.equivalence.partition import refine, saturated
 from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
+from fsm.machine.traversal import Numbering
 from fsm.product import Locals, SystemTable
 
-_Label: TypeAlias = "tuple[object, ...]"
 _Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Locals]]"
 
 
@@ -41,7 +41,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
     """Whether the two are weakly bisimilar."""
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
-    labels: dict[_Label, int] = {}
+    labels = Numbering[tuple[object, ...] | None]([None])
     starts = []
     codes = _codes(first) | _codes(second)
     for graph in (first, second):
@@ -50,8 +50,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
         starts.append(number[table.initial])
         for state in graph.depth:
             hidden.append([])
-            shows = labels.setdefault(("shows", *table.shows(state)), len(labels) + 1)
-            seen.append([(shows, number[state])])
+            seen.append([(labels["shows", *table.shows(state)], number[state])])
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name
@@ -61,8 +60,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
                 continue
             replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
             for reply in replies or {""}:
-                label = labels.setdefault((name, reply, step.way.emits), len(labels) + 1)
-                seen[source].append((label, target))
+                seen[source].append((labels[name, reply, step.way.emits], target))
     return not refine(saturated(hidden, seen)).separated(*starts)
 
 

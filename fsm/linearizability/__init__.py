@@ -1,22 +1,17 @@
 """Whether a history is linearizable: each operation acted at an instant, and the machine allows what came of it.
 
-A history is legal if every operation can be given an instant between its call
-and its return, so that the machine, taken through them in that order, gives
-the replies, sights and outputs that were seen (Herlihy and Wing,
-*Linearizability: a correctness condition for concurrent objects*, 1990).
-Entities do not meet, so each is decided by itself.
+A history is legal if every operation can be given an instant between its call and its return, so that the machine,
+taken through them in that order, gives the replies, sights and outputs that were seen (Herlihy and Wing,
+*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not meet, so each is decided by
+itself.
 
-Time goes by from return to return, and all that may be true by then is kept
-(:mod:`~fsm.linearizability.frontier`); so it takes exponential time in the
-number of operations at once, and not of all.  Where nothing is left, the
-stretch of the history that cannot be is made as short as it can be
-(:mod:`~fsm.linearizability.window`).
+Time goes by from return to return, and all that may be true by then is kept (:mod:`~fsm.linearizability.frontier`); so
+it takes exponential time in the number of operations at once, and not of all.  Where nothing is left, the stretch of
+the history that cannot be is made as short as it can be (:mod:`~fsm.linearizability.window`).
 
-Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between
-their call and their return; a look is an instant too, after which its
-operation is over.  (With calls that take time this is
-interval-linearizability, Castañeda, Rajsbaum and Raynal, 2018, for intervals
-that a machine spells out.)  An operation that never returned has acted as far
+Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return; a look is an
+instant too, after which its operation is over.  (With calls that take time this is interval-linearizability, Castañeda,
+Rajsbaum and Raynal, 2018, for intervals that a machine spells out.)  An operation that never returned has acted as far
 as it may, or not at all; hidden events may happen at any instant.
 """
 
@@ -24,7 +19,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.linearizability.frontier import Budget, End, Frontier, LimitError, ends
+from fsm.linearizability.frontier import End, Frontier, ends
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves
 from fsm.linearizability.outputs import Outputs, Possible, Seen
@@ -33,6 +28,7 @@ from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import Table, tabulate
+from fsm.machine.traversal import LimitError
 from fsm.verdict import Cause, Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
@@ -50,14 +46,12 @@ class Linearizable(Holds):
 class NotLinearizable(Fails):
     """It is not, for ``entity``.
 
-    Until ``operation`` returned all was legal, and ``steps`` is how it may
-    have gone, calls that had not returned by then included.  ``cause`` is the
-    respect in which it is not legal any more, and ``allowed`` what would have
-    been legal instead, replies or sights.  Where the cause are the outputs
-    these are the sequences of outputs, joined by blanks, that could have come
-    out by then; where there is none but what came out afterwards,
-    ``operation`` is ``None``.  ``before`` are the states that it may have
-    met, ``window`` is the shortest stretch that is illegal by itself.
+    Until ``operation`` returned all was legal, and ``steps`` is how it may have gone, calls that had not returned by
+    then included.  ``cause`` is the respect in which it is not legal any more, and ``allowed`` what would have been
+    legal instead, replies or sights.  Where the cause are the outputs these are the sequences of outputs, joined by
+    blanks, that could have come out by then; where there is none but what came out afterwards, ``operation`` is
+    ``None``.  ``before`` are the states that it may have met, ``window`` is the shortest stretch that is illegal by
+    itself.
     """
 
     entity: str
@@ -118,13 +112,11 @@ def linearize(
 def _known(table: Table, history: History, unseen: Collection[str]) -> None:
     for event in [*unseen, *(each.event for each in history.operations if each.event)]:
         if event not in table.row:
-            message = f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}"
-            raise ValueError(message)
+            raise ValueError(f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}")
     for each in history.operations:
         if each.shows and each.shows not in table.shows:
             known = ", ".join(dict.fromkeys(table.shows))
-            message = f"{table.machine.name} never shows {each.shows!r}; its states show {known}"
-            raise ValueError(message)
+            raise ValueError(f"{table.machine.name} never shows {each.shows!r}; its states show {known}")
 
 
 def _unseen(table: Table, unseen: Collection[str]) -> tuple[int, ...]:
@@ -151,10 +143,8 @@ class _Entity:
         self._limit = limit
 
     def _frontier(self, outputs: Outputs | None = None, operations: Sequence[Operation] = ()) -> Frontier:
-        moves = Moves(
-            rules=self._rules, operations=operations or self._operations, outputs=outputs, unseen=self._unseen
-        )
-        return Frontier(moves=moves, budget=Budget(left=self._limit))
+        operations = operations or self._operations
+        return Frontier(Moves(self._rules, operations, outputs, self._unseen), self._limit)
 
     def _begin(self, frontier: Frontier) -> None:
         if self._fresh:

@@ -1,24 +1,22 @@
 """Where one entity may be after each instant of its history, and how far the operations in progress are by then.
 
-Time goes by from return to return.  Of an operation that returns, every order
-is tried in which those in progress may have acted until it was over; what may
-as well happen later waits for the next return (Lowe, *Testing for
-linearizability*, 2017, calls this just-in-time linearization).  So what is
-remembered grows with the number of operations at once, not of all.
+Time goes by from return to return.  Of an operation that returns, every order is tried in which those in progress may
+have acted until it was over; what may as well happen later waits for the next return (Lowe, *Testing for
+linearizability*, 2017, calls this just-in-time linearization).  So what is remembered grows with the number of
+operations at once, not of all.
 
-A situation is dropped if another one differs from it only in that more of the
-operations that never returned may act yet, or that it rests on fewer
-deviations.
+A situation is dropped if another one differs from it only in that more of the operations that never returned may act
+yet, or that it rests on fewer deviations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fsm.linearizability.history import Operation
 from fsm.linearizability.moves import Moves
 from fsm.linearizability.situations import OVER, Best, Place, Situation
 from fsm.machine.calls.rules import ASKED, BEGUN
+from fsm.machine.traversal import LimitError
 
 
 class End(NamedTuple):
@@ -31,39 +29,25 @@ class End(NamedTuple):
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
     """Both ends of each of *operations*, in the order of time; of what never returned just the call."""
-    calls = [End(each.called, returns=False, number=number) for number, each in enumerate(operations)]
-    returns = [
-        End(each.returned, returns=True, number=number)
-        for number, each in enumerate(operations)
-        if each.returned is not None
-    ]
-    return tuple(sorted((*calls, *returns)))
+    found = []
+    for number, each in enumerate(operations):
+        found.append(End(each.called, returns=False, number=number))
+        if each.returned is not None:
+            found.append(End(each.returned, returns=True, number=number))
+    return tuple(sorted(found))
 
 
-class LimitError(Exception):
-    """There is more to look at than was asked for."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Budget:
-    """How many situations may still be looked at."""
-
-    left: int
-
-    def spend(self) -> None:
-        """Look at one more; raises :class:`LimitError` if that is one too many."""
-        if self.left <= 0:
-            raise LimitError
-        self.left -= 1
-
-
-@dataclass(slots=True, kw_only=True)
 class Frontier:
-    """The situations in which one entity may be; time goes by with each operation that is called, or returns."""
+    """The situations in which one entity may be; time goes by with each operation that is called, or returns.
 
-    moves: Moves
-    budget: Budget
-    situations: list[Situation] = field(default_factory=list)
+    Raises :class:`LimitError` once more than *limit* situations have been looked at.
+    """
+
+    def __init__(self, moves: Moves, limit: int) -> None:
+        self.moves = moves
+        self.situations: list[Situation] = []
+        self._limit = limit
+        self._looked = 0
 
     def begin(self) -> None:
         """The entity is in the initial state, with nothing in progress."""
@@ -109,10 +93,8 @@ class Frontier:
             if not late:
                 calls = (*each.place.calls, (number, ASKED))
                 found.add(self.moves.settled(each._replace(place=each.place._replace(calls=calls))))
-            elif self.moves.row(number) >= 0:
-                found.add(each._replace(late=each.late | 1 << number))
             else:
-                found.add(each)
+                found.add(each._replace(late=each.late | 1 << number) if self.moves.row(number) >= 0 else each)
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
@@ -162,7 +144,9 @@ class Frontier:
         todo = [each for each in start if known.add(each)][::-1]
         while todo:
             here = todo.pop()
-            self.budget.spend()
+            self._looked += 1
+            if self._looked > self._limit:
+                raise LimitError(self._limit)
             if done(here):
                 continue
             yield here

@@ -1,8 +1,7 @@
 """What happened when several threads used a system at once: operations, each from one instant to another.
 
-An *operation* is an event that was made to happen, with its reply; or a look
-at what is shown.  It acts at some instant between the two that were measured.
-:mod:`fsm.linearizability` says whether a history is legal.
+An *operation* is an event that was made to happen, with its reply; or a look at what is shown.  It acts at some instant
+between the two that were measured.  :mod:`fsm.linearizability` says whether a history is legal.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from dataclasses import dataclass, field
 class Operation:
     """An event between the instants ``called`` and ``returned``, which is ``None`` if it never returned.
 
-    Instants are integers of one clock, in any unit.  ``event`` is the name
-    that the machine has for it; without one the operation is a look only.
-    ``reply`` is empty for what is no call, and where it is unknown.
-    ``shows`` is what was seen when the event had happened, still before the
-    operation returned; empty where it was not read.  ``thread``, the
+    Instants are integers of one clock, in any unit.  ``event`` is the name that the machine has for it; without one the
+    operation is a look only.  ``reply`` is empty for what is no call, and where it is unknown.  ``shows`` is what was
+    seen when the event had happened, still before the operation returned; empty where it was not read.  ``thread``, the
     caller, affects only the drawing.
     """
 
@@ -50,8 +47,7 @@ class Operation:
 class History:
     """Operations in any order, on any number of entities.
 
-    ``outputs`` are by entity all that came out, in order; of an entity that
-    is not named there they were not observed.
+    ``outputs`` are by entity all that came out, in order; of an entity that is not named there they were not observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))
     >>> [(entity, len(part.operations)) for entity, part in history.parts()]

@@ -1,8 +1,7 @@
 """What may come of a situation in one instant, by the rules of calls (:mod:`fsm.machine.calls.rules`).
 
-A look, and an operation that moves nothing wherever its reply is possible,
-happen as soon as they may: waiting gains nothing.  Of operations that never
-returned, and are of one event, the first one acts first.
+A look, and an operation that moves nothing wherever its reply is possible, happen as soon as they may: waiting gains
+nothing.  Of operations that never returned, and are of one event, the first one acts first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +18,8 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, CallInstant, Rules
 class _Kind(NamedTuple):
     """All of an operation that bears on what it does.
 
-    ``row`` is that of its event, -1 if it only looks.  ``reply`` is what a
-    call replied; ``None`` where any outcome fits.  ``shows`` is what it has
-    still to see when it has acted.  If it ``returns``, that is waited for.
+    ``row`` is that of its event, -1 if it only looks.  ``reply`` is what a call replied; ``None`` where any outcome
+    fits.  ``shows`` is what it has still to see when it has acted.  If it ``returns``, that is waited for.
     """
 
     row: int
@@ -30,15 +28,13 @@ class _Kind(NamedTuple):
     returns: bool
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Moves:
     """Instants of ``operations``, which are those of one entity, by number.
 
-    ``outputs`` is what came out, ``None`` where it was not observed; ``unseen`` are
-    the rows that may happen at any instant.  Operations that are ``early``
-    were called before anybody looked: they may have acted or not, and nothing
-    is known of their return.  Events of rows in ``again`` may happen at any
-    instant too, and calls of theirs go on.
+    ``outputs`` is what came out, ``None`` where it was not observed; ``unseen`` are the rows that may happen at any
+    instant.  Operations that are ``early`` were called before anybody looked: they may have acted or not, and nothing
+    is known of their return.  Events of rows in ``again`` may happen at any instant too, and calls of theirs go on.
     """
 
     rules: Rules

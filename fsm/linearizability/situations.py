@@ -17,9 +17,8 @@ OVER: Final = -102
 class Step(NamedTuple):
     """An instant of a linearization: what ``row`` of the machine did, for ``operation``.
 
-    ``row`` is an event, or its name with ``…`` before it for a stage of a
-    call that has begun; it is empty for a look, and ``operation`` is ``None``
-    for what happened hidden.  ``outcome`` is empty where nothing is specified.
+    ``row`` is an event, or its name with ``…`` before it for a stage of a call that has begun; it is empty for a look,
+    and ``operation`` is ``None`` for what happened hidden.  ``outcome`` is empty where nothing is specified.
     """
 
     operation: Operation | None

@@ -1,28 +1,26 @@
 """The shortest stretch of a history that is not linearizable by itself.
 
-Where no order explains that an operation returned as it did, most of what came
-before has nothing to do with it.  The stretch ends with that return, and
-begins as late as it can so that it is illegal still, *whatever state the
-entity was in* when it began, and whatever those operations did meanwhile that
-had been called before.  So it is illegal for what stands in it.
+Where no order explains that an operation returned as it did, most of what came before has nothing to do with it.  The
+stretch ends with that return, and begins as late as it can so that it is illegal still, *whatever state the entity was
+in* when it began, and whatever those operations did meanwhile that had been called before.  So it is illegal for what
+stands in it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fsm.linearizability.frontier import End, Frontier, LimitError
+from fsm.linearizability.frontier import End, Frontier
 from fsm.linearizability.history import Operation
+from fsm.machine.traversal import LimitError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """Operations, in the order of their calls, that no order explains: without the first or the last, one does.
 
-    ``beside`` are those in progress at its beginning, which may have acted
-    before, or have no part in it; of those that never return, any number of
-    times.  If it ``begins`` the history, it is illegal only as the entity was
-    in the initial state.  Unless it is ``least``, looking for a shorter one
-    took too long.
+    ``beside`` are those in progress at its beginning, which may have acted before, or have no part in it; of those that
+    never return, any number of times.  If it ``begins`` the history, it is illegal only as the entity was in the
+    initial state.  Unless it is ``least``, looking for a shorter one took too long.
     """
 
     operations: tuple[Operation, ...]
@@ -34,8 +32,7 @@ class Window:
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
     """The shortest stretch at the end of *ends*, which *operations* cannot have gone through; all before is legal.
 
-    Takes as many runs over stretches as their length has binary digits.
-    *frontier* makes one that has not begun.
+    Takes as many runs over stretches as their length has binary digits.  *frontier* makes one that has not begun.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True

@@ -24,10 +24,9 @@ INTERNED: Final = 200_000
 class Belief:
     """Interned configurations, and where each observation leads from here.
 
-    ``since`` is the set, as bits, of the states that the entity may have been
-    in since it was created: the states in which a call whose request was not
-    recorded may have acted.  An entity *rests* of which nothing is known, or that
-    is in the initial state, or one that it does not leave, with no reply awaited.
+    ``since`` is the set, as bits, of the states that the entity may have been in since it was created: the states in
+    which a call whose request was not recorded may have acted.  An entity *rests* of which nothing is known, or that is
+    in the initial state, or one that it does not leave, with no reply awaited.
     """
 
     configurations: Configurations
@@ -40,9 +39,8 @@ class Belief:
 class BeliefStep:
     """Where an observation leads, the cells that explain it, how often it was taken.
 
-    A ``plain`` step has nothing to report and leaves the entity alive; one
-    that ``leads`` is of what may move entities, or shows where they are.  Of
-    each of the ``tolerated`` groups of deviations one was certainly met.
+    A ``plain`` step has nothing to report and leaves the entity alive; one that ``leads`` is of what may move entities,
+    or shows where they are.  Of each of the ``tolerated`` groups of deviations one was certainly met.
     """
 
     to: Belief

@@ -1,19 +1,14 @@
 """What all monitors of one machine share: how its beliefs move, and what was found out of that.
 
-Recordings judged by one machine lead to the same beliefs again and again.
-Where an observation leads, and why it is a violation, depends on nothing
-else, so it is remembered, within bounds, for as long as the machine is in
-use.
+Recordings judged by one machine lead to the same beliefs again and again.  Where an observation leads, and why it is a
+violation, depends on nothing else, so it is remembered, within bounds, for as long as the machine is in use.
 """
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from fsm.machine import Deviation, Machine
-from fsm.machine.calls.belief import Dynamics, Remainder, dynamics
+from fsm.machine import Machine
+from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain
@@ -26,26 +21,26 @@ KEPT: Final = 100_000
 """Configurations, in all, that are remembered of one of them, before and after each observation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shared:
-    """A machine under a profile, how beliefs about it move, and what is known of that.
+    """*machine* under *profile*, how beliefs about it move where a trace shows what was *seen*, and what is known of that.
 
-    ``others`` are the tables of its other profiles.  ``beginning`` is what is
-    possible of an entity in the initial state, ``everything`` if nothing is known.
-    ``ended`` are the states that nothing leaves that is named on the wire.
+    ``others`` are the tables of its other profiles.  ``beginning`` is what is possible of an entity in the initial state,
+    ``everything`` if nothing is known.  ``ended`` are the states that nothing leaves that is named on the wire.
     """
 
-    machine: Machine
-    dynamics: Dynamics
-    others: tuple[Table, ...]
-    deviations: Mapping[str, Deviation]
-    beginning: Configurations
-    everything: Configurations
-    ended: frozenset[int]
-    _kept: dict[tuple[Configurations, Key, int], Remainder] = field(default_factory=dict)
-    _explained: dict[tuple[object, ...], Explained] = field(default_factory=dict)
-    _asked: dict[int, Configurations] = field(default_factory=dict)
-    _size: Counter[str] = field(default_factory=Counter)
+    def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
+        self.machine = machine.under(profile)
+        table = tabulate(self.machine)
+        self.dynamics = dynamics(table, shown=seen, outputs=outputs)
+        self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
+        self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
+        self.beginning = self.dynamics.beginning()
+        self.everything = self.dynamics.everything()
+        self.ended = frozenset(state for state in range(len(table.states)) if _ended(table, state))
+        self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
+        self._explained: dict[tuple[object, ...], Explained] = {}
+        self._asked: dict[int, Configurations] = {}
+        self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
         """What :meth:`Dynamics.observed` finds, remembered."""
@@ -77,11 +72,11 @@ class Shared:
 
     def _make_room(self, *more: Configurations) -> None:
         """Forget all that was found out so far, rather than remember too much."""
-        self._size["kept"] += 1 + sum(map(len, more))
-        if self._size["kept"] > KEPT:
+        self._size += 1 + sum(map(len, more))
+        if self._size > KEPT:
             self._kept.clear()
             self._explained.clear()
-            self._size.clear()
+            self._size = 0
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
@@ -106,19 +101,7 @@ class _Itself:
 
 @lru_cache(maxsize=MACHINES)
 def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, outputs: bool) -> Shared:  # noqa: FBT001  (a key)
-    machine = itself.machine
-    profiled = machine.under(profile)
-    table = tabulate(profiled)
-    moves = dynamics(table, shown=seen, outputs=outputs)
-    return Shared(
-        machine=profiled,
-        dynamics=moves,
-        others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
-        deviations={way.deviation.name: way.deviation for way in table.ways if way.deviation is not None},
-        beginning=moves.beginning(),
-        everything=moves.everything(),
-        ended=frozenset(state for state in range(len(table.states)) if _ended(table, state)),
-    )
+    return Shared(itself.machine, profile, seen, outputs=outputs)
 
 
 def _ended(table: Table, state: int) -> bool:

@@ -21,8 +21,7 @@ from fsm.verdict import Cause, Edit, Permitted, Repair, Violation
 class Explained:
     """What is known of a violation apart from its entity and time.
 
-    ``after`` are the configurations that a legal trace one edit away leaves:
-    from there the monitor goes on.
+    ``after`` are the configurations that a legal trace one edit away leaves: from there the monitor goes on.
     """
 
     cause: Cause
@@ -55,9 +54,8 @@ class Explained:
 class Scene:
     """A belief, what was seen, and what last moved the entity before that or showed where it is.
 
-    ``since`` are the states, as bits, in which an unrecorded call may have
-    acted; ``again`` says that the last that was seen to end was of the same
-    event.
+    ``since`` are the states, as bits, in which an unrecorded call may have acted; ``again`` says that the last that was
+    seen to end was of the same event.
     """
 
     dynamics: Dynamics
@@ -153,8 +151,7 @@ def _fault(scene: Scene) -> _Fault:
 def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
     """The states in which it may have acted, or in which something else would have been seen.
 
-    Where another output than the one that was seen would have been next, the
-    entity is elsewhere only by hidden events.
+    Where another output than the one that was seen would have been next, the entity is elsewhere only by hidden events.
     """
     if fault.met:
         return tuple(sorted(_showing(scene, scene.seen[4]) or _acted(scene)))
@@ -237,10 +234,9 @@ def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[C
 def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
     """The cells that say otherwise than what was shown or met: of what moves the entity there.
 
-    That is the call that was refused for it, or the event that it was shown
-    after; else the last one before, which led to where the entity is; else
-    what may happen unseen to an entity that was last seen so, and shows that
-    elsewhere; else whatever does.
+    That is the call that was refused for it, or the event that it was shown after; else the last one before, which led
+    to where the entity is; else what may happen unseen to an entity that was last seen so, and shows that elsewhere;
+    else whatever does.
     """
     table = scene.dynamics.table
     if fault.met and scene.seen[2] not in {"", "ok"}:

@@ -1,8 +1,9 @@
 """Violations with one cause, grouped: the first few whole, the others counted."""
 
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final
 
+from fsm.machine import Level
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.diagnosis import Explained
@@ -17,8 +18,6 @@ CAUSES: Final = 1_000
 
 NAMED: Final = 1_000
 """Entities of one cause that are counted exactly."""
-
-_Group: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +45,22 @@ class Open:
         return self.explained.violation(machine, self.observation, (edit for edit, _ in edits), self.place)
 
 
+@dataclass(slots=True)
+class _Group:
+    """The first violations of one cause, or of several, and how many there are of how many entities."""
+
+    whole: list[Violation] = field(default_factory=list)
+    count: int = 0
+    entities: set[str] = field(default_factory=set)
+
+
 class Folder:
     """Collects violations and tolerated deviations by cause; memory does not grow with their number, unless ``every`` is kept."""
 
     def __init__(self, *, every: bool = False) -> None:
         self._every = every
-        self._groups: dict[_Group, list[Violation]] = {}
-        self._counts: dict[_Group, int] = {}
-        self._entities: dict[_Group, set[str]] = {}
-        self._others: set[_Group] = set()
+        self._causes: dict[tuple[object, ...], _Group] = {}
+        self._others: dict[Level, _Group] = {}
         self._tolerated: dict[tuple[str, ...], Deviated] = {}
 
     def fold(self, violation: Violation) -> None:
@@ -62,17 +68,16 @@ class Folder:
         seen = violation.observation
         # What a known deviation explains is one cause, whatever would have made it legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
-        group: _Group = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
-        if group not in self._groups and len(self._groups) - len(self._others) >= CAUSES:
-            group = ("others", violation.clause.level)
-            self._others.add(group)
-        whole = self._groups.setdefault(group, [])
-        if self._every or len(whole) < WHOLE:
-            whole.append(violation)
-        self._counts[group] = self._counts.get(group, 0) + 1
-        entities = self._entities.setdefault(group, set())
-        if len(entities) < NAMED:
-            entities.add(seen.entity)
+        cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
+        if cause in self._causes or len(self._causes) < CAUSES:
+            group = self._causes.setdefault(cause, _Group())
+        else:
+            group = self._others.setdefault(violation.clause.level, _Group())
+        group.count += 1
+        if self._every or len(group.whole) < WHOLE:
+            group.whole.append(violation)
+        if len(group.entities) < NAMED:
+            group.entities.add(seen.entity)
 
     def tolerate(self, met: Tolerated) -> None:
         """Take one more deviation that the profile declares."""
@@ -82,14 +87,10 @@ class Folder:
 
     def findings(self) -> tuple[Finding, ...]:
         """Every cause, in the order of first appearance."""
+        groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
-            Finding(
-                first=tuple(whole),
-                count=self._counts[group],
-                entities=len(self._entities[group]),
-                others=group in self._others,
-            )
-            for group, whole in self._groups.items()
+            Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
+            for each, others in groups
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:

@@ -1,15 +1,12 @@
 """A property, watched on what an implementation does, step by step.
 
-What is seen of an implementation is not its state: several runs of the
-machine may look alike.  A property is *violated* only if none of them has it,
-so what the checker has proved is never violated by an implementation that
-keeps to the machine.  One that does not has left it: then any state that
-shows what was read may be the one it is in.
+What is seen of an implementation is not its state: several runs of the machine may look alike.  A property is
+*violated* only if none of them has it, so what the checker has proved is never violated by an implementation that keeps
+to the machine.  One that does not has left it: then any state that shows what was read may be the one it is in.
 
-No test sees a run without an end.  Of what comes about sooner or later this
-is tested: once a test lets nothing happen but what is fair, in turn
-(:meth:`Watch.due`), the target comes within as many steps as a machine that
-has the property may need, and before nothing fair can happen any more.
+No test sees a run without an end.  Of what comes about sooner or later this is tested: once a test lets nothing happen
+but what is fair, in turn (:meth:`Watch.due`), the target comes within as many steps as a machine that has the property
+may need, and before nothing fair can happen any more.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -44,9 +41,8 @@ AIMS: Final = 20_000
 class Violated:
     """That an implementation does not have a property.
 
-    ``steps`` are the numbers, from 1, of the steps of the test that matter;
-    ``said`` is what it went through.  It has ``stopped`` if a target is due and
-    comes no more, and ``left`` if no run of the machine explains all that was seen.
+    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``said`` is what it went through.  It has
+    ``stopped`` if a target is due and comes no more, and ``left`` if no run of the machine explains all that was seen.
     """
 
     of: Property
@@ -93,10 +89,9 @@ class _Next(NamedTuple):
 class Watch:
     """Watches *stated* of *machine*, which is as *profile* has it.
 
-    Where what is seen cannot be explained otherwise, events in *unseen* may
-    have happened between the steps of a test without being asked for; unless
-    it is given, those that the machine calls hidden.
-    Raises :class:`ValueError` for what is :func:`untestable`.
+    Where what is seen cannot be explained otherwise, events in *unseen* may have happened between the steps of a test
+    without being asked for; unless it is given, those that the machine calls hidden.  Raises :class:`ValueError` for
+    what is :func:`untestable`.
 
     >>> from fsm.library import specification
     >>> from fsm.sut import Response
@@ -346,8 +341,7 @@ class Watch:
     def aims(self) -> tuple[Run, ...]:
         """Runs of the machine whose last steps put the property to the test; the shortest come first.
 
-        Each goes by a way of its own, or through a history of its own.  Of a
-        call that takes time each stage is a step.
+        Each goes by a way of its own, or through a history of its own.  Of a call that takes time each stage is a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

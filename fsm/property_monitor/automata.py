@@ -1,20 +1,19 @@
 """What each kind of property remembers of a run: the checker's own automata, moved step by step.
 
-The checker searches a machine beside such an automaton; a watch moves it
-along the one run that there was.  What a run was like so far is a few
-numbers, or :class:`Broken` once the property is.
+The checker searches a machine beside such an automaton; a watch moves it along the one run that there was.  What a run
+was like so far is a few numbers, or :class:`Broken` once the property is.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from fsm.checker import with_same_profile
-from fsm.checker.idempotence import CallPair, idempotence_automaton
+from fsm.checker.idempotence import CallPair, IdempotenceAutomaton
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
-from fsm.checker.refinement import belief_table_of, listener
-from fsm.checker.safety import DONE, breaches, sequence_automaton
+from fsm.checker.refinement import BeliefTable, OutputListener
+from fsm.checker.safety import DONE, SequenceAutomaton, breaches
 from fsm.machine.calls.belief import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
@@ -35,45 +34,6 @@ class Broken:
     which: int = 0
 
 
-class PropertyMemory(Protocol):
-    """What a property remembers."""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The sequences that :class:`Broken` numbers."""
-
-    @property
-    def start(self) -> Progress | Broken:
-        """After the first instant."""
-
-    @property
-    def restarted(self) -> Progress:
-        """Where nothing is known of what was before: what breaks the property from here on would break it after anything."""
-
-    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
-        """After *step* too."""
-
-    def asks(self, progress: Progress, step: InstantStep) -> bool:
-        """Whether *step* puts the property to the test."""
-
-
-def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
-    """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
-    match claim:
-        case Always() | Never() | Reachable():
-            return Passing(claim, stepping)
-        case Idempotent():
-            return Repeating(claim, stepping)
-        case LeadsTo():
-            return Owing(claim, stepping)
-        case Follows():
-            return Following(claim, stepping, profile)
-        case Refines():
-            return Resembling(claim, stepping, profile)
-        case MatchesDiagram():
-            raise ValueError("a drawing is compared with a machine; an implementation draws nothing")
-
-
 def parts(claim: Claim) -> tuple[Claim, ...]:
     """Claims of one sequence each that together make *claim*."""
     match claim:
@@ -92,7 +52,7 @@ class Passing:
         sequences = breaches(claim) if isinstance(claim, Always) else claim.sequences
         until = claim.until if isinstance(claim, Never) else None
         self._breaks = not isinstance(claim, Reachable)
-        self._automata = tuple(sequence_automaton(each, until, stepping) for each in sequences)
+        self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
         self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(said.text for said in each) for each in sequences)
 
@@ -143,7 +103,7 @@ class Repeating:
     start: Progress = ()
 
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
-        self._automaton = idempotence_automaton(claim, stepping)
+        self._automaton = IdempotenceAutomaton(claim, stepping)
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
@@ -190,7 +150,9 @@ class Following:
     """The belief about the other machine, which hears outputs as its events."""
 
     def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
-        self._listener = listener(machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile)))
+        self._listener = OutputListener(
+            machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile))
+        )
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)
@@ -216,7 +178,7 @@ class Resembling:
 
     def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
         self._table = machine_table(stepping.table)
-        self._beliefs = belief_table_of(self._table, tabulate(with_same_profile(claim.other, profile)))
+        self._beliefs = BeliefTable(self._table, tabulate(with_same_profile(claim.other, profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._beliefs.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)
@@ -258,3 +220,29 @@ class Resembling:
         event = self._table.rows[step.row].event
         known = self._beliefs.dynamics.names
         return progress != GIVEN_UP and event.kind != "hidden" and self._beliefs.called(event) in known
+
+
+PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
+"""What a property remembers of a run.
+
+``texts`` are the sequences that :class:`Broken` numbers.  ``start`` is the progress after the first instant,
+``restarted`` the one where nothing is known of what was before: what breaks the property from there on would break it
+after anything.  ``after`` is the progress after a step too; a step ``asks`` if it puts the property to the test.
+"""
+
+
+def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
+    """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
+    match claim:
+        case Always() | Never() | Reachable():
+            return Passing(claim, stepping)
+        case Idempotent():
+            return Repeating(claim, stepping)
+        case LeadsTo():
+            return Owing(claim, stepping)
+        case Follows():
+            return Following(claim, stepping, profile)
+        case Refines():
+            return Resembling(claim, stepping, profile)
+        case MatchesDiagram():
+            raise ValueError("a drawing is compared with a machine; an implementation draws nothing")

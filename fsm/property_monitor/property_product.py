@@ -1,10 +1,9 @@
 """A machine together with what a property remembers of its runs, as one table.
 
-A *place* is a state, and what the property remembers of a run that leads
-there.  Beliefs about the product (:mod:`fsm.machine.calls.belief`) are
-therefore beliefs about the state of an entity and about the property at once:
-nothing else need be known to follow a recording or a test in which calls
-overlap, replies are lost and events happen unobserved.
+A *place* is a state, and what the property remembers of a run that leads there.  Beliefs about the product
+(:mod:`fsm.machine.calls.belief`) are therefore beliefs about the state of an entity and about the property at once:
+nothing else need be known to follow a recording or a test in which calls overlap, replies are lost and events happen
+unobserved.
 """
 
 from __future__ import annotations
@@ -36,13 +35,11 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, as *profile* has both.
 
-    Places are added as they are met; the numbers of places and of ways do not
-    change.  The end of a call where other events have moved the entity leads
-    to where nothing else is known, as the checker does not follow calls there.
+    Places are added as they are met; the numbers of places and of ways do not change.  The end of a call where other
+    events have moved the entity leads to where nothing else is known, as the checker does not follow calls there.
 
-    Once it is explored, an event and its reply, or nothing and an output, are
-    in ``asking`` if they may put the claim to the test, in ``asking_later`` if
-    they may after one that is in ``advancing``.
+    Once it is explored, an event and its reply, or nothing and an output, are in ``asking`` if they may put the claim
+    to the test, in ``asking_later`` if they may after one that is in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.library import specification

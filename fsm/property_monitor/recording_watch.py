@@ -1,17 +1,13 @@
 """A property, watched on a recording: many entities, calls that overlap, events that are not seen.
 
-All runs of the machine are followed that explain what was seen of an entity,
-as beliefs about the product of the machine with the property
-(:mod:`~fsm.property_monitor.property_product`).  The property is violated once
-each of them has broken it.  So what the checker has proved is violated only
-where no run explains a line of the recording.  That line is then taken for
-what it shows: the event happened once, with this reply, and may have led to
-every state that can be reached.  Nothing unseen is assumed right before it,
-since nothing unseen would explain it.
+All runs of the machine are followed that explain what was seen of an entity, as beliefs about the product of the
+machine with the property (:mod:`~fsm.property_monitor.property_product`).  The property is violated once each of them
+has broken it.  So what the checker has proved is violated only where no run explains a line of the recording.  That
+line is then taken for what it shows: the event happened once, with this reply, and may have led to every state that can
+be reached.  Nothing unseen is assumed right before it, since nothing unseen would explain it.
 
-What cannot be known is forgotten: after a gap, after a call that may have
-acted at any time before, and after a violation, the entity may be in any
-state, and the property begins again.
+What cannot be known is forgotten: after a gap, after a call that may have acted at any time before, and after a
+violation, the entity may be in any state, and the property begins again.
 """
 
 from collections import OrderedDict, deque

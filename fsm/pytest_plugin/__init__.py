@@ -1,9 +1,8 @@
 """The pytest plugin: model and property files as tests, in a repository that asks for it.
 
-Asking is a table ``[tool.fsm]`` in ``pyproject.toml``, or one of the options.
-Then the files of ``models/*.toml`` and ``properties/*.toml`` are collected
-where pytest looks: ``pytest models properties`` runs them.  Elsewhere nothing
-is collected, and nothing but this module is imported.
+Asking is a table ``[tool.fsm]`` in ``pyproject.toml``, or one of the options.  Then the files of ``models/*.toml`` and
+``properties/*.toml`` are collected where pytest looks: ``pytest models properties`` runs them.  Elsewhere nothing is
+collected, and nothing but this module is imported.
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
     "ContainerState": "the state of a container: as NRI has it, and as the CRI has it",
     "Json": "any JSON value",
-    "LimitError": "a search would exceed its limit",
     "Moves": "what an event may do: in a cell, and of all operations at a time",
     "Part": "a part: of a system, and of the cells of an event",
     "Pod": "a pod: as NRI is told of it, and the reference of one",
