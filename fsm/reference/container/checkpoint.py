@@ -6,38 +6,19 @@ match without case, unknown keys and ``null`` are skipped.
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 from pydantic.alias_generators import to_pascal
 
-from fsm.reference.container.record import (
-    CpuGroupAffinity,
-    HugepageLimit,
-    LinuxResources,
-    Record,
-    Resources,
-    Status,
-    WindowsResources,
-)
+from fsm.reference.container.record import FLAGS, Status, folded
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 VERSION: Final = "v1"
 
-_FLAGS: Final = frozenset({"starting", "removing", "unknown"})
-_KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in _FLAGS}
+_KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
 """The key of each field that is written, in the order of the file.  Within resources, keys are field names."""
-
-_PARTS: Final[Mapping[str, type[Record]]] = {
-    "resources": Resources,
-    "linux": LinuxResources,
-    "windows": WindowsResources,
-    "hugepage_limits": HugepageLimit,
-    "affinity_cpus": CpuGroupAffinity,
-}
-"""The type of each field that holds a record, or a list of records."""
 
 
 class CheckpointError(Exception):
@@ -71,26 +52,9 @@ def encode(status: Status) -> bytes:
     if status.restore is None:
         del fields[_KEYS["restore"]]
     if status.resources is not None:
-        fields[_KEYS["resources"]] = _part(status.resources)
+        fields[_KEYS["resources"]] = status.resources.model_dump(exclude_defaults=True)
     text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
     return _escaped(text, old=status.restore is None).encode()
-
-
-def _part(part: Record) -> dict[str, object]:
-    """The fields of *part* that are not empty, in order; maps are sorted by key."""
-    return {name: _plain(value) for name, value in part if not (value is None or value in (0, "", [], {}))}
-
-
-def _plain(value: object) -> object:
-    match value:
-        case Record():
-            return _part(value)
-        case list():
-            return [_plain(each) for each in value]
-        case dict():
-            return dict(sorted(value.items()))
-        case _:
-            return value
 
 
 def _escaped(text: str, *, old: bool) -> str:
@@ -126,13 +90,11 @@ def decode(data: bytes, path: str = "") -> Status:
     found = {} if found is None else found
     if not isinstance(found, dict):
         raise DamagedError(path, f"an object was expected, and this is {_short(found)}")
-    version = next(
-        (each for key, each in reversed(found.items()) if _folded(key) == "version" and each is not None), ""
-    )
+    version = next((each for key, each in reversed(found.items()) if folded(key) == "version" and each is not None), "")
     if not isinstance(version, str):
         raise DamagedError(path, f"Version is {_short(version)}: text was expected")
     try:
-        status = Status.model_validate(_fields(_KEYS, found))
+        status = Status.model_validate(found, context=_KEYS)
     except ValidationError as error:
         raise DamagedError(path, _first_mistake(error)) from error
     if version != VERSION:
@@ -179,33 +141,6 @@ def _no_number(word: str) -> None:
 def _whole(text: str) -> str:
     """*text* with the replacement character for lone surrogates, as Go has it."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
-
-
-def _folded(key: str) -> str:
-    """*key* without case, letter by letter, as Go compares keys."""
-    return "".join(letter.casefold() if len(letter.casefold()) == 1 else letter for letter in key)
-
-
-def _fields(keys: Mapping[str, str], found: dict[str, Json]) -> dict[str, object]:
-    names = {_folded(key): name for name, key in keys.items()}
-    fields: dict[str, object] = {}
-    for key, value in found.items():
-        name = names.get(_folded(key))
-        if name is not None and value is not None:
-            fields[name] = _of(_PARTS.get(name), value)
-    return fields
-
-
-def _of(part: type[Record] | None, value: Json) -> object:
-    match value:
-        case dict() if part:
-            return _fields({name: name for name in part.model_fields}, value)
-        case dict():
-            return {key: "" if each is None else each for key, each in value.items()}
-        case list() if part:
-            return [_of(part, each) for each in value]
-        case _:
-            return value
 
 
 def _first_mistake(error: ValidationError) -> str:

@@ -5,14 +5,28 @@ it is set.  Records are mutable, so they are passed on as copies.
 """
 
 from enum import StrEnum
-from typing import Annotated, Self, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 Int32: TypeAlias = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Int64: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Uint32: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+FLAGS: Final = frozenset({"starting", "removing", "unknown"})
+"""The fields of a status that are never written."""
+
+
+def folded(key: str) -> str:
+    """*key* without case, letter by letter, as Go compares keys.
+
+    >>> folded("CPUPeriod")
+    'cpuperiod'
+    """
+    return "".join(letter.casefold() if len(letter.casefold()) == 1 else letter for letter in key)
 
 
 class ContainerState(StrEnum):
@@ -28,6 +42,16 @@ class Record(BaseModel):
     """The record of a container, or a part of it."""
 
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True, revalidate_instances="always")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_go_reads(cls, found: object, info: ValidationInfo) -> object:
+        """The fields in *found* if the context has their keys: without case; unknown ones and ``null`` are skipped."""
+        if info.context is None or not isinstance(found, dict):
+            return found
+        names = {folded(info.context.get(name, name)): name for name in cls.model_fields if name not in FLAGS}
+        given = ((names.get(folded(key)), value) for key, value in found.items())
+        return {name: value for name, value in given if name and value is not None}
 
     def copied(self) -> Self:
         """A deep copy; raises :class:`ValueError` for a value in a list or a map that has not its type.
@@ -64,6 +88,15 @@ class LinuxResources(Record):
     hugepage_limits: list[HugepageLimit | None] = []
     unified: dict[str, str] = {}
     memory_swap_limit_in_bytes: Int64 = 0
+
+    @field_validator("unified", mode="wrap")
+    @classmethod
+    def _sorted(cls, found: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
+        """*found* by key; Go reads ``null`` as an empty text."""
+        if info.context is not None and isinstance(found, dict):
+            found = {key: "" if each is None else each for key, each in found.items()}
+        valid: dict[str, str] = validate(found)
+        return dict(sorted(valid.items()))
 
 
 class CpuGroupAffinity(Record):

@@ -10,7 +10,7 @@ from fsm.machine import outcomes
 from fsm.reference.container.container import MACHINE, Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import CHECKPOINT_DAMAGE, FAULTS, KILLED, SimulatedWorld
-from fsm.reference.container.record import LinuxResources, Record, Resources
+from fsm.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import driver
@@ -58,8 +58,9 @@ class ContainerSUT(ReferenceSUT[Container]):
     def record(self) -> dict[str, Any]:
         """What is written to the file, without the reason, which an OOM kill changes in every state."""
         status = self.container.record()
-        left_out = {"reason", "starting", "removing", "unknown"}
-        return {name: value for name, value in _fields(status).items() if name not in left_out} if status else {}
+        return (
+            {name: each for name, each in _fields(status).items() if name not in {"reason", *FLAGS}} if status else {}
+        )
 
     def arrange(self, event: str, outcome: str) -> bool:
         if (event, outcome) not in _outcomes():
@@ -151,7 +152,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """The fields of *part* and its parts; lists and maps are not copied."""
+    """The fields of *part* and its parts; lists and maps are not copied, so that a change of the record shows."""
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 
