@@ -11,6 +11,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 import pytest
+from upstream_pods import UpstreamPods, UpstreamPodsSUT
 
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
@@ -26,7 +27,6 @@ from fsm.reference.pods.pod import Pod, PodStatus
 from fsm.reference.pods.service import Pods
 from fsm.reference.pods.stages import Stage
 from fsm.reference.pods.sut import NAME, PodsSUT
-from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.processes import Processes
 
@@ -85,7 +85,7 @@ def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
     suts: list[PodsSUT] = []
 
     def make(kind: type[Pods]) -> PodsSUT:
-        suts.append(PodsSUT(kind=kind))
+        suts.append((UpstreamPodsSUT if issubclass(kind, UpstreamPods) else PodsSUT)(kind=kind))
         return suts[-1]
 
     yield make
@@ -155,7 +155,7 @@ def test_an_exit_that_cannot_be_written(made: Callable[[type[Pods]], PodsSUT], m
         sut.clock.time += 1
         await sut.pods.retries.tick()
 
-    sut.wait_for(later())
+    sut._runner.run(later())
     exit_ = sut.pods.status(sut._last).exit
     assert ("SANDBOX_NOTREADY", 143) == (sut.shows(), exit_ and exit_.code)
 
@@ -164,8 +164,8 @@ def test_a_name_belongs_to_one_pod(made: Callable[[type[Pods]], PodsSUT]) -> Non
     sut = made(Pods)
     sut.do("run")
     with pytest.raises(CallError, match="there is a pod of the name"):
-        sut.wait_for(sut.pods.run(NAME))
-    sut.wait_for(sut.pods.run("another"))
+        sut._runner.run(sut.pods.run(NAME))
+    sut._runner.run(sut.pods.run("another"))
     assert ["SANDBOX_READY"] * 2 == list(sut.pods.list().values())
 
 
@@ -251,7 +251,7 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
     sut.crash("run", 0)
     with suppress(CallError):
         sut.faults |= {"run", "undo", "clear"}
-        sut.wait_for(sut.pods.run(NAME))
+        sut._runner.run(sut.pods.run(NAME))
     sut._last = sut.pods.names.holder(NAME)
     pod = sut._pod
     sut.pods.metadata.save(pod.metadata("making"))
@@ -271,7 +271,7 @@ def test_a_pod_that_cannot_be_started(
     sut = made(kind)
     sut.faults |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
-        sut.wait_for(sut.pods.run(NAME))
+        sut._runner.run(sut.pods.run(NAME))
     states = [each.record.state for each in sut._controller._store.values()]
     assert (["SANDBOX_READY"] if left and fault == "describe" else left) == states
     assert ({}, "", []) == (sut.pods.list(), sut.pods.names.holder(NAME), [*sut.pods.metadata.ids()])
@@ -287,16 +287,16 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="cannot setup"):
-            sut.wait_for(sut.pods.run(NAME))
+            sut._runner.run(sut.pods.run(NAME))
     sut.faults.clear()
     holder = sut.pods.names.holder(NAME)
     assert ({} if kind is UpstreamPods else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
-    sut.wait_for(sut.pods.remove(holder))
+    sut._runner.run(sut.pods.remove(holder))
     if kind is UpstreamPods:
         with pytest.raises(CallError, match="is reserved"):
-            sut.wait_for(sut.pods.run(NAME))
+            sut._runner.run(sut.pods.run(NAME))
     else:
-        sut.wait_for(sut.pods.run(NAME))
+        sut._runner.run(sut.pods.run(NAME))
 
 
 @pytest.mark.parametrize(("kind", "state"), [(Pods, "absent"), (UpstreamPods, "SANDBOX_READY")])
@@ -307,7 +307,7 @@ def test_a_pod_that_cannot_be_watched(
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
-        sut.wait_for(sut.pods.run(NAME))
+        sut._runner.run(sut.pods.run(NAME))
     assert ([] if state == "absent" else [state]) == list(sut.pods.list().values())
     assert "" == sut.pods.names.holder(NAME)
     assert all(sut.pods.network.addresses(pod) == () for pod in sut.pods.list())
@@ -325,9 +325,9 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
         await sut.pods.stop(pod)
         return sut.pods.list()[pod], sut.pods.status(pod).state
 
-    assert (listed, "SANDBOX_NOTREADY") == sut.wait_for(stopped())
+    assert (listed, "SANDBOX_NOTREADY") == sut._runner.run(stopped())
 
-    sut.wait_for(turns(3))
+    sut._runner.run(turns(3))
     assert "SANDBOX_NOTREADY" == sut.shows()
 
 
@@ -337,16 +337,16 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 ) -> None:
     """The removal can be repeated; in containerd the pod is gone without its name, and a restart recovers it."""
     sut = made(kind)
-    sut.wait_for(sut.pods.run(NAME))
+    sut._runner.run(sut.pods.run(NAME))
     pod = sut.pods.names.holder(NAME)
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="read-only"):
-            sut.wait_for(sut.pods.remove(pod))
+            sut._runner.run(sut.pods.remove(pod))
     assert ([] if kind is UpstreamPods else [pod]) == list(sut.pods.list())
-    sut.wait_for(sut.pods.remove(pod))
+    sut._runner.run(sut.pods.remove(pod))
     assert (pod if kind is UpstreamPods else "") == sut.pods.names.holder(NAME)
-    sut.wait_for(sut._restart())
+    sut._runner.run(sut._restart())
     assert ([pod] if kind is UpstreamPods else []) == list(sut.pods.list())
 
 
@@ -354,14 +354,14 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
     """They stay reserved; in containerd only those of pods with a pause container."""
     sut = made(kind)
-    sut.wait_for(sut.pods.run(NAME))
-    sut.wait_for(sut._restart())
+    sut._runner.run(sut.pods.run(NAME))
+    sut._runner.run(sut._restart())
     assert 1 == len(sut.pods.list())
     if taken:
         with pytest.raises(CallError, match="there is a pod"):
-            sut.wait_for(sut.pods.run(NAME))
+            sut._runner.run(sut.pods.run(NAME))
     else:
-        sut.wait_for(sut.pods.run(NAME))
+        sut._runner.run(sut.pods.run(NAME))
         assert 2 == len(sut.pods.list())
 
 
@@ -371,12 +371,12 @@ def test_a_pod_whose_task_cannot_be_looked_up(
 ) -> None:
     """It stays not ready after the next restart; in containerd it becomes ready."""
     sut = made(kind)
-    sut.wait_for(sut.pods.run(NAME))
+    sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
-    sut.wait_for(sut._restart())
+    sut._runner.run(sut._restart())
     assert ["SANDBOX_NOTREADY"] == list(sut.pods.list().values())
     sut.faults.clear()
-    sut.wait_for(sut._restart())
+    sut._runner.run(sut._restart())
     assert ["SANDBOX_READY" if ready else "SANDBOX_NOTREADY"] == list(sut.pods.list().values())
 
 

@@ -14,7 +14,6 @@ class Containers:
         self._faults = Faults() if faults is None else faults
 
     def create(self, pod: str) -> None:
-        """Create another container in *pod*."""
         self._faults.point("create container")
         self.running[pod] = self.running.get(pod, 0) + 1
 

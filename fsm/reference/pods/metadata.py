@@ -58,7 +58,6 @@ class MetadataStore:
         self.save(metadata)
 
     def save(self, metadata: Metadata) -> None:
-        """Replace the metadata of the pod by *metadata*."""
         durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
@@ -78,7 +77,6 @@ class MetadataStore:
             self.path(id).parent.rmdir()
 
     def ids(self) -> Iterator[str]:
-        """The ids of all pods that have a folder."""
         if self.root.is_dir():
             yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
 

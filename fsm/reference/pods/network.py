@@ -47,7 +47,6 @@ class Leases:
         self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
-        """Release all addresses of *pod*, if it has any."""
         self.faults.point("teardown", effect=False)
         try:
             for each in self._of(pod):
@@ -56,7 +55,6 @@ class Leases:
             raise WorldError(str(error)) from error
 
     def addresses(self, pod: str) -> tuple[str, ...]:
-        """The addresses that are leased to *pod*."""
         self.faults.point("addresses", effect=False)
         try:
             return tuple(each.name for each in self._of(pod))

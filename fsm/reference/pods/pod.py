@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Self
 
 from fsm.machine.driver import Position
@@ -24,17 +24,11 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodStatus:
-    """The status of a pod, as a client reads it."""
+class PodStatus(Metadata):
+    """The status of a pod, as a client reads it; ``state`` is what the machine shows."""
 
-    id: str
-    name: str
-    state: str
     pid: int = 0
-    created_at: int = 0
-    exit: Exit | None = None
     addresses: tuple[str, ...] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 class Pod:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar, Final, Self
 from uuid import uuid4
@@ -30,8 +31,7 @@ READY: Final = "SANDBOX_READY"
 class Pods:
     """All pods, with their metadata in *root*; *clock* says when a failed write is retried.
 
-    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply.  For one event loop; calls on one pod are serialised.
+    For one event loop; calls on one pod are serialised.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -88,31 +88,20 @@ class Pods:
         with suppress(CallError):
             record = self.controller.status(id)
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
-        return PodStatus(
-            id=id,
-            name=pod.name,
-            state=pod.position.shows,
-            pid=record.pid,
-            created_at=pod.created_at,
-            exit=pod.exit,
-            addresses=self.network.addresses(id),
-            limits=dict(pod.limits),
-        )
+        kept = asdict(pod.metadata(pod.position.shows))
+        return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     def create_container(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Create a container in a ready pod."""
         pod = self._existing(id, "create-container")
         if pod.position.shows != READY:
             self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
         self._perform(pod, "create-container", "created", lambda: self.containers.create(id))
 
     def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Prepare a stream to ports of a pod."""
         pod = self._existing(id, "port-forward", "the pod is not ready")
         self._perform(pod, "port-forward", "prepared", lambda: self.network.forward(id))
 
     def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (the field's name)
-        """Change the limits of a pod to *limits*."""
         pod = self._existing(id, "update-resources")
         before, pod.limits = pod.limits, dict(limits)
         try:

@@ -1,11 +1,11 @@
 """The reference pods under test, with real processes and files that can fail."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
@@ -17,13 +17,9 @@ from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
-from fsm.reference.pods.upstream import UpstreamPods
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.faults import FaultyProcesses
-from fsm.reference.sandbox.upstream import UpstreamController
 from fsm.sut import BrokenError, UnsupportedError
-
-T = TypeVar("T")
 
 NAME: Final = "pod"
 
@@ -44,6 +40,7 @@ class PodsSUT(LoopSUT[Pods]):
     machine = MACHINE
     turns = 2
     kinds = (Pods,)
+    controller_kind: type[Controller] = Controller
 
     def __init__(self, profile: str = "", kind: type[Pods] | None = None) -> None:
         self._ways = {key: cycle(each) for key, each in FAULTS.items()}
@@ -68,8 +65,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     def _start(self) -> None:
         self.clock = TurnedClock(hurried=True)
-        controller = UpstreamController if issubclass(self._kind, UpstreamPods) else Controller
-        self._controller: Controller = controller(self._world, self.clock)
+        self._controller = self.controller_kind(self._world, self.clock)
         network = Leases(self._home / "network", faults=self.faults)
         self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
 
@@ -80,10 +76,6 @@ class PodsSUT(LoopSUT[Pods]):
     def now(self) -> int:
         self._time += 1
         return self._time
-
-    def wait_for(self, act: Coroutine[None, None, T]) -> T:
-        """The result of *act*, for tests that call the pods themselves."""
-        return self._runner.run(act)
 
     def shows(self) -> str:
         return self.pods.list().get(self._last, ABSENT)

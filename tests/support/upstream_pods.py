@@ -15,6 +15,8 @@ from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.pod import Pod, PodStatus
 from fsm.reference.pods.service import NOT_READY, READY, Pods
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
+from fsm.reference.pods.sut import PodsSUT
+from fsm.reference.sandbox.upstream import UpstreamController
 
 NAME_AND_METADATA: Final = 2
 """The number of stages that are left if only the name and the metadata are."""
@@ -130,3 +132,10 @@ class UpstreamPods(Pods):
     def _pauses(self) -> MetadataStore:
         """Pause containers as containerd keeps them, each with a copy of its pod's metadata."""
         return MetadataStore(self.metadata.root.with_name("containers"))
+
+
+class UpstreamPodsSUT(PodsSUT):
+    """The SUT of these pods, with containerd's sandbox controller."""
+
+    kinds = (UpstreamPods,)
+    controller_kind = UpstreamController
