@@ -6,7 +6,7 @@ weaker one is a *surprise*.  The formats stand in modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -90,8 +90,8 @@ def why(judgement: Judgement) -> str:
             return ""
 
 
-def worst(answers: list[ExitCode]) -> ExitCode:
-    """Failing beats not knowing, which beats holding; nothing at all is not known.
+def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
+    """Failing beats not knowing, which beats holding; ``None`` does not count, and nothing at all is not known.
 
     >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
     <ExitCode.UNKNOWN: 3>
@@ -99,4 +99,4 @@ def worst(answers: list[ExitCode]) -> ExitCode:
     for answer in (ExitCode.FAILS, ExitCode.UNKNOWN):
         if answer in answers:
             return answer
-    return ExitCode.HOLDS if answers else ExitCode.UNKNOWN
+    return ExitCode.HOLDS if ExitCode.HOLDS in answers else ExitCode.UNKNOWN

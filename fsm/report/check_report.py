@@ -26,40 +26,54 @@ from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
 
 
-class CheckStatus(Enum):
-    """The conclusion about one property, in a word."""
+class PropertyStatus(Enum):
+    """What the checker, or a test, concludes about one property, in a word."""
 
     HOLDS = "holds"
     KNOWN = "known"
     FAILS = "FAILS"
     MENDED = "MENDED"
+    SURPRISE = "surprise"
     VACUOUS = "vacuous"
     UNKNOWN = "unknown"
+    UNEXERCISED = "not exercised"
+    UNWATCHABLE = "not watched"
+
+    @property
+    def answer(self) -> ExitCode | None:
+        """What it comes to; ``None`` if nothing put the property to the test."""
+        match self:
+            case PropertyStatus.HOLDS | PropertyStatus.KNOWN | PropertyStatus.SURPRISE:
+                return ExitCode.HOLDS
+            case PropertyStatus.FAILS | PropertyStatus.MENDED:
+                return ExitCode.FAILS
+            case PropertyStatus.VACUOUS | PropertyStatus.UNKNOWN:
+                return ExitCode.UNKNOWN
+            case PropertyStatus.UNEXERCISED | PropertyStatus.UNWATCHABLE:
+                return None
+
+    @property
+    def colour(self) -> str:
+        if self is PropertyStatus.KNOWN:
+            return "blue"
+        return "yellow" if self is PropertyStatus.SURPRISE else COLOURS[self.answer or ExitCode.UNKNOWN]
 
 
-_ANSWERS: Final = {
-    CheckStatus.HOLDS: ExitCode.HOLDS,
-    CheckStatus.KNOWN: ExitCode.HOLDS,
-    CheckStatus.FAILS: ExitCode.FAILS,
-    CheckStatus.MENDED: ExitCode.FAILS,
-    CheckStatus.VACUOUS: ExitCode.UNKNOWN,
-    CheckStatus.UNKNOWN: ExitCode.UNKNOWN,
-}
 _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
 
 
-def status(checked: Checked) -> CheckStatus:
+def status(checked: Checked) -> PropertyStatus:
     """The word for *checked*."""
     match checked.verdict:
         case Refuted():
-            return CheckStatus.FAILS if checked.unexpected else CheckStatus.KNOWN
+            return PropertyStatus.FAILS if checked.unexpected else PropertyStatus.KNOWN
         case Vacuous():
-            return CheckStatus.VACUOUS
+            return PropertyStatus.VACUOUS
         case Unknown():
-            return CheckStatus.UNKNOWN
+            return PropertyStatus.UNKNOWN
         case Proved():
-            return CheckStatus.MENDED if checked.expected else CheckStatus.HOLDS
+            return PropertyStatus.MENDED if checked.expected else PropertyStatus.HOLDS
         case _:
             assert_never(checked.verdict)
 
@@ -67,7 +81,7 @@ def status(checked: Checked) -> CheckStatus:
 def answer(examined: Sequence[Examined]) -> ExitCode:
     """What all of it comes to."""
     resized = [ExitCode.FAILS for each in examined if each.resized]
-    return worst([*resized, *(_ANSWERS[status(one)] for each in examined for one in each.checked)])
+    return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
 def text(examined: Sequence[Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
@@ -97,7 +111,7 @@ class _Writer:
         name = each.profile or "without a profile"
         yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
         if each.expected is not None and each.resized:
-            yield from self._item(CheckStatus.FAILS, f"expect has {_counts(each.expected)}")
+            yield from self._item(PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
         for event, state, leads in each.washed_out:
             yield from self._more(
                 f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
@@ -157,10 +171,9 @@ class _Writer:
             case _:
                 assert_never(evidence)
 
-    def _item(self, word: CheckStatus, what: str) -> list[str]:
+    def _item(self, word: PropertyStatus, what: str) -> list[str]:
         label = f"{word.value:<{_LABEL}}"
-        colour = "blue" if word is CheckStatus.KNOWN else COLOURS[_ANSWERS[word]]
-        return self.layout.filled(what, f"    {label}", _INDENT, marked=label, how=colour)
+        return self.layout.filled(what, f"    {label}", _INDENT, marked=label, how=word.colour)
 
     def _more(self, what: str) -> list[str]:
         return self.layout.filled(what, _INDENT, _INDENT)

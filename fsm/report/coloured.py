@@ -12,8 +12,6 @@ FIRST: Final = "#cf222e"
 SECOND: Final = "#1a7f37"
 
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: FIRST, Where.SECOND: SECOND, Where.UNDRAWN: LINE}
-_NOWHERE: Final = " "
-"""No state is called this."""
 
 
 def dot(found: Comparison) -> str:

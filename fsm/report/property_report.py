@@ -2,42 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from fsm.conformance.property_tests import PropertyTestResult
 from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words, worst
+from fsm.report.check_report import PropertyStatus
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped, record, stated_data
 from fsm.report.layout import Layout
 
-
-class PropertyTestStatus(Enum):
-    """The conclusion about one property, in a word."""
-
-    HOLDS = "holds"
-    KNOWN = "known"
-    FAILS = "FAILS"
-    SURPRISE = "surprise"
-    UNEXERCISED = "not exercised"
-    UNWATCHABLE = "not watched"
-
-
-_ANSWERS: Final = {
-    PropertyTestStatus.HOLDS: ExitCode.HOLDS,
-    PropertyTestStatus.KNOWN: ExitCode.HOLDS,
-    PropertyTestStatus.FAILS: ExitCode.FAILS,
-    PropertyTestStatus.SURPRISE: ExitCode.HOLDS,
-}
-"""What each status comes to; the others come to nothing."""
-
-_COLOURS: Final = {
-    PropertyTestStatus.HOLDS: "green",
-    PropertyTestStatus.KNOWN: "blue",
-    PropertyTestStatus.FAILS: "red",
-}
-"""Those of the others are yellow."""
 _LABEL: Final = 15
 
 
@@ -51,20 +25,20 @@ class PropertyTestReport:
     profile: str | None
     least: Level
 
-    def status(self, result: PropertyTestResult) -> PropertyTestStatus:
+    def status(self, result: PropertyTestResult) -> PropertyStatus:
         """The word for *result*."""
         if result.failure is not None:
             if result.of.expected(self.profile) is not None:
-                return PropertyTestStatus.KNOWN
+                return PropertyStatus.KNOWN
             fails = LEVELS.index(result.of.level) >= LEVELS.index(self.least)
-            return PropertyTestStatus.FAILS if fails else PropertyTestStatus.SURPRISE
+            return PropertyStatus.FAILS if fails else PropertyStatus.SURPRISE
         if result.unwatchable:
-            return PropertyTestStatus.UNWATCHABLE
-        return PropertyTestStatus.UNEXERCISED if _why(result) else PropertyTestStatus.HOLDS
+            return PropertyStatus.UNWATCHABLE
+        return PropertyStatus.UNEXERCISED if _why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
         """What all of it comes to; unknown if no property was put to the test."""
-        return worst([_ANSWERS[status] for each in self.results if (status := self.status(each)) in _ANSWERS])
+        return worst([self.status(each).answer for each in self.results])
 
     def text(self, layout: Layout) -> str:
         """The report for people, ending in a newline."""
@@ -84,11 +58,10 @@ class PropertyTestReport:
         status, of, why = self.status(result), result.of, _why(result)
         lead = f"  {status.value:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {why}" if why else ""
-        colour = _COLOURS.get(status, "yellow")
         what = f"{of.name} ({of.level}){says}"
-        yield from layout.filled(what, lead, " " * len(lead), marked=status.value, how=colour)
+        yield from layout.filled(what, lead, " " * len(lead), marked=status.value, how=status.colour)
         known = of.expected(self.profile)
-        if status is PropertyTestStatus.KNOWN and known is not None:
+        if status is PropertyStatus.KNOWN and known is not None:
             yield from layout.row("known", known.about)
             yield from layout.row("", known.link)
 
