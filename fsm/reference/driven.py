@@ -30,6 +30,16 @@ class CallError(ReplyError):
         self.code = code
 
 
+class Driven:
+    """What a machine drives: its state is that of its ``position``."""
+
+    position: Position
+
+    @property
+    def state(self) -> str:
+        return self.position.state
+
+
 @cache
 def driver(name: str, profile: str = "") -> Driver:
     """The driver of the machine called *name*, under *profile* if that is not empty.

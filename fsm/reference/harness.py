@@ -1,7 +1,7 @@
 """What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
@@ -21,7 +21,9 @@ K = TypeVar("K")
 
 
 class ReferenceSUT(Generic[K]):
-    """A SUT that lets events happen by ``_actions``; ``_scope`` is closed at each reset and at the end.
+    """A SUT that lets events happen by ``_actions``, and collects their outputs in ``_outputs``.
+
+    ``_scope`` is closed at each reset and at the end.
 
     It tests the first of ``kinds``, the last under one of ``profiles``, or *kind*, which may have planted bugs.
     """
@@ -38,6 +40,10 @@ class ReferenceSUT(Generic[K]):
 
     def reset(self) -> None:
         self._scope.close()
+        self._outputs: list[str] = []
+
+    def outputs(self) -> Sequence[str]:
+        return drained(self._outputs)
 
     def close(self) -> None:
         self._scope.close()
@@ -64,30 +70,20 @@ class ReferenceSUT(Generic[K]):
         known = driver(self.machine).machine.events.get(event)
         if known is None:
             raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        code = "ok"
         try:
             self._run(act)
         except ReplyError as error:
-            return error.code
+            code = error.code
         except CannotHappenError as error:
             raise UnsupportedError(str(error)) from error
-        return "ok" if known.kind == "call" else ""
+        return code if known.kind == "call" else ""
 
     def _run(self, act: Callable[[], object]) -> None:
         act()
 
     def _mend(self) -> None:
         """Drop what was arranged."""
-
-
-class EmittingSUT(ReferenceSUT[K]):
-    """A SUT that collects its outputs in ``_outputs``."""
-
-    def reset(self) -> None:
-        super().reset()
-        self._outputs: list[str] = []
-
-    def outputs(self) -> list[str]:
-        return drained(self._outputs)
 
 
 class LoopSUT(ReferenceSUT[K]):

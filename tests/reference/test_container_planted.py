@@ -48,7 +48,7 @@ class StopEndsCreated(Container):
     def begin(self, event: str) -> bool:
         if event == "stop" and self.state == "created":
             self._effects.write(finished_at=self.world.now())
-            self._position = self._position._driver.position("exited")
+            self.position = self.position._driver.position("exited")
             return False
         return super().begin(event)
 
@@ -59,7 +59,7 @@ class StartsExited(Container):
     def begin(self, event: str) -> bool:
         if event == "start" and self.state == "exited":
             self._effects.write(started_at=self.world.now(), finished_at=0)
-            self._position = self._position._driver.position("running")
+            self.position = self.position._driver.position("running")
             return False
         return super().begin(event)
 
@@ -79,7 +79,7 @@ class ExitRecreates(Container):
         if self.state == "absent" and self.record() is None:
             self.root.mkdir(exist_ok=True)
             self._effects.storage = StatusStorage(self.root, Status(created_at=1, finished_at=exit.at))
-            self._position = self._position._driver.position("exited")
+            self.position = self.position._driver.position("exited")
 
 
 class RecordsTheLastExit(Container):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,14 +17,15 @@ from fsm.machine.driver import CannotHappenError
 from fsm.reference.runtime_handlers.introspection import (
     FEATURES,
     RUNTIME_INFO,
-    Commands,
     Introspection,
     IntrospectionError,
     Packed,
     PanicError,
+    RuncOptions,
     Runtime,
     RuntimeHandler,
     RuntimeHandlerFeatures,
+    RuntimeInfo,
     cri_userns,
     introspect_runtime_handlers,
 )
@@ -50,6 +53,21 @@ class Answers:
     def plugin_info(self, request: RuntimeRequest) -> Packed | None:
         self.asked.append(request)
         return self.extra
+
+
+class Commands:
+    """Runs the ``features`` command of OCI runtimes on this machine, if they have it, as the shim of runc does."""
+
+    def plugin_info(self, request: RuntimeRequest) -> Packed | None:
+        """The output of the runtime that the options name, or of ``runc``."""
+        options = request.options
+        name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
+        binary = shutil.which(name)
+        if binary is None:
+            raise IntrospectionError(f"there is no {name}")
+        ran = subprocess.run([binary, "features"], capture_output=True, check=False)
+        features = Packed(type_url=FEATURES, value=ran.stdout.decode()) if ran.returncode == 0 else None
+        return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=name, features=features).model_dump())
 
 
 def answering(document: Mapping[str, object]) -> Answers:
@@ -229,7 +247,7 @@ class RefusesOthers(_Moving):
 
     def _type(self) -> str:
         if self.runtime.type == RUNSC:
-            self._position = self._driver.position("unknown")
+            self.position = self._driver.position("unknown")
             self.failures.append(self.runtime.type)
             raise MovedError
         return super()._type()
@@ -240,7 +258,7 @@ class NeedsOptions(_Moving):
 
     def _request(self) -> str:
         if self.runtime.options is None:
-            self._position = self._driver.position("panicked")
+            self.position = self._driver.position("panicked")
             raise MovedError
         return super()._request()
 
@@ -250,7 +268,7 @@ class NeedsLinux(_Moving):
 
     def _user_namespaces(self) -> str:
         if self.features and self.features.linux is None:
-            self._position = self._driver.position("panicked")
+            self.position = self._driver.position("panicked")
             raise MovedError
         return super()._user_namespaces()
 

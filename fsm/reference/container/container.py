@@ -12,7 +12,7 @@ from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.recovery import recovered
 from fsm.reference.container.world import Exit, NoRecordError, WorldError
-from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
+from fsm.reference.driven import ABSENT, Driven, driver, is_noop, offered, raise_reply
 
 MACHINE: Final = "container-status"
 
@@ -21,14 +21,10 @@ class DetachedError(Exception):
     """The process that managed this container has ended."""
 
 
-class Container:
+class Container(Driven):
     """One container with the folder *root*, in its *world*; *effects* changes its data.
 
-    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply; all raise :class:`~fsm.machine.driver.CannotHappenError` for what
-    is not possible.  :meth:`begin` and :meth:`end` run a call that takes time
-    in stages, so that other calls can come in between.  Thread-safe; each
-    stage is one step.
+    Thread-safe; each stage of a call is one step.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -47,7 +43,7 @@ class Container:
         self.world = world
         self._lock = threading.RLock()
         self._detached = False
-        self._position = driver(MACHINE).position()
+        self.position = driver(MACHINE).position()
         self._effects = effects(root, world)
 
     @classmethod
@@ -66,19 +62,15 @@ class Container:
             self._effects.clear()
         except WorldError:
             pass
-        self._position = driver(MACHINE).position(before)
-        self._position.take("restart", outcome)
+        self.position = driver(MACHINE).position(before)
+        self.position.take("restart", outcome)
         self._check()
         return self
 
     @property
-    def state(self) -> str:
-        return self._position.state
-
-    @property
     def shows(self) -> str:
         with self._lock:
-            return self._position.shows
+            return self.position.shows
 
     def record(self) -> Status | None:
         """A copy of the record, or ``None`` if there is none; never waits for a call."""
@@ -86,11 +78,9 @@ class Container:
         return storage.get() if storage else None
 
     def create(self, resources: Resources | None = None) -> None:
-        """Create it with the limits *resources*."""
         self._limit("create", resources)
 
     def start(self) -> None:
-        """Start its process."""
         self.call("start")
 
     def stop(self) -> None:
@@ -102,13 +92,11 @@ class Container:
         self.call("remove")
 
     def status(self) -> Status:
-        """Its record."""
         with self._step():
             self._begin("status")
             return self._effects.status()
 
     def update_resources(self, resources: Resources) -> None:
-        """Change its limits to *resources*."""
         self._limit("update-resources", resources)
 
     def call(self, event: str) -> None:
@@ -126,7 +114,7 @@ class Container:
         """Continue the call *event*, which has begun, by one stage; whether it is still in progress."""
         with self._step():
             try:
-                ways = self._position.outcomes(event, ends=True)
+                ways = self.position.outcomes(event, ends=True)
             except CannotHappenError:
                 # Another call has done what this one was to do.
                 return self._begin(event)
@@ -144,14 +132,13 @@ class Container:
     def oom(self) -> None:
         """Record that a process of it was killed for lack of memory; raises :class:`OSError` as :meth:`exited` does."""
         with self._step():
-            self._position.outcomes("oom")
+            self.position.outcomes("oom")
             self._effects.mark_oom()
-            self._position.take("oom")
+            self.position.take("oom")
 
     def detach(self) -> None:
         """Act as if the process that manages it had ended: every later call raises :class:`DetachedError`."""
-        with self._lock:
-            self._detached = True
+        self._detached = True
 
     @contextmanager
     def _step(self) -> Iterator[None]:
@@ -171,18 +158,18 @@ class Container:
     def _begin(self, event: str) -> bool:
         self._effects.why = f"a container in state {self.state}"
         outcome = ""
-        if not is_noop(self._position, event):
+        if not is_noop(self.position, event):
             effect = self._effects.beginnings.get(event, self._effects.use)
-            outcome = effect(offered(self._position, event))
+            outcome = effect(offered(self.position, event))
         return self._take(event, outcome)
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
         """Take *outcome* of *event*, and raise its reply if that is an error; whether the call is in progress now."""
-        way = self._position.take(event, outcome, ends=ends)
+        way = self.position.take(event, outcome, ends=ends)
         raise_reply(event, way, self._effects.why)
         return way.begins
 
     def _check(self) -> None:
         shows = self._effects.storage.state().value if self._effects.storage else ABSENT
-        if shows != self._position.shows:
+        if shows != self.position.shows:
             raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")

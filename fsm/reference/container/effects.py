@@ -154,12 +154,10 @@ class Effects:
         return "updated"
 
     def mark_oom(self) -> None:
-        """Record that a process was killed for lack of memory, if there is a record."""
         if self.storage:
             self.write(reason=OOM_KILLED)
 
     def use(self, names: set[str]) -> str:
-        """Have the world do what the event is for."""
         try:
             self.world.use()
         except WorldError as error:
@@ -191,7 +189,6 @@ class Effects:
         self._existing().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Write *exit*, unless an earlier one is recorded."""
         first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
         self.write(unknown=False, **({} if self.status().finished_at else first))
 

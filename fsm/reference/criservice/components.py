@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from fsm.reference.driven import driver
+from fsm.reference.driven import Driven, driver
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.domain import Domain, Domains
@@ -13,7 +13,7 @@ from fsm.reference.nri.domain import Domain, Domains
 MACHINE: Final = "service-component"
 
 
-class Component:
+class Component(Driven):
     """One component; ``changed`` is set whenever its state changes.
 
     Its ``error`` waits until Run takes it.  The task of a component that is
@@ -42,10 +42,6 @@ class Component:
         self.changed = asyncio.Event()
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def state(self) -> str:
-        return self.position.state
 
     @property
     def has_task(self) -> bool:
@@ -85,7 +81,6 @@ class Component:
         self.changed.set()
 
     def take_error(self) -> Exception:
-        """Its error, which can be taken once."""
         self.position.take("reports")
         self._taken.set()
         if self.error is None:

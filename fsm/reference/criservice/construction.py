@@ -68,7 +68,6 @@ class Construction:
         return CRIService(self.introspect())
 
     def start_queue(self) -> None:
-        """Make the queue of container events, which runs from now on."""
         self.queue = self.makers.queue()
         self.position.take("start-queue")
 
@@ -107,7 +106,6 @@ class Construction:
         return self.parts
 
     def miss_controller(self) -> None:
-        """Fail, since no controller is configured."""
         self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:

@@ -9,7 +9,7 @@ from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Watches
 from fsm.reference.events.queue import EventQueue
-from fsm.reference.harness import EmittingSUT, K, LoopSUT, scratch_folder
+from fsm.reference.harness import K, LoopSUT, scratch_folder
 from fsm.reference.tasks import cancel_others
 
 
@@ -17,7 +17,7 @@ class ProcessExitError(Exception):
     """The process would have exited."""
 
 
-class ServiceSUT(EmittingSUT[K], LoopSUT[K]):
+class ServiceSUT(LoopSUT[K]):
     """A SUT made of components, all of which are released at each reset."""
 
     def reset(self) -> None:
@@ -60,7 +60,6 @@ class Feed:
         self._events: asyncio.Queue[str | Exception] = asyncio.Queue()
 
     def put(self, event: str | Exception) -> None:
-        """Add *event*, or the error with which the stream breaks."""
         self._events.put_nowait(event)
 
     def __aiter__(self) -> Self:
@@ -86,7 +85,6 @@ class Gate:
         self._opened.clear()
 
     def open(self) -> None:
-        """Let Run continue."""
         self.at = ""
         self._opened.set()
 

@@ -7,7 +7,7 @@ from typing import Final
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
-from fsm.reference.harness import EmittingSUT, LoopSUT
+from fsm.reference.harness import LoopSUT
 from fsm.sut import BrokenError
 
 SHOWS: Final[Mapping[str, str]] = {
@@ -20,7 +20,7 @@ SHOWS: Final[Mapping[str, str]] = {
 """What the machine of the monitor shows, by the state of the component."""
 
 
-class MonitorSUT(EmittingSUT[EventMonitor], LoopSUT[EventMonitor]):
+class MonitorSUT(LoopSUT[EventMonitor]):
     """An :class:`~fsm.reference.criservice.event_monitor.EventMonitor` under test."""
 
     machine = "event-monitor"

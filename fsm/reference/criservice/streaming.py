@@ -46,7 +46,6 @@ class StreamingServer(Component):
 
     @property
     def socket(self) -> socket.socket | None:
-        """The socket at which it listens, if it does."""
         return self._http.socket if self._http else None
 
     def open(self) -> None:
@@ -60,7 +59,6 @@ class StreamingServer(Component):
             await self._broken
 
     def close(self) -> None:
-        """Stop listening; responses in progress continue."""
         if self._http is not None:
             asyncio.get_running_loop().remove_reader(self._http.fileno())
             self._http.server_close()

@@ -199,7 +199,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return syncer
 
     async def _call_run(self) -> str:
-        """Call Run; its reply if it returns at once."""
         before = self._recovery
         called = asyncio.create_task(self.service.run(self._ready))
         await self._until(lambda: called.done() or self._recovery is not before, "Run does not begin")

@@ -136,7 +136,6 @@ class Backoff(Generic[E]):
             backlog.wait(FIRST, self._clock.now())
 
     async def tick(self) -> None:
-        """Retry the events that are due."""
         async with self._lock:
             for key, backlog in list(self._keys.items()):
                 if self._stopped:

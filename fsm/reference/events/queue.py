@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError, Position
 from fsm.reference.clock import Clock
-from fsm.reference.driven import driver
+from fsm.reference.driven import Driven, driver
 
 E = TypeVar("E")
 
@@ -26,7 +26,7 @@ class QueueShutError(Exception):
     """The queue was shut down."""
 
 
-class Subscription(Generic[E]):
+class Subscription(Driven, Generic[E]):
     """A stream of events, for one reader: ``async for event in subscription``.
 
     ``ended`` is whether everything was read after the queue was shut down;
@@ -40,10 +40,6 @@ class Subscription(Generic[E]):
         self.waiting: deque[E] = deque()
         self.ended = False
         self._changed = asyncio.Event()
-
-    @property
-    def state(self) -> str:
-        return self.position.state
 
     def __aiter__(self) -> Subscription[E]:
         return self
@@ -107,18 +103,10 @@ class EventQueue(Generic[E]):
     profile = ""
     """The profile of the machine."""
 
-    def __init__(
-        self,
-        discard: Callable[[E], object],
-        *,
-        discard_after: float = DISCARD_AFTER,
-        capacity: int = CAPACITY,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, discard: Callable[[E], object], *, capacity: int = CAPACITY, clock: Clock | None = None) -> None:
         self.capacity = capacity
         self.freed = asyncio.Event()
         self._discard = discard
-        self._discard_after = discard_after
         self._clock = clock or Clock()
         self._retained: deque[tuple[E, float]] = deque()
         self._retaining = asyncio.Event()
@@ -133,7 +121,6 @@ class EventQueue(Generic[E]):
 
     @property
     def retained(self) -> list[E]:
-        """The events that are retained for the next subscriber."""
         return [event for event, _ in self._retained]
 
     @property
@@ -170,7 +157,6 @@ class EventQueue(Generic[E]):
                 await self._retaining.wait()
 
     def expire(self) -> None:
-        """Discard the events that are due."""
         while self._clock.now() >= self.due:
             self._next.take("expire", "more" if len(self._retained) > 1 else "last")
             self._discard(self._retained.popleft()[0])
@@ -189,7 +175,6 @@ class EventQueue(Generic[E]):
         return subscription
 
     def leave(self, subscription: Subscription[E]) -> None:
-        """End *subscription*, as its reader wants."""
         if not subscription.position.outcomes("unsubscribe"):
             return
         before = subscription.state
@@ -204,7 +189,7 @@ class EventQueue(Generic[E]):
 
     def _retain(self, events: Iterable[E]) -> None:
         now = self._clock.now()
-        self._retained.extend((event, now + self._discard_after) for event in events)
+        self._retained.extend((event, now + DISCARD_AFTER) for event in events)
         self._retaining.set()
 
     async def _send(self, event: E) -> None:

@@ -6,13 +6,13 @@ others first, which does not change the state.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
-from fsm.reference.events.queue import DISCARD_AFTER, EventQueue, QueueShutError, Subscription
+from fsm.reference.events.queue import EventQueue, QueueShutError, Subscription
 from fsm.reference.events.upstream import UpstreamEventQueue
-from fsm.reference.harness import EmittingSUT
+from fsm.reference.harness import ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 CAPACITY: Final = 3
@@ -33,7 +33,7 @@ RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-wait
 """The number of events that lead to an outcome: unread ones of a subscriber, or else retained ones."""
 
 
-class EventsSUT(EmittingSUT[EventQueue[int]]):
+class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.reference.events.queue.EventQueue` under test."""
 
     machine = "container-events"
@@ -44,7 +44,7 @@ class EventsSUT(EmittingSUT[EventQueue[int]]):
         self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
         self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
-        self.queue = self._kind(self._discarded, discard_after=DISCARD_AFTER, capacity=CAPACITY, clock=self.clock)
+        self.queue = self._kind(self._discarded, capacity=CAPACITY, clock=self.clock)
         self._lose(lost=False)
         self._subscription: Subscription[int] | None = None
         self._sent = 0
@@ -65,7 +65,7 @@ class EventsSUT(EmittingSUT[EventQueue[int]]):
             return "no-subscriber"
         return "full" if len(unread) >= CAPACITY else "unread" if unread else "nothing-unread"
 
-    def outputs(self) -> list[str]:
+    def outputs(self) -> Sequence[str]:
         """What was delivered and discarded, and whether the stream has ended."""
         ended = bool(self._subscription and self._subscription.ended)
         self._outputs += ["closed"] * (ended and not self._ended)
@@ -202,7 +202,6 @@ class EventsSUT(EmittingSUT[EventQueue[int]]):
         return self._subscription
 
     def _settle(self) -> None:
-        """Let the tasks that send run until they end or wait."""
         for _ in range(2):
             self._loop.run_until_complete(asyncio.sleep(0))
         for each in [each for each in self._sending if each.done()]:

@@ -95,7 +95,6 @@ class NRI:
         return self._life.state
 
     def is_enabled(self) -> bool:
-        """Whether NRI is enabled by the configuration."""
         return bool(self._life.outcomes("is-enabled")[0].emits)
 
     @property
@@ -153,7 +152,6 @@ class NRI:
         self._join("join", [plugin])
 
     def disconnect(self, plugin: Plugin) -> None:
-        """*plugin* has disconnected."""
         with self._life.call("leave") as acts:
             if acts:
                 self._plugins.lose(plugin)
@@ -216,7 +214,6 @@ class NRI:
             thread.start()
 
     def wait_for_exits(self) -> None:
-        """Wait until all exits that were notified are relayed."""
         with self._exiting:  # several threads that join one may trip over each other in CPython 3.11
             known_exits = set(self._exits)
             self._exiting.wait_for(lambda: not known_exits & self._exits)

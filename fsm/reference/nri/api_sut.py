@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
-from fsm.reference.harness import EmittingSUT, scratch_folder
+from fsm.reference.harness import ReferenceSUT, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domains
@@ -33,7 +33,7 @@ NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsy
 """The outcomes by event that containerd 1.7 has not, and those that newer releases have not."""
 
 
-class NriApiSUT(EmittingSUT[NRI]):
+class NriApiSUT(ReferenceSUT[NRI]):
     """The interface of the release that the profile names under test."""
 
     machine = "nri-api"
@@ -44,8 +44,7 @@ class NriApiSUT(EmittingSUT[NRI]):
         self._release = release(self._profile)
         self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
         self._scope.callback(self._end)
-        self._nri: NRI | None = None
-        self._others: list[NRI] = []
+        self._made: list[NRI] = []
         self._outcome = ""
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
@@ -57,13 +56,13 @@ class NriApiSUT(EmittingSUT[NRI]):
     def _end(self) -> None:
         for block in self._blocks:
             block.unblock()
-        for nri in (*self._others, *([self._nri] if self._nri else [])):
+        for nri in self._made:
             nri.wait_for_exits()
             with suppress(Exception):  # a planted bug was found before
                 nri.stop()
 
     def shows(self) -> str:
-        return self._nri.state if self._nri else "none"
+        return self._made[0].state if self._made else "none"
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
@@ -104,7 +103,8 @@ class NriApiSUT(EmittingSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        return self._nri or NRI(Config(disable=True, release=self._release))
+        """The interface that was made first; the others must not affect it."""
+        return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self, outcome: str) -> None:
         request = -1 if outcome == "failed" else TIMEOUT
@@ -117,17 +117,12 @@ class NriApiSUT(EmittingSUT[NRI]):
             plugin_registration_timeout=TIMEOUT,
             plugin_request_timeout=TIMEOUT + next(self._numbers),
         )
-        before = self._nri and self._nri.config
+        before = self._here.config
         lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
-        if self._nri is None:
-            self._nri = nri
-            if nri.is_enabled() and nri.config == config:
-                self._outputs.append("timeouts")
-            return
-        self._others.append(nri)
-        if self._nri.config != before:
-            self._outputs.append("timeouts")
+        self._made.append(nri)
+        set_by_it = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
+        self._outputs += ["timeouts"] * set_by_it
 
     def _configure_timeouts(self) -> None:
         nri, request = self._here, TIMEOUT + next(self._numbers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from fsm.reference.clock import Clock
-from fsm.reference.driven import UNKNOWN, driver
+from fsm.reference.driven import UNKNOWN, Driven, driver
 from fsm.reference.nri.config import REGISTRATION, REQUEST
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import (
@@ -87,7 +87,7 @@ class Terms:
     profile: str = ""
 
 
-class Connection:
+class Connection(Driven):
     """The connection of *plugin* on *terms*.  Not thread-safe.
 
     >>> import threading
@@ -109,7 +109,7 @@ class Connection:
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         self._driver: Final = driver(MACHINE, terms.profile)
-        self._position: Final = self._driver.position()
+        self.position = self._driver.position()
         self._thread: Final = PluginThread(terms.clock, terms.local)
         self._terms: Final = terms
         self._deadline = 0.0
@@ -120,13 +120,9 @@ class Connection:
         self.events: frozenset[str] = frozenset()
 
     @property
-    def state(self) -> str:
-        return self._position.state
-
-    @property
     def listed(self) -> bool:
         """Whether requests are relayed to the plugin."""
-        return self._position.outcomes("relay")[0].name == "ok"
+        return self.position.outcomes("relay")[0].name == "ok"
 
     def connect(self) -> None:
         """The plugin has connected by itself; its time to register begins."""
@@ -267,13 +263,13 @@ class Connection:
 
     def _require(self, event: str) -> None:
         """Raise the error that the machine replies to *event*, if it refuses it."""
-        way = self._position.outcomes(event)[0]
+        way = self.position.outcomes(event)[0]
         if way.name == "refused":
             raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])
 
     def _take(self, event: str, outcome: str = "") -> None:
         """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""
-        way = self._position.take(event, outcome)
+        way = self.position.take(event, outcome)
         if "closed" in way.emits:
             self.plugin.close()
         if self.state == "absent":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from fsm.reference.nri.messages import Container, Eviction, Pod, Update
-from fsm.reference.nri.nri_errors import ChangesFailedError, DuplicateDomainError, UnknownDomainError
+from fsm.reference.nri.nri_errors import ChangesFailedError, DuplicateDomainError
 
 _log = logging.getLogger(__name__)
 
@@ -42,14 +42,9 @@ class Domains:
     >>> domains = Domains()
     >>> domains.names(), domains.containers()
     ((), ())
-    >>> domains.domain("moby")
-    Traceback (most recent call last):
-        ...
-    fsm.reference.nri.nri_errors.UnknownDomainError: no domain is called 'moby'; none is registered
     """
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:
-        """A table of *domains*."""
         self._lock = threading.Lock()
         self._domains: dict[str, Domain] = {}
         for domain in domains:
@@ -66,14 +61,6 @@ class Domains:
     def names(self) -> tuple[str, ...]:
         """The names of all domains, in the order in which they were registered."""
         return tuple(domain.name for domain in self._all())
-
-    def domain(self, name: str) -> Domain:
-        """The domain called *name*; raises :class:`UnknownDomainError` if there is none."""
-        with self._lock:
-            if name in self._domains:
-                return self._domains[name]
-            known = f"there are {', '.join(self._domains)}" if self._domains else "none is registered"
-        raise UnknownDomainError(f"no domain is called {name!r}; {known}")
 
     def pods(self) -> tuple[Pod, ...]:
         return tuple(pod for domain in self._all() for pod in domain.list_pod_sandboxes())

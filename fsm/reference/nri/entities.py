@@ -41,7 +41,6 @@ class EntityStates:
         return known.state if known else self._driver.machine.initial
 
     def outcomes(self, entity: str, event: str) -> tuple[Outcome, ...]:
-        """The outcomes that *event* may have for *entity*."""
         return self._driver.offered(event, self.state(entity))
 
     def take(self, entity: str, event: str, outcome: str = "") -> Outcome:

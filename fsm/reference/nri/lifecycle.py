@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from fsm.machine import Outcome
-from fsm.reference.driven import driver
+from fsm.reference.driven import Driven, driver
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError, UnimplementedError
 
 RELAYS: Final = {
@@ -24,23 +24,19 @@ IDLE: Final = frozenset({"ignored", "nothing"})
 """The outcomes that need no action."""
 
 
-class Lifecycle:
+class Lifecycle(Driven):
     """The state of one interface, and the lock that serialises its calls."""
 
     def __init__(self, release: str, *, disabled: bool, in_plugin: Callable[[], bool]) -> None:
         """The interface of *release*; *in_plugin* is whether the current thread runs a plugin."""
         self._driver: Final = driver("nri-api", release)
-        self._position: Final = self._driver.position()
-        self._position.take("new", "disabled" if disabled else "created")
+        self.position = self._driver.position()
+        self.position.take("new", "disabled" if disabled else "created")
         self._in_plugin: Final = in_plugin
         self._moving: Final = threading.Lock()
         self._blocks = 0
         self.lock = threading.Lock()
         self._holder = 0
-
-    @property
-    def state(self) -> str:
-        return self._position.state
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
         """The outcomes that *event* may have now; none where the machine is silent."""
@@ -48,7 +44,7 @@ class Lifecycle:
 
     def take(self, event: str, outcome: str) -> None:
         with self._moving:
-            self._position.take(event, outcome)
+            self.position.take(event, outcome)
 
     def accepts(self, event: str) -> bool:
         """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
@@ -77,14 +73,13 @@ class Lifecycle:
         """Count another block of plugin synchronisation; raises the error that the machine replies."""
         with self._moving:
             self._acts("block")
-            self._position.take("block", "blocked")
+            self.position.take("block", "blocked")
             self._blocks += 1
 
     def unblock(self) -> None:
-        """Count one block less."""
         with self._moving:
             self._blocks -= 1
-            self._position.take("unblock", "another" if self._blocks else "last")
+            self.position.take("unblock", "another" if self._blocks else "last")
 
     def _acts(self, event: str) -> bool:
         ways = self.outcomes(event)

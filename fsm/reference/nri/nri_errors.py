@@ -83,12 +83,6 @@ class DuplicateDomainError(NRIError):
     code = "ALREADY_EXISTS"
 
 
-class UnknownDomainError(NRIError):
-    """No domain of this name is registered."""
-
-    code = "NOT_FOUND"
-
-
 class ChangesFailedError(NRIError):
     """Some updates or evictions of containers failed: ``failed``; all others were made."""
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
-from fsm.reference.harness import EmittingSUT
+from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.connection import MACHINE, Connection, Plugin, Terms
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
@@ -95,7 +95,7 @@ class ScriptedPlugin(Plugin):
                 pass
 
 
-class NriPluginSUT(EmittingSUT[Connection]):
+class NriPluginSUT(ReferenceSUT[Connection]):
     """The connection of a plugin under test."""
 
     machine = MACHINE
@@ -154,8 +154,7 @@ class NriPluginSUT(EmittingSUT[Connection]):
     def do(self, event: str) -> str:
         self._done.clear()
         self.plugin.script = self._outcome
-        code = super().do(event)
-        return code if driver(MACHINE).machine.events[event].kind == "call" else ""
+        return super().do(event)
 
     def _mend(self) -> None:
         self._outcome = self.plugin.script = ""

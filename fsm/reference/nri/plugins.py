@@ -43,11 +43,9 @@ class Plugins:
         return tuple(connection.name for connection in self._connections if connection.listed)
 
     def connection(self, plugin: Plugin) -> Connection:
-        """A connection for *plugin*, which has not joined yet."""
         return self._kind(plugin, self.terms)
 
     def join(self, connection: Connection) -> None:
-        """Call its plugin from now on."""
         self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.index))
 
     def request_updates(self, plugin: Plugin | None, make: Callable[[], None]) -> None:

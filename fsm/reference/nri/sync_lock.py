@@ -28,7 +28,6 @@ class PluginSyncBlock:
     """
 
     def __init__(self, unblock: Callable[[], None] | None = None) -> None:
-        """Calls *unblock* once."""
         self._lock = threading.Lock()
         self._unblock = unblock
 

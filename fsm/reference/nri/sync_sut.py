@@ -129,7 +129,6 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
             self._lock._changed.notify_all()  # noqa: SLF001
 
     def _gated(self) -> SyncLock:
-        """A lock at which a process that waits continues only when it may go."""
 
         class Gated(self._kind):  # type: ignore[misc,name-defined]  # any kind of lock
             def _may_block(self) -> bool:

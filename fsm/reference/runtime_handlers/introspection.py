@@ -4,18 +4,15 @@ The machine ``runtime-handlers`` drives the way from a configured runtime to
 its entry in the list, by way of the features document of its OCI runtime.
 """
 
-import os
-import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.reference.driven import driver, offered
+from fsm.reference.driven import Driven, driver, offered
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -24,8 +21,6 @@ RUNTIME_INFO: Final = "containerd.types.RuntimeInfo"
 FEATURES: Final = "types.containerd.io/opencontainers/runtime-spec/1/features/Features"
 RRO: Final = "rro"
 USER: Final = "user"
-RRO_SINCE: Final = (5, 12)
-"""The first version of Linux with recursive read-only mounts."""
 
 
 class IntrospectionError(Exception):
@@ -142,31 +137,6 @@ class Service(Protocol):
         """The ``Extra`` field of the answer, if there is one; raises :class:`IntrospectionError`."""
 
 
-class Commands:
-    """Runs the ``features`` command of OCI runtimes on this machine, if they have it, as the shim of runc does."""
-
-    def plugin_info(self, request: RuntimeRequest) -> Packed | None:
-        """The output of the runtime that the options name, or of ``runc``."""
-        options = request.options
-        name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
-        binary = shutil.which(name)
-        if binary is None:
-            raise IntrospectionError(f"there is no {name}")
-        ran = subprocess.run([binary, "features"], capture_output=True, check=False)  # noqa: S603  (configured)
-        features = Packed(type_url=FEATURES, value=ran.stdout.decode()) if ran.returncode == 0 else None
-        return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=name, features=features).model_dump())
-
-
-def kernel_supports_rro(release: str = "") -> bool:
-    """Whether this kernel, or that of *release*, has recursive read-only mounts.
-
-    >>> kernel_supports_rro("5.11.0-1-amd64"), kernel_supports_rro("5.12-rc1"), kernel_supports_rro("6.1.0")
-    (False, True, True)
-    """
-    numbers = re.findall(r"\d+", release or os.uname().release)[:2]
-    return tuple(map(int, numbers)) >= RRO_SINCE
-
-
 def cri_userns(features: Features) -> str:
     """Whether pods can have user namespaces, as an outcome of the machine; mounts with mapped ids are needed, too.
 
@@ -183,17 +153,19 @@ def cri_userns(features: Features) -> str:
 
 
 @dataclass(kw_only=True)
-class Introspection:
+class Introspection(Driven):
     """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
 
+    ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12.
     ``failures`` are the reasons for which nothing is known of a runtime, as
     containerd logs them.
 
-    >>> found = Introspection(name="runc", runtime=Runtime(), service=Commands(), kernel_has_rro=True, default=True)
-    >>> found.stage("runtime-type"), found.stage("request")
-    ('runc', 'by-type')
-    >>> found.request
-    RuntimeRequest(runtime_path='io.containerd.runc.v2', options=None)
+    >>> class OldShim(Service):
+    ...     def plugin_info(self, request): return None
+    >>> found = Introspection(name="runc", runtime=Runtime(), service=OldShim(), kernel_has_rro=True)
+    >>> found.run()
+    >>> found.handlers, found.failures
+    ([RuntimeHandler(name='runc', features=None)], ['runc: its answer has no features'])
     """
 
     name: str
@@ -210,9 +182,9 @@ class Introspection:
 
     def __post_init__(self) -> None:
         self._driver = driver("runtime-handlers", self.profile)
-        self._position = self._driver.position()
+        self.position = self._driver.position()
         self._names: set[str] = set()
-        self._why = "its answer has no features"
+        self._why = ""
         self._options: Options | None = None
         self._stages: Mapping[str, Callable[[], str]] = {
             "runtime-type": self._type,
@@ -224,10 +196,6 @@ class Introspection:
             "list": lambda: "default" if self.default else "named",
         }
 
-    @property
-    def state(self) -> str:
-        return self._position.state
-
     def run(self) -> None:
         """Do all stages that are left; raises :class:`PanicError` if containerd crashes."""
         for stage in self._stages:
@@ -238,9 +206,9 @@ class Introspection:
 
     def stage(self, event: str) -> str:
         """Do one stage, by the machine's name; its outcome."""
-        self._names = offered(self._position, event)
-        before = self._position.state
-        way = self._position.take(event, self._stages[event]())
+        self._names = offered(self.position, event)
+        before = self.position.state
+        way = self.position.take(event, self._stages[event]())
         if way.to == "requested":
             self.request = RuntimeRequest(
                 runtime_path=self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type,
@@ -287,6 +255,7 @@ class Introspection:
         return "answered"
 
     def _decode(self) -> str:
+        self._why = "its answer has no features"
         if self.extra is None:
             return "no-extra"
         try:
@@ -304,20 +273,18 @@ class Introspection:
         return "features"
 
     def _mount_options(self) -> str:
-        if RRO not in (self._decoded().mount_options or ()):
+        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
+        if RRO not in (self.features.mount_options or ()):
             return "no-rro"
         return "rro" if self.kernel_has_rro else "old-kernel"
 
     def _user_namespaces(self) -> str:
-        outcome = cri_userns(self._decoded())
+        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
+        outcome = cri_userns(self.features)
         if outcome == "no-linux":
             self._why = "its features document has no Linux part"
             return self._or("no-linux-panics", outcome)
         return outcome
-
-    def _decoded(self) -> Features:
-        assert self.features is not None  # noqa: S101  (the callers follow the decoding)
-        return self.features
 
 
 _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
@@ -335,16 +302,9 @@ def introspect_runtime_handlers(
 ) -> list[RuntimeHandler]:
     """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
     handlers: list[RuntimeHandler] = []
+    every = partial(Introspection, service=service, kernel_has_rro=kernel_has_rro, profile=profile, handlers=handlers)
     for name, runtime in runtimes.items():
-        Introspection(
-            name=name,
-            runtime=runtime,
-            service=service,
-            kernel_has_rro=kernel_has_rro,
-            default=name == default,
-            profile=profile,
-            handlers=handlers,
-        ).run()
+        every(name=name, runtime=runtime, default=name == default).run()
     return handlers
 
 

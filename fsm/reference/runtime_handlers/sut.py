@@ -5,24 +5,8 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from fsm.reference.harness import ReferenceSUT
-from fsm.reference.runtime_handlers.introspection import (
-    FEATURES,
-    RRO,
-    RUNC,
-    RUNTIME_INFO,
-    USER,
-    Features,
-    IDMap,
-    Introspection,
-    IntrospectionError,
-    Linux,
-    MountExtensions,
-    Packed,
-    Runtime,
-    RuntimeHandlerFeatures,
-    RuntimeInfo,
-    RuntimeRequest,
-)
+from fsm.reference.runtime_handlers import introspection
+from fsm.reference.runtime_handlers.introspection import FEATURES, RRO, RUNC, RUNTIME_INFO, Features, Linux, Packed
 from fsm.sut import BrokenError
 
 NAME: Final = "crun"
@@ -31,7 +15,7 @@ PATH: Final = "/usr/local/bin/containerd-shim"
 
 
 def _packed(features: Packed | None) -> Packed:
-    return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=NAME, features=features).model_dump())
+    return Packed(type_url=RUNTIME_INFO, value=introspection.RuntimeInfo(name=NAME, features=features).model_dump())
 
 
 EXTRAS: Final[Mapping[str, Packed | None]] = {
@@ -43,16 +27,17 @@ EXTRAS: Final[Mapping[str, Packed | None]] = {
 }
 """The answer of the runtime, by the outcome of decoding it."""
 
-MOUNTS: Final = MountExtensions(idmap=IDMap(enabled=True))
 
-LINUX: Final[Mapping[str, Linux | None]] = {
-    "supported": Linux(namespaces=["pid", USER], mount_extensions=MOUNTS),
-    "no-namespace": Linux(namespaces=["pid"], mount_extensions=MOUNTS),
-    "no-idmap": Linux(namespaces=[USER], mount_extensions=MountExtensions(idmap=IDMap(enabled=False))),
-    "no-linux": None,
-    "no-linux-panics": None,
+def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
+    return Linux.model_validate({"namespaces": ["pid", namespace], "mountExtensions": {"idmap": {"enabled": idmap}}})
+
+
+LINUX: Final[Mapping[str, Linux]] = {
+    "supported": _linux(),
+    "no-namespace": _linux("network"),
+    "no-idmap": _linux(idmap=False),
 }
-"""The Linux part of the features document, by the outcome for user namespaces."""
+"""The Linux part of the features document, by the outcome for user namespaces; others need none."""
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
@@ -60,36 +45,28 @@ NOT_UPSTREAM: Final = frozenset(
 """Outcomes that containerd has not."""
 
 
-def _shown(features: RuntimeHandlerFeatures | None) -> str:
+def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
     """What an observer reads of a handler with *features*."""
     if features is None:
         return "no-features"
     return "-and-".join(name.replace("_", "-") for name, supported in asdict(features).items() if supported) or "none"
 
 
-class _FakeService:
-    """An introspection service whose answers have no features yet, or which ``fails``."""
-
-    fails = False
-
-    def plugin_info(self, request: RuntimeRequest) -> Packed | None:
-        del request
-        if self.fails:
-            raise IntrospectionError("as arranged")
-        return _packed(None)
-
-
-class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
-    """The introspection of one runtime under test."""
+class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
+    """The introspection of one runtime under test, by a service whose answers have no features yet."""
 
     machine = "runtime-handlers"
-    kinds = (Introspection,)
+    kinds = (introspection.Introspection,)
 
     def reset(self) -> None:
         super().reset()
-        self.service = _FakeService()
+        self._fails = False
         self.introspection = self._kind(
-            name=NAME, runtime=Runtime(options={}), service=self.service, kernel_has_rro=True, profile=self._profile
+            name=NAME,
+            runtime=introspection.Runtime(options={}),
+            service=self,
+            kernel_has_rro=True,
+            profile=self._profile,
         )
         self._listed = 0
 
@@ -103,17 +80,23 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
             case "request":
                 self._configure(outcome)
             case "plugin-info":
-                self.service.fails = outcome == "failed"
+                self._fails = outcome == "failed"
             case "decode":
                 found.extra = EXTRAS[outcome]
             case "mount-options":
                 self._features().mount_options = ["ro"] if outcome == "no-rro" else ["ro", RRO]
                 found.kernel_has_rro = outcome != "old-kernel"
             case "user-namespaces":
-                self._features().linux = LINUX[outcome]
+                self._features().linux = LINUX.get(outcome)
             case _:
                 found.default = outcome == "default"
         return True
+
+    def plugin_info(self, request: introspection.RuntimeRequest) -> Packed | None:
+        del request
+        if self._fails:
+            raise introspection.IntrospectionError("as arranged")
+        return _packed(None)
 
     def _happen(self, event: str) -> object:
         return self.introspection.stage(event)

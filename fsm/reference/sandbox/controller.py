@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Final, Self
 
 from fsm.machine import Outcome
@@ -58,10 +57,7 @@ class Sandbox:
 class Controller:
     """All sandboxes, each in a world that *worlds* makes for its id; *clock* says when failures are retried.
 
-    Methods for calls raise :class:`~fsm.reference.driven.CallError` for an
-    error reply, and :class:`~fsm.machine.driver.CannotHappenError` where the machine
-    has no answer.  *on_exit* is called with the id when an exit is recorded.
-    For one event loop.
+    *on_exit* is called with the id when an exit is recorded.  For one event loop.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -98,9 +94,7 @@ class Controller:
         self._tasks.start(self.retries.run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -313,7 +307,6 @@ class Controller:
         return way
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record how *sandbox* ended, and notify the callers that wait."""
         sandbox.record = replace(sandbox.record, pid=0, exit=ended)
         sandbox.exited.set_result(ended)
         self._on_exit(sandbox.id)

@@ -82,7 +82,6 @@ class Processes:
         self.clear()
 
     def pid(self) -> int:
-        """The id of the running process."""
         return self._running().pid
 
     def task(self) -> bool:
@@ -140,7 +139,6 @@ class Processes:
         (self.root / "hosts").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove its directory, if it exists."""
         self.faults.point("clear", effect=False)
         shutil.rmtree(self.root, ignore_errors=True)
 

@@ -10,7 +10,7 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import Faults
-from fsm.reference.harness import EmittingSUT, LoopSUT, scratch_folder, turns
+from fsm.reference.harness import LoopSUT, scratch_folder, turns
 from fsm.reference.sandbox.controller import MACHINE, Controller
 from fsm.reference.sandbox.faults import FAULTS, FaultyProcesses
 from fsm.reference.sandbox.upstream import UpstreamController
@@ -22,7 +22,7 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 """Outcomes that containerd has not."""
 
 
-class PodSandboxSUT(EmittingSUT[Controller], LoopSUT[Controller]):
+class PodSandboxSUT(LoopSUT[Controller]):
     """A :class:`~fsm.reference.sandbox.controller.Controller` under test."""
 
     machine = MACHINE
