@@ -422,3 +422,35 @@ def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, 
 
     assert verdict in {type(each.verdict) for each in judged.judgements}
     assert (verdict is Illegal) == any(isinstance(each.verdict, Illegal) for each in judged.judgements)
+
+
+def test_a_recording_of_something_else_is_unknown() -> None:
+    """A plugin's events show outputs, of which the contract of clients has none: nothing of it was seen."""
+    judged = judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("cri-pod",))
+
+    assert "outputs are all that was recorded, and cri-pod has none" in as_text(Report(judged=(judged,)))
+    assert Report(judged=(judged,)).total() is ExitCode.UNKNOWN
+    assert (
+        Report(judged=(judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("plugin-pod",)),)).total() is ExitCode.HOLDS
+    )
+
+
+def test_a_call_in_a_trace_names_its_entity(tmp_path: Path) -> None:
+    """It would be one of all of them; a signal may be."""
+    trace = tmp_path / "trace.jsonl"
+    made = "".join(f'{{"entity": "{name}", "event": "create", "reply": "ok"}}\n' for name in "ab")
+
+    found = {}
+    for event in ("start", "restart"):
+        trace.write_text(f'{made}{{"event": "{event}"}}\n', encoding="utf-8")
+        (judgement,) = judge(trace, models=("cri-container",)).judgements
+        found[event] = judgement.verdict
+
+    assert found == {"start": Unknown(why="line 3: 'start' is a call, and names no container"), "restart": Holds()}
+
+
+def test_what_is_counted_is_there() -> None:
+    """Calls that reached no container are no calls without a lifecycle."""
+    notes = [judge(each).notes for each in sorted(RECORDINGS.glob("*calls*1*.jsonl"))]
+
+    assert all(count for each in notes for count in each.values())

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -122,39 +123,45 @@ def command(
     fsm judge nri-events.jsonl --with cri-calls.jsonl
     fsm judge --properties containerd.log
     """
-    judged: list[Judged] = []
-    problems: dict[Problem, None] = {}
+    judged: dict[str, Judged] = {}
+    problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
     with _progress((*traces, calls) if calls else traces) as advanced:
+        how = partial(
+            judge,
+            calls=calls or "",
+            models=tuple(dict.fromkeys(models)),
+            profile=profile,
+            fresh=fresh,
+            restarts=restarts,
+            shortest_restart=shortest_restart / 1000,
+            every=every,
+            advanced=advanced,
+        )
         for trace in traces:
             try:
-                judged.append(
-                    judge(
-                        trace,
-                        calls=calls or "",
-                        models=tuple(dict.fromkeys(models)),
-                        profile=profile,
-                        fresh=fresh,
-                        restarts=restarts,
-                        shortest_restart=shortest_restart / 1000,
-                        properties=tuple(dict.fromkeys(only)) if properties or only else None,
-                        every=every,
-                        advanced=advanced,
-                    )
-                )
+                judged[trace] = how(trace, properties=tuple(dict.fromkeys(only)) if properties or only else None)
             except InputError as error:
-                problems.update(dict.fromkeys(error.problems))
-    if problems and not judged and form == "text":
-        raise InputError(problems)
-    report = Report(judged=tuple(judged), fail_on=fail_on, problems=tuple(problems))
+                problems[trace] = error.problems
+        for trace in traces:
+            # Its machines have no such property, but those of another recording have.
+            if judged and trace != "-" and {each.code for each in problems.get(trace, ())} == {"FSM211"}:
+                del problems[trace]
+                judged[trace] = how(trace)
+    mistakes = dict.fromkeys(each for those in problems.values() for each in those)
+    if mistakes and not judged and form == "text":
+        raise InputError(mistakes)
+    report = Report(
+        judged=tuple(judged[each] for each in traces if each in judged), fail_on=fail_on, problems=tuple(mistakes)
+    )
     if form == "text":
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
         writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
         click.echo(writer(report).encode("utf-8", "replace"), nl=False)
-    if problems:
-        click.echo(str(InputError(problems)), err=True)
+    if mistakes:
+        click.echo(str(InputError(mistakes)), err=True)
     return report.code()
 
 

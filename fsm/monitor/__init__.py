@@ -103,7 +103,8 @@ class Monitor:
         self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
         self._own = own
-        self._unread = ""
+        emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
+        self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
         self._entities = 0
         self._beside = 0
         self._observations = 0
@@ -204,6 +205,9 @@ class Monitor:
                 close = difflib.get_close_matches(seen.event, self.machine.events, n=1)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
                 self._unread = f"line {place.number}: {self.machine.name} has no event '{seen.event}'{hint}"
+        elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
+            why = f"line {place.number}: '{seen.event}' is a call, and names no {self.machine.entity}"
+            self._unread = self._unread or why
         elif seen.entity:
             self._take(seen, place)
         else:
@@ -343,11 +347,7 @@ class Monitor:
         return step
 
     def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """What is possible when *seen* is seen, and a note if it lacks something.
-
-        Where the request of a reply is missing we do not know what else is:
-        the entity may be in any state in which this can be replied.
-        """
+        """What is possible when *seen* is seen: any state in which it can be replied if its request is missing, and a note."""
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen[0])), "reply without request"

@@ -190,7 +190,7 @@ def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            found = [row.name for row in rows if table.step(state, row.index) != ()]
+            found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
             found = [way.emits[0] for row in table.rows for way in table.step(state, row.index) or () if way.emits]
         case Cause.OUTPUT:
@@ -325,7 +325,8 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
-            yield Edit(repair=Repair.MISSING, instead=row.event.name), closed
+            signal = row.event.kind == "signal" and row.event.rpc  # as the plugin that received it knows it
+            yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
 def _without(scene: Scene, fault: _Fault) -> Configurations:

@@ -274,10 +274,15 @@ class CombinedReader:
         if seen.event == "UpdateContainerResources":
             self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
         if signal and not (seen.event == "StopContainer" and _stopped(received, asked.order)):
-            self._held.append((line, Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at)))
+            lacks = " and ".join(each for each, it in zip(relayed, since, strict=True) if it is None)
+            what = f"{seen.event} succeeded{f' before {lacks} was relayed' * bool(lacks)}"
+            done = Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at, detail=what)
+            self._held.append((line, done))
         for each in self._within(seen.entity) if seen.event == "RemovePodSandbox" else ():
             if self._known[each].since < asked.order:
-                self._held.append((line, Observation(entity=each, of=CONTAINER, event="removal-succeeds", at=seen.at)))
+                gone = SUCCEEDS[CONTAINER, "RemoveContainer"]
+                done = Observation(entity=each, of=CONTAINER, event=gone, at=seen.at, detail=f"{seen.event} succeeded")
+                self._held.append((line, done))
         if seen.event in _REMOVED:
             self._created.discard(seen.entity)
         if len(self._held) > HELD:
@@ -305,7 +310,8 @@ class CombinedReader:
         named = set[str]().union(*self.run.calls.ids.values())
         for _, line, seen, among in self._progress.alone(self.run.calls.last, late=self.late):
             if not named.isdisjoint(among):
-                yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=seen.output)
+                what = f"{seen.output} was relayed with no call in progress"
+                yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _connects(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
         """A connection begins; the plugin may have been disconnected since the last event."""

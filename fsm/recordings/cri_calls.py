@@ -112,7 +112,8 @@ class CriCallReader:
             call.op, call.code = "ContainerStatus", "OK"
             call.start, call.end = (read.start, read.end) if read else (start, max(start, self._latest))
         elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
-            self.notes["calls without a lifecycle"] += bool(call.op)
+            if call.op:
+                self.notes["calls without a lifecycle"] += 1
             call.op = ""
         elif call.op == "ContainerStatus" and call.code == "OK":
             self._reads.append(call)

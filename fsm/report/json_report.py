@@ -25,7 +25,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 def json(report: Report) -> str:
     """The report as one JSON document, ending in a newline."""
     document: Json = {
-        "verdict": report.total().name.lower(),
+        "verdict": "error" if report.problems else report.total().name.lower(),
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
         "problems": [

@@ -57,7 +57,8 @@ class _Writer:
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
         yield from self.layout.wrapped(head, marked=word, how=how)
         yield from self._place(violation.file, violation.line, violation.observation, entity)
-        yield from self.layout.row("message", words.short(violation.observation.detail))
+        if violation.observation.detail not in head:
+            yield from self.layout.row("message", words.short(violation.observation.detail))
         yield from self.layout.reasons(violation)
         yield from self.layout.row("also at", self._others(finding))
         sentence, *lines = tuple(stretched(violation)) or ("",)

@@ -117,7 +117,7 @@ def what(violation: Violation) -> str:
             return f"{seen.shows} was shown{after}"
         case Cause.EVENT:
             showing = f", showing {seen.shows}" if seen.shows else ""
-            return f"{seen.event} happened{showing}"
+            return f"{seen.detail or f'{seen.event} happened'}{showing}"
         case Cause.OUTPUT:
             after = f" after {seen.event}" if seen.event else ""
             return f"{violation.illegal or seen.output or 'nothing'} was emitted{after}"

@@ -472,6 +472,22 @@ def test_interrupting_judge(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_property_is_of_those_that_have_it() -> None:
+    """The others are judged without it; that none has it is a mistake."""
+    files = [str(RECORDINGS / name) for name in ("nri-events-2.1.9.jsonl", "cri-calls-2.1.9.jsonl")]
+    ran = fsm("judge", "-P", "stop-is-idempotent", *files)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.count("properties: 1 hold") == 2
+    assert [f"holds    {file}" for file in files] == ran.stdout.splitlines()[-2:]
+    assert fsm("judge", "-P", "stop-is-idempotant", *files).returncode == 2
+
+
+def test_a_file_that_is_missing_is_an_error_in_json() -> None:
+    """Not a verdict that is unknown."""
+    assert json.loads(fsm("judge", "--format", "json", "missing.log").stdout)["verdict"] == "error"
+
+
 def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
     """Its copy of the recording is deleted."""
     calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.report import Report
 from fsm.report.github import github
+from fsm.report.text import text
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -521,3 +523,19 @@ def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *
     known = "containerd-2.1"  # by which a container is started after its stop
     found = clauses(violations(together("".join(events).encode(), "".join(calls).encode(), tmp_path, profile=known)))
     assert found["stop-is-relayed"] == accused
+
+
+def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
+    """Not by the names of the model's signals: neither what happened nor what would have mended it."""
+    found = together(content("2.1.9-nri.nri.jsonl.gz"), content("2.1.9-nri.calls.jsonl.gz"), tmp_path)
+    report = text(Report(judged=(found,)))
+
+    assert {"RemovePodSandbox succeeded", "StopPodSandbox succeeded", "RemoveContainer succeeded"} <= set(
+        re.findall("violation: ([A-Za-z ]+) —", report)
+    )
+    assert "removal-succeeds happened" not in report
+    assert "legal if   RemovePodSandbox comes before it" in report
+
+    late = b"".join(line for line in EVENTS if b"POST_START_CONTAINER" not in line)
+    report = text(Report(judged=(together(late, CALLS, tmp_path),)))
+    assert "violation: StartContainer succeeded before PostStartContainer was relayed" in report
