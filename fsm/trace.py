@@ -6,6 +6,7 @@ into observations; :mod:`fsm.monitor` judges them.  The JSON form of an observat
 field by field, is the trace format of ``docs/trace-format.md``.
 """
 
+from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -57,7 +58,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     ``met`` the state in which the call was executed, if the reply reports it; ``emits``
     the outputs that came with the event; ``output`` an output observed alone.  An empty
     ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC
-    3339; ``start`` and ``end`` give a whole call its interval.  ``process`` is the client
+    3339; ``fields`` are shown beside the state, by the names that the machine has for them.  ``start`` and ``end`` give a whole call its interval.  ``process`` is the client
     that called, in a history of concurrent operations.
     """
 
@@ -75,6 +76,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     end: int | None = None
     process: int | str | None = None
     detail: str = ""
+    fields: dict[str, int | str] | None = None
     line: int = 0
 
 
@@ -97,3 +99,20 @@ def key(observation: Observation) -> Key:
         observation.output,
         observation.emits,
     )
+
+
+def nanoseconds(at: int | str | None) -> int | None:
+    """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
+
+    >>> nanoseconds("1970-01-01T00:00:01Z")
+    1000000000
+    """
+    if not isinstance(at, str):
+        return at
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000) * 1_000

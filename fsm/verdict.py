@@ -18,6 +18,7 @@ class Cause(Enum):
     STATE = "state"
     EVENT = "event"
     OUTPUT = "output"
+    FIELDS = "fields"
     PROPERTY = "property"
 
 
@@ -77,6 +78,7 @@ class Violation:
 
     If it breaks a property, ``clause`` is the property, ``illegal`` what the entity
     went through, and ``lines`` where, the last line of which is the observation's.
+    If it is of fields, these are ``illegal``, and ``found`` is what they were.
     """
 
     machine: str
@@ -89,6 +91,7 @@ class Violation:
     clause: Clause
     edits: tuple[Edit, ...]
     illegal: str = ""
+    found: str = ""
     resembles: tuple[Deviation, ...] = ()
     stretch: Stretch | None = None
     lines: tuple[Line, ...] = ()
@@ -182,10 +185,11 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Number of times that each cell of a machine was used, by (event, state); 0 for cells that were not."""
+    """Number of times that each cell of a machine was used, by (event, state), and each of its clauses on fields; may be 0."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    fields: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
 from fsm.recordings.histories import Recorded, RecordedHistory
-from fsm.trace import Key, Observation, key
+from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import (
     Cause,
     Covered,
@@ -35,7 +35,6 @@ from fsm.verdict import (
     Permitted,
     Repair,
     Stretch,
-    Tolerated,
     Unknown,
     Violation,
 )
@@ -193,15 +192,8 @@ class _Judging:
         for step in steps:
             if step.deviation is not None:
                 each, seen = origin[id(step.operation)] if step.operation else (None, Observation())
-                self._folder.tolerate(
-                    Tolerated(
-                        machine=self.names.machine.name,
-                        deviation=step.deviation,
-                        observation=seen,
-                        file=self.file,
-                        line=each.returned if each else 0,
-                    )
-                )
+                place = Line(self.file, each.returned if each else 0)
+                self._folder.tolerate(self.names.machine.name, [step.deviation], seen, place)
 
     # -- violations ------------------------------------------------------------
 
@@ -313,5 +305,5 @@ def _illegal(answer: NotLinearizable, history: History) -> str:
             return answer.operation.shows if answer.operation else ""
         case Cause.REPLY:
             return answer.operation.reply if answer.operation else ""
-        case Cause.EVENT | Cause.PROPERTY:  # the latter is never the cause here
+        case Cause.EVENT | Cause.FIELDS | Cause.PROPERTY:  # the last two are never the cause here
             return answer.operation.event if answer.operation else ""

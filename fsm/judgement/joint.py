@@ -19,7 +19,7 @@ from fsm.product.system import JointEvent, System
 from fsm.recordings import Batch
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
-from fsm.verdict import Cause, Tolerated, Violation
+from fsm.verdict import Cause, Violation
 
 
 class _May(NamedTuple):
@@ -85,15 +85,7 @@ class JointWatch:
         monitor = self._monitors[seen.of]
         known = {each.profile: each for each in self._deviations(joint, of)}
         if self._own in known:
-            monitor.folder.tolerate(
-                Tolerated(
-                    machine=monitor.machine.name,
-                    deviation=known[self._own],
-                    observation=seen,
-                    file=line.file,
-                    line=line.number,
-                )
-            )
+            monitor.folder.tolerate(monitor.machine.name, [known[self._own]], seen, line)
             return
         kind, others = (CONTAINER, of.containers) if seen.of == POD else (POD, (of.pod,))
         states = (state for each in others for state in sorted(self._monitors[kind].states(each)))

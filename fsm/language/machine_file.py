@@ -167,6 +167,47 @@ class WrittenEvent(Happening, Cells):
     interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
 
 
+FieldValues: TypeAlias = Mapping[Name, list[int | str]]
+"""Fields, each with some of its values."""
+
+
+class WrittenFields(Form):
+    """The fields of a status, by kind; a time that is 0 and a text that is empty are unset."""
+
+    time: list[Name] = Field(default=[], description="Nanoseconds since 1970.")
+    int: list[Name] = Field(default=[], description="Whole numbers.")
+    text: list[Name] = Field(default=[], description="Words, or sentences.")
+
+
+class WrittenRequirement(Cited):
+    """A clause on the fields that are shown with some states."""
+
+    says: str = Field(description="The clause in a sentence, in your own words.")
+    link: str = ""
+    in_: list[StateKey] = Field(alias="in", min_length=1, description="The states; * is every one.")
+    set: list[Name] = Field(default=[], description="Times and texts that are set.")
+    unset: list[Name] = Field(default=[], description="Times and texts that are not set.")
+    not_before: Mapping[Name, Name] = Field(
+        default={}, alias="not-before", description="Times that are not before another, where both are set."
+    )
+    slack: float = Field(0, ge=0, description="With not-before: seconds by which they may be.")
+    values: FieldValues = Field(default={}, description="Fields that have one of these values.")
+    iff: FieldValues = Field(default={}, description="Fields that have one of these values all, or none has.")
+    when: FieldValues = Field(default={}, description="Only where each of these fields has one of its values.")
+    unless: FieldValues = Field(default={}, description="Not where one of these fields has one of its values.")
+
+
+class WrittenExemption(Form):
+    """How an implementation breaks a clause on fields."""
+
+    deviates: Name = Field(description="The clause.")
+    about: str = Field(description="What the implementation does there.")
+    when: FieldValues = Field(min_length=1, description="Where each of these fields has one of its values.")
+    since: str = ""
+    until: str = ""
+    link: str = ""
+
+
 class WrittenOverride(Cells):
     """Cells of one event in a profile: they replace those of the machine or, deviating, are added to them."""
 
@@ -186,6 +227,9 @@ class WrittenProfile(Form):
     since: str = ""
     until: str = ""
     cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")
+    exempt: Mapping[Name, WrittenExemption] = Field(
+        default={}, description="Broken clauses on fields, each with a name."
+    )
 
 
 class WrittenState(Form):
@@ -234,5 +278,7 @@ class Written(Form):
     )
     event: Mapping[Name, WrittenEvent]
     clause: Mapping[Name, WrittenClause] = {}
+    fields: WrittenFields = WrittenFields()
+    requires: Mapping[Name, WrittenRequirement] = Field(default={}, description="Clauses on fields, by name.")
     profile: Mapping[str, WrittenProfile] = {}
     drawing: WrittenDrawing | None = None

@@ -30,6 +30,7 @@ from fsm.machine import (
     Refuses,
     Silent,
 )
+from fsm.machine.fields import Exemption, Requirement
 
 WIDEST: Final = 110
 """Columns that a value may take before it becomes a table of its own."""
@@ -70,6 +71,10 @@ def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
                 for name, each in machine.clauses.items()
             }
         )
+    if machine.fields:
+        document["fields"] = _fields(machine)
+    if machine.requires:
+        document["requires"] = _super({name: _requirement(each) for name, each in machine.requires.items()})
     document["event"] = _super({name: _event(machine, each, level) for name, each in machine.events.items()})
     if machine.profiles:
         profiles = {name: _profile(machine, each) for name, each in machine.profiles.items()}
@@ -147,7 +152,33 @@ def _profile(machine: Machine, profile: Profile) -> Table:
     own = [each for each in profile.overrides if not _is_part(each, parents.get(each.name))]
     if own:
         table["cell"] = _super({each.name: _override(machine, each) for each in own})
+    above = machine.profiles[profile.extends].exemptions if profile.extends else ()
+    exempt = [each for each in profile.exemptions if each not in [one.of(profile.name) for one in above]]
+    if exempt:
+        table["exempt"] = _super({each.deviation.name: _exemption(each) for each in exempt})
     return table
+
+
+def _fields(machine: Machine) -> Table:
+    kinds: dict[str, list[str]] = {}
+    for name, kind in machine.fields.items():
+        kinds.setdefault(kind, []).append(name)
+    return _filled(tomlkit.table(), kinds)
+
+
+def _requirement(each: Requirement) -> Table:
+    clause = each.clause
+    table = _table(says=clause.says, **{clause.level: clause.source}, **_given(link=clause.link))
+    valued = {"not-before": each.not_before, "values": each.values, "iff": each.iff}
+    valued |= {"when": each.when, "unless": each.unless}
+    listed = _given(**{"in": sorted(each.states)}, set=each.set, unset=each.unset, slack=each.slack / 1e9)
+    return _filled(table, listed | {word: _inline(what) for word, what in valued.items() if what})
+
+
+def _exemption(each: Exemption) -> Table:
+    broken = each.deviation
+    table = _table(deviates=broken.clause.name, about=broken.about, when=_inline(each.when))
+    return _filled(table, _given(since=each.since, until=each.until, link=broken.link))
 
 
 def _is_part(override: Override, whole: Override | None) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
+from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.versions import has, of_version, parted
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
@@ -212,6 +213,7 @@ class Profile:
     name: str
     about: str
     overrides: tuple[Override, ...]
+    exemptions: tuple[Exemption, ...] = ()
     extends: str = ""
     since: str = ""
     until: str = ""
@@ -229,7 +231,8 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
-    ``profile`` is the name of the profile applied to it.  ``omits`` maps an event to what drawings leave out of it; it is
+    ``fields`` are those that a status may show beside the state, ``requires`` what states require of them, by clause.
+    ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to what drawings leave out of it; it is
     ``None`` if the model does not mention drawings.
 
     >>> from fsm.library import load
@@ -251,6 +254,9 @@ class Machine:
     clauses: Mapping[str, Clause]
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     indefinite: tuple[str, ...] = ()
+    fields: Mapping[str, FieldKind] = field(default_factory=dict)
+    requires: Mapping[str, Requirement] = field(default_factory=dict)
+    exemptions: tuple[Exemption, ...] = ()
     omits: Mapping[str, Omission] | None = None
     path: str = ""
     profile: str = ""
@@ -288,7 +294,7 @@ class Machine:
         events = dict(self.events)
         for override in found.overrides:
             events[override.event] = override.applied(events[override.event])
-        return replace(self, events=events, profiles={}, profile=profile)
+        return replace(self, events=events, exemptions=found.exemptions, profiles={}, profile=profile)
 
     def lineage(self, profile: str) -> Iterator[str]:
         """The name *profile*, and those of the profiles that it extends, nearest first."""
@@ -317,9 +323,13 @@ class Machine:
         found = self.profiles[names[0]]
         exact = found.name == profile
         version = found.since.partition(",")[0] if exact else parted(profile)[1]
-        kept = (each for each in found.overrides if not version or (exact and each.deviation) or has(version, each))
-        own = (each if exact else each.of(profile) for each in kept)
-        return replace(found, overrides=tuple(own))
+
+        def kept(each: Override | Exemption) -> bool:
+            return not version or bool(exact and each.deviation) or has(version, each)
+
+        overrides = (each if exact else each.of(profile) for each in found.overrides if kept(each))
+        exemptions = (each if exact else each.of(profile) for each in found.exemptions if kept(each))
+        return replace(found, overrides=tuple(overrides), exemptions=tuple(exemptions))
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:

@@ -20,10 +20,11 @@ from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
+from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Key, Line, Observation, key
-from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Tolerated, Unknown, Violation
+from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Unknown, Violation
 
 _NOTHING: Final = "nothing observed"
 """The note on an observation that says nothing."""
@@ -100,6 +101,8 @@ class Monitor:
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
         self.folder = Folder(every=every)
+        self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
+        self._broken: tuple[Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
         self._own = own
@@ -126,9 +129,10 @@ class Monitor:
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
         before = dict(self._open)
+        self._broken = ()
         self.feed([seen], [self._observations + 1])
         new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
-        return tuple(opened.closed(self._dynamics, None) for opened in new)
+        return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
@@ -141,7 +145,7 @@ class Monitor:
                 step = life.belief.next.get(
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
                 )
-                if step is not None and step.plain and not (opened and seen.entity in opened):
+                if step is not None and step.plain and not seen.fields and not (opened and seen.entity in opened):
                     step.taken += 1
                     life.belief = step.to
                     if seen.phase != "request":
@@ -170,7 +174,7 @@ class Monitor:
             verdict=self._verdict(),
             tolerated=self.folder.tolerated(),
             assumed=self._assumptions.needed(),
-            covered=Covered(machine=self.machine.name, cells=cells),
+            covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self._entities,
             observations=self._observations,
             notes=dict(self._notes),
@@ -210,6 +214,9 @@ class Monitor:
             self._unread = self._unread or why
         elif seen.entity:
             self._take(seen, place)
+            opened = self._open.get(seen.entity)
+            # Where the state is wrong, its fields are those of another.
+            self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place)
         else:
             for entity in tuple(self._alive):
                 self._take(msgspec.structs.replace(seen, entity=entity), place)
@@ -283,17 +290,8 @@ class Monitor:
             self._assumptions.need([*self._assumptions.possible[life.rested : life.assumed], *life.own])
             life.rested, life.own = life.assumed, ()
             return
-        deviation, *others = (each for name, each in self._shared.deviations.items() if name in names)
-        self.folder.tolerate(
-            Tolerated(
-                machine=self.machine.name,
-                deviation=deviation,
-                others=tuple(others),
-                observation=seen,
-                file=place.file,
-                line=place.number,
-            )
-        )
+        deviations = [each for name, each in self._shared.deviations.items() if name in names]
+        self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: _Life, seen: Observation, place: Line) -> None:
         """Let what may have happened to all entities have happened to this one too, before *seen*."""

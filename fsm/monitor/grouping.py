@@ -1,9 +1,10 @@
 """Violations with one cause, grouped: the first few whole, the others counted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.machine import Level
+from fsm.machine import Deviation, Level
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.diagnosis import Explained
@@ -79,8 +80,17 @@ class Folder:
         if len(group.entities) < NAMED:
             group.entities.add(seen.entity)
 
-    def tolerate(self, met: Tolerated) -> None:
-        """Take one more deviation that the profile declares."""
+    def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
+        """Take what was *seen*, which is legal only by one of the *deviations* that the profile of *machine* declares."""
+        first, *others = deviations
+        met = Tolerated(
+            machine=machine,
+            deviation=first,
+            others=tuple(others),
+            observation=seen,
+            file=place.file,
+            line=place.number,
+        )
         names = (met.deviation.name, *(each.name for each in met.others))
         known = self._tolerated.get(names)
         self._tolerated[names] = Deviated(first=known.first if known else met, count=known.count + 1 if known else 1)

@@ -32,12 +32,11 @@ from fsm.errors import InputError, Problem
 from fsm.recordings import Batch, Recording, RecordingKind, batch, open_recording
 from fsm.recordings.as_called import AsCalled
 from fsm.recordings.calls_in_progress import HELD, NO_ID, Asked, CallsInProgress, Received
-from fsm.recordings.json_lines import nanoseconds
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
 from fsm.recordings.one_run import OneRun
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.trace import Line, Observation
+from fsm.trace import Line, Observation, nanoseconds
 
 _FULL: Final = 64
 """Number of characters of a full id."""

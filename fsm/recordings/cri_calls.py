@@ -4,7 +4,7 @@ The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and
 Run the new one), ``pod``, ``start`` and ``end`` in nanoseconds since the
 epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` has the state
 that the ContainerStatus call before it returned, and ``created_at``,
-``started_at``, ``finished_at`` and ``exit_code``.
+``started_at``, ``finished_at``, ``exit_code``, ``reason`` and ``message``.
 
 Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
@@ -52,6 +52,20 @@ class CriCallLine(msgspec.Struct, gc=False):
     started_at: int | str | None = None
     finished_at: int | str | None = None
     exit_code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+    def fields(self) -> dict[str, int | str]:
+        """What a status shows beside the state."""
+        shown = {
+            "created": self.created_at,
+            "started": self.started_at,
+            "finished": self.finished_at,
+            "exit-code": self.exit_code,
+            "reason": self.reason,
+            "message": self.message,
+        }
+        return {name: value for name, value in shown.items() if value is not None}
 
     def __post_init__(self) -> None:
         if self.code != "OK":
@@ -177,6 +191,7 @@ class CriCallReader:
         if call.op == "RemoveContainer" and ok:
             self._fixed.pop(call.id, None)
         if call.state:
+            seen = [msgspec.structs.replace(each, fields=call.fields()) if each.reply else each for each in seen]
             shown, known = call.fixed(), self._fixed.setdefault(call.id, {})
             changed = any(known.get(name, value) != value for name, value in shown.items())
             known |= shown

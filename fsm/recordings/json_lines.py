@@ -7,13 +7,12 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
 
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Observation
+from fsm.trace import Observation, nanoseconds
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,20 +123,3 @@ class Trace:
 def _apart(found: Iterable[tuple[int, Observation]]) -> tuple[Sequence[Observation], Sequence[int]]:
     listed = list(found)
     return [seen for _, seen in listed], [number for number, _ in listed]
-
-
-def nanoseconds(at: int | str | None) -> int | None:
-    """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
-
-    >>> nanoseconds("1970-01-01T00:00:01Z")
-    1000000000
-    """
-    if not isinstance(at, str):
-        return at
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1_000_000) * 1_000

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.errors import Problem
-from fsm.recordings.json_lines import nanoseconds
-from fsm.trace import Observation
+from fsm.trace import Observation, nanoseconds
 
 APART: Final = 60 * 1_000_000_000
 """The most nanoseconds between the recordings of one run."""

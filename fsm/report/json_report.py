@@ -97,6 +97,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "tolerated": [_tolerated(each) for each in judgement.tolerated],
         "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": cells,
+        "fields": dict(judgement.covered.fields),
         "properties": [
             {**record(each.clause), "status": each.status, "why": each.why or None} for each in judgement.properties
         ],
@@ -125,6 +126,7 @@ def violation_data(violation: Violation) -> Json:
         "entity": seen.entity,
         "cause": violation.cause.value,
         "illegal": violation.illegal or None,
+        "found": violation.found or None,
         **_seen(seen, "event", "reply", "shows", "met", "output", "detail"),
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},

@@ -33,6 +33,8 @@ def junit(report: Report) -> str:
         for event in judgement.machine.events.values():
             for state, cell in event.cells.items():
                 clauses[cell.clause] = clauses.get(cell.clause, False) or met.get((event.name, state), 0) > 0
+        for name, count in judgement.covered.fields.items():
+            clauses[judgement.machine.requires[name].clause] = count > 0
         clauses |= dict.fromkeys((finding.first[0].clause for finding in findings), True)
         clauses |= dict.fromkeys((each.clause for each in judgement.properties), True)
         for each in judgement.assumed:

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, assert_never
 
 from fsm.machine import (
@@ -41,6 +42,8 @@ def text(
     for event in machine.events.values():
         if event.name in events:
             lines += ["", *_event(event, states, layout, used)]
+    if graph is not None and machine.requires:
+        lines += ["", *_requirements(machine, layout, used)]
     lines += ["", "clauses"]
     for clause in used:
         link = f" {clause.link}" if clause.link else ""
@@ -70,6 +73,17 @@ def _states(machine: Machine, layout: Layout) -> Iterator[str]:
     for state in machine.states.values():
         says = f"{state.name:<{longest}}  {state.about} Shows {state.shows}."
         yield from layout.kept(says, "  ", " " * (longest + 4))
+
+
+def _requirements(machine: Machine, layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
+    """The fields of a status, and what states require of them."""
+    yield from layout.kept(
+        f"fields: {', '.join(f'{name} ({kind})' for name, kind in machine.fields.items())}", "", "    "
+    )
+    for name, each in machine.requires.items():
+        used.setdefault(each.clause)
+        states = ", ".join(state for state in machine.states if state in each.states)
+        yield from layout.kept(f"{states}: {each}  [{name}]", "  ", "      ")
 
 
 def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
@@ -125,7 +139,11 @@ def json(machine: Machine, *, events: Collection[str], states: Collection[str]) 
     """
     return dumped(
         {
-            **record(machine, "path", "profile"),
+            **record(replace(machine, requires={}), "path", "profile"),
+            "requires": {
+                name: {**record(replace(each, states=frozenset())), "states": [*sorted(each.states)]}
+                for name, each in machine.requires.items()
+            },
             "states": {name: record(each, "name") for name, each in machine.states.items() if name in states},
             "events": {
                 each.name: _row_data(each, states, "name") for each in machine.events.values() if each.name in events

@@ -134,6 +134,7 @@ class _Writer:
             yield from self.layout.wrapped(f"explained by assuming {count}: {when}", indent="    ")
         yield from self._properties(judgement)
         yield from self._cells(judgement)
+        yield from self._fields(judgement)
 
     def _properties(self, judgement: Judgement) -> Iterator[str]:
         """How many properties there are of each status, and why some are not watched."""
@@ -172,6 +173,15 @@ class _Writer:
                 yield from lines
                 return
         yield from self.layout.wrapped(summary, indent="    ")
+
+    def _fields(self, judgement: Judgement) -> Iterator[str]:
+        """How many clauses on fields were put to the test, and which; or how often each was."""
+        tested = {name: count for name, count in judgement.covered.fields.items() if count or self.coverage}
+        if any(judgement.covered.fields.values()):
+            number = sum(1 for count in tested.values() if count)
+            listed = [f"{name} {count:,}" if self.coverage else name for name, count in tested.items()]
+            total = words.plural(len(judgement.covered.fields), "clause")
+            yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", indent="    ")
 
     def _advice(self, judged: Judged) -> str:
         """The profile that would tolerate all of the violations, if there is one."""

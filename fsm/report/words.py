@@ -121,6 +121,8 @@ def what(violation: Violation) -> str:
         case Cause.OUTPUT:
             after = f" after {seen.event}" if seen.event else ""
             return f"{violation.illegal or seen.output or 'nothing'} was emitted{after}"
+        case Cause.FIELDS:
+            return f"{seen.shows or seen.met} was shown with {violation.found}"
         case Cause.PROPERTY:
             return f"{violation.illegal} breaks the property {violation.clause.name}"
         case _:
@@ -128,8 +130,8 @@ def what(violation: Violation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """The states possible before; empty for a property, which is not about one state."""
-    if violation.cause is Cause.PROPERTY:
+    """The states possible before; empty for fields, and for a property, which is not about one state."""
+    if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     return either(violation.before or ("none",))
 
@@ -195,7 +197,7 @@ def edits(violation: Violation) -> str:
     """The smallest edit that makes the trace legal, as what follows "legal if"; empty if no edit was found."""
     if violation.edits:
         return _edit(violation.edits[0], violation)
-    trace = violation.stretch is None and violation.cause is not Cause.PROPERTY
+    trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY}
     return "more than one edit is made" if trace else ""
 
 

@@ -34,6 +34,21 @@ LESS = (
 )
 RESTS = 'clauses = { gone-is-gone = { refuses = { gone = "NOT_FOUND" } } }'
 CANNOT = 'cannot  = ["ajar", "gone"]'
+PROFILE = "[profile.old]"
+HANDBOOK = 'MUST = "handbook"'
+IN = '["open"]'
+FIELDS = f"""\
+[fields]
+time = ["opened"]
+int  = ["code"]
+text = ["reason"]
+
+[requires.open-is-dated]
+says = "It was opened at some time."
+{HANDBOOK}
+in   = {IN}
+"""
+HERE = FIELDS.replace("dated]", "dated]  # here")
 SILENT = 'silent = ["*"]'
 KNOCK = (
     'kind   = "call"\nabout  = "Ask whether anybody is there; the handbook does not say what happens."\nsilent = ["*"]'
@@ -120,6 +135,17 @@ CASES = [
     ("FSM129", DOOR, CANNOT, 'cannot = ["ajar", "gone"]\n[define]\napart = ["ajar", "gone"]  # here', "nothing uses 'apart'", "use it, or drop it"),
     ("FSM130", DOOR, CANNOT, 'cannot = ["apart"]\n[define]\napart = ["aside", "ajar", "gone"]  # here\naside = ["apart"]', "'apart' and 'aside' are defined by each other", "define one of them without the others"),
     ("FSM119", DOOR, "[clause.gone-is-gone]", '[clause.idle]  # here\nsays = ""\nMAY   = ""\n[clause.gone-is-gone]', "no cell rests on clause 'idle'", "name it in an event's clause or clauses, or drop it"),
+    ("FSM132", DOOR, PROFILE, f'{FIELDS}set = ["opend"]  # here\n{PROFILE}', "unknown field 'opend'", "did you mean 'opened'? fields: opened, code, reason"),
+    ("FSM132", DOOR, PROFILE, f'[fields]\ntime = ["opened"]\nint = ["opened"]  # here\n{PROFILE}', "field 'opened' is time and int at once", "keep the kind that is meant"),
+    ("FSM132", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\nwhen = {{ cause = ["wind"] }}  # here\n{PROFILE}', "unknown field 'cause'", "fields: opened, code, reason"),
+    ("FSM133", DOOR, PROFILE, HERE + PROFILE, "[requires.open-is-dated] requires nothing", "add one of set, unset, not-before, values and iff"),
+    ("FSM133", DOOR, PROFILE, f'{FIELDS}set = ["code"]  # here\n{PROFILE}', "'code' cannot be set: it is of kind int", "name a field of kind time or text"),
+    ("FSM133", DOOR, PROFILE, f'{FIELDS}not-before = {{ opened = "code" }}  # here\n{PROFILE}', "'code' cannot be before another: it is of kind int", "name a field of kind time"),
+    ("FSM133", DOOR, PROFILE, f'{FIELDS}values = {{ code = ["wind"] }}  # here\n{PROFILE}', "'code' cannot be 'wind': it is of kind int", "name a field of kind text"),
+    ("FSM102", DOOR, PROFILE, FIELDS.replace(IN, '["opne"]  # here') + 'set = ["opened"]\n' + PROFILE, "unknown state 'opne'", "did you mean 'open'?"),
+    ("FSM011", DOOR, PROFILE, HERE.replace(HANDBOOK, "") + 'set = ["opened"]\n' + PROFILE, "[requires.open-is-dated] has no level and no source", "add one of MUST"),
+    ("FSM108", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\n[profile.old.exempt.undated]\ndeviates = "open-is-date"  # here\nabout = ""\nwhen = {{ code = [1] }}\n{PROFILE}', "unknown clause 'open-is-date'", "did you mean 'open-is-dated'?"),
+    ("FSM126", DOOR, PROFILE, HERE.replace("open-is-dated", "gone-is-gone") + 'set = ["opened"]\n' + PROFILE, "clause 'gone-is-gone' is defined in two places", "choose another name"),
 ]  # fmt: skip
 
 

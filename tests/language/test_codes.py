@@ -66,7 +66,9 @@ PLACES = {
 }
 """What an example replaces, if its mended form is not in the text."""
 
-BEFORE = {"FSM123": "[profile.old]", "FSM124": "[profile.old]", "FSM125": "[profile.old]", "FSM709": "[event.crash]"}
+BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
+    "FSM709": "[event.crash]"
+}
 """What an example is inserted before."""
 
 

@@ -83,7 +83,11 @@ def test_its_words_are_those_of_the_parser() -> None:
         for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
         if issubclass(each, BaseModel)
     }
-    words = {name: set(each.model_fields) for name, each in classes.items() if each.model_fields}
+    words = {
+        name: {info.alias or word for word, info in each.model_fields.items()}
+        for name, each in classes.items()
+        if each.model_fields
+    }
     found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
     found["Written"] = set(schema()["properties"])
 
@@ -97,6 +101,7 @@ def test_its_words_are_those_of_the_parser() -> None:
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]
     assert cited < found["WrittenRest"]
+    assert cited < found["WrittenRequirement"]
     # Nor is what events of machines and of systems have in common.
     assert words.pop("Happening") < found["WrittenEvent"]
     assert words == found
@@ -214,14 +219,14 @@ def test_both_kinds_of_documents_are_tried() -> None:
 
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
-    ((), "machine states define event clause profile drawing"),
+    ((), "machine states define event clause fields requires profile drawing"),
     (("machine",), "name title about source initial level entity indefinite"),
     (("states",), ""),
     (("states", "open"), "about shows aliases"),
     (("event", "push", "ignores"), ""),
     (("event", "push", "moves", "*", 0, "reply"), ""),
     (("clause", "c"), "MUST SHOULD MAY observed says link"),
-    (("profile", "p"), "about extends since until cell"),
+    (("profile", "p"), "about extends since until cell exempt"),
     (
         ("profile", "any name", "cell", "c"),
         "moves ignores refuses cannot silent ends event about deviates since until link",

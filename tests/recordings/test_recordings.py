@@ -339,6 +339,26 @@ PLANTED = (
         finds=met(101, "StartContainer", "UNKNOWN", "start-only-created", "MUST", "extra"),
         drop=2,
     ),
+    *(
+        Edit(
+            name=f"{name} of a {state.lower()} container",
+            recording=CLIENT,
+            after=line - 1,
+            lines=(fields,),
+            finds=Found(line, "cri-container", "fields", "ContainerStatus", "ok", clause, level),
+            drop=1,
+        )
+        for name, state, line, fields, clause, level in (
+            ("the end", "RUNNING", 23, '{"finished_at": 1795230772449010156}', "running-has-a-start", "MUST"),
+            ("no start", "RUNNING", 23, '{"started_at": 0}', "running-has-a-start", "MUST"),
+            ("no end", "EXITED", 5, '{"finished_at": 0}', "exited-has-an-end", "MUST"),
+            ("an early end", "EXITED", 5, '{"finished_at": 1795230771547114254}', "exited-has-an-end", "MUST"),
+            ("no creation", "EXITED", 5, '{"created_at": 0}', "creation-is-dated", "MUST"),
+            ("the reason", "EXITED", 5, '{"reason": "Completed"}', "completed-is-zero", "observed"),
+            ("the code", "EXITED", 5, '{"exit_code": 0}', "completed-is-zero", "observed"),
+            ("a start that failed", "EXITED", 5, '{"reason": "StartError"}', "start-error-is-128", "observed"),
+        )
+    ),
     Edit(
         name="a client's second start succeeds",
         recording=CLIENT,

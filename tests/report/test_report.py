@@ -320,7 +320,7 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 
     told = ran(installed("sarif"), "summary", str(tmp_path / "report.sarif"))
 
-    assert ["error: 375", "warning: 375", "note: 0"] == re.findall(r"^\w+: \d+", told, re.MULTILINE)
+    assert ["error: 450", "warning: 450", "note: 0"] == re.findall(r"^\w+: \d+", told, re.MULTILINE)
 
 
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
@@ -518,12 +518,12 @@ def test_json_has_the_documented_keys() -> None:
         (document, "verdict fail_on recordings problems"),
         (problem, "file line code what hint"),
         (recording, "file kind containerd verdict notes machines"),
-        (machine, "machine verdict why entities observations notes findings tolerated assumed cells properties"),
+        (machine, "machine verdict why entities observations notes findings tolerated assumed cells fields properties"),
         (finding, "kind what count others entities clause first"),
         (finding["clause"], "name says level source link"),
         (
             finding["first"][0],
-            "file line at entity cause illegal event reply shows met output detail before allowed edits resembles stretch lines",
+            "file line at entity cause illegal found event reply shows met output detail before allowed edits resembles stretch lines",
         ),
         (finding["first"][0]["edits"][0], "repair instead"),
         (finding["first"][0]["resembles"][0], "name profile about since until link"),
@@ -575,7 +575,7 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
         ("a surprise, and more unknown", ["warning", "warning"]),
         ("a violation, and more unknown", ["error"]),
         ("a file that cannot be read", ["error"]),
-        ("many found", ["error"] * 125 + ["warning"] * 125),
+        ("many found", ["error"] * 150 + ["warning"] * 150),
     ],
 )
 def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:

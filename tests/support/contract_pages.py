@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from fsm.judgement import Judged
     from fsm.machine import Cell, Event, Machine, Override
+    from fsm.machine.fields import Exemption
     from fsm.product.system import JointEvent, System
 
 DOCS: Final = RECORDINGS.parent.parent / "docs"
@@ -116,6 +117,7 @@ def _generated(contract: Contract) -> Iterator[str]:
         yield from (f"## {machine.entity.capitalize()}s", "")
         for event in machine.events.values():
             yield from _event(contract, machine, event, system)
+        yield from _fields(machine)
     yield from ("## Properties that versions break", "")
     yield from ("`fsm check MODEL --profile VERSION -P PROPERTY` prints the run.", "")
     yield from ("| model, property | level | promise | broken by | steps |", "|---|---|---|---|--:|")
@@ -127,6 +129,29 @@ def _generated(contract: Contract) -> Iterator[str]:
                 steps = next(iter(those.values())).length or "-"
                 yield f"| `{name}`, `{stated.name}` | {stated.level} | {stated.says} | {broken} | {steps} |"
     yield ""
+
+
+def _fields(machine: Machine) -> Iterator[str]:
+    """What states require of the fields of a status, and by whom that is not kept."""
+    if not machine.requires:
+        return
+    yield from (f"### Fields of the status of a {machine.entity}", "")
+    for each in machine.requires.values():
+        states = ", ".join(state for state in machine.states if state in each.states)
+        yield _promise(each.clause, f"In {states}: {each}.")
+    for profiles in _exempted(machine).values():
+        deviation = profiles[0].deviation
+        names = [each.deviation.profile for each in profiles]
+        yield f"- Broken by {_versions(names)}: `{deviation.name}`, against `{deviation.clause.name}`. {deviation.about}"
+    yield ""
+
+
+def _exempted(machine: Machine) -> dict[str, list[Exemption]]:
+    found: dict[str, list[Exemption]] = {}
+    for of in machine.profiles.values():
+        for each in of.exemptions:
+            found.setdefault(each.deviation.name, []).append(each)
+    return found
 
 
 def _event(contract: Contract, machine: Machine, event: Event, system: System | None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.events import Events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
+from fsm.language.build.requirements import Requirements
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, State
@@ -56,6 +57,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
     if header.initial not in written.states:
         problems.unknown("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
+    fields = Requirements(problems=problems, sets=sets)
     return Machine(
         name=header.name,
         title=header.title,
@@ -67,6 +69,8 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         events=Events(problems=problems, known=known, sets=sets).by_name(),
         clauses=known,
         indefinite=tuple(header.indefinite),
+        fields=fields.kinds(),
+        requires=fields.requirements(known),
         path=problems.model.path,
     )
 
@@ -78,6 +82,7 @@ def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
     cells += [rest for event in written.event.values() for rest in event.clauses.values()]
     cells += [each for profile in written.profile.values() for each in profile.cell.values()]
     texts = [key for each in cells for key in keys(each)]
+    texts += [state for each in written.requires.values() for state in each.in_]
     texts += [state for each in (written.drawing.omits.values() if written.drawing else ()) for state in each.states]
     found = definitions(problems, written.define, states=written.states, taken={}, texts=texts)
     return {name: value for name, value in found.items() if not isinstance(value, str)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fsm.language.build.cells import Groups, Part
 from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
+from fsm.language.build.requirements import Requirements
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
 from fsm.machine import Deviation, Event, Machine, Outcome, Override, Profile, outcomes
 
@@ -85,6 +86,11 @@ class Overriding:
                 at = ("profile", self.name, "cell", key, "event")
                 self.problems.unknown("FSM114", "unknown event", override.event, self.machine.events, *at)
         self._check_once(overrides)
+        fields = Requirements(problems=self.problems, sets=self.sets)
+        exemptions = tuple(fields.exemptions(self.name, self.machine.requires))
+        named = {each.deviation.name for each in exemptions}
+        above = parent.exemptions if parent else ()
+        taken_over = (each.of(self.name) for each in above if each.deviation.name not in named)
         made = Profile(
             name=self.name,
             about=written.about,
@@ -92,6 +98,7 @@ class Overriding:
             since=written.since,
             until=written.until,
             overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
+            exemptions=(*taken_over, *exemptions),
         )
         # A call that begins can end, profiled as well.
         check_ends(self.problems, replace(self.machine, profiles={self.name: made}).under(self.name))

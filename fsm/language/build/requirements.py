@@ -1,0 +1,117 @@
+"""What states require of fields, and the profiles that break it."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fsm.language.build.citations import cited
+from fsm.language.build.problems import Problems
+from fsm.language.machine_file import Written, WrittenRequirement
+from fsm.machine import Clause, Deviation
+from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
+
+_TIMES: Final[tuple[FieldKind, ...]] = ("time",)
+_NUMBERS: Final[tuple[FieldKind, ...]] = ("time", "int")
+_TEXT: Final[tuple[FieldKind, ...]] = ("text",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """Builds what a model says of its fields; *sets* are its sets of states."""
+
+    problems: Problems[Written]
+    sets: Mapping[str, tuple[str, ...]]
+
+    def kinds(self) -> dict[str, FieldKind]:
+        """The kind of each field."""
+        found: dict[str, FieldKind] = {}
+        listed = self.problems.model.written.fields
+        for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
+            for index, name in enumerate(names):
+                if found.setdefault(name, kind) != kind:
+                    what = f"field '{name}' is {found[name]} and {kind} at once"
+                    self.problems.say("FSM132", what, "keep the kind that is meant", "fields", kind, index)
+        return found
+
+    def requirements(self, clauses: Collection[str]) -> dict[str, Requirement]:
+        """Every clause on fields by name; no other of the *clauses* has that."""
+        made = {}
+        for name, each in self.problems.model.written.requires.items():
+            at = ("requires", name)
+            if name in clauses:
+                hint = "choose another name for one of them"
+                self.problems.say("FSM126", f"clause '{name}' is defined in two places", hint, *at)
+            self._check(each, *at)
+            level, source = cited(self.problems, each, *at)
+            made[name] = Requirement(
+                clause=Clause(name=name, says=each.says, level=level, source=source, link=each.link),
+                states=frozenset(self._states(each, *at)),
+                set=tuple(each.set),
+                unset=tuple(each.unset),
+                not_before=each.not_before,
+                slack=round(each.slack * 1e9),
+                values=_values(each.values),
+                iff=_values(each.iff),
+                when=_values(each.when),
+                unless=_values(each.unless),
+            )
+        return made
+
+    def exemptions(self, profile: str, requires: Mapping[str, Requirement]) -> Iterator[Exemption]:
+        """How the *profile* itself breaks what is required."""
+        for name, each in self.problems.model.written.profile[profile].exempt.items():
+            at = ("profile", profile, "exempt", name)
+            self._check_values(each.when, *at, "when")
+            if each.deviates not in requires:
+                self.problems.unknown("FSM108", "unknown clause", each.deviates, requires, *at, "deviates")
+                continue
+            deviation = Deviation(
+                name=name,
+                event="",
+                clause=requires[each.deviates].clause,
+                about=each.about,
+                profile=profile,
+                since=each.since,
+                until=each.until,
+                link=each.link,
+            )
+            yield Exemption(deviation=deviation, when=_values(each.when), since=each.since, until=each.until)
+
+    def _states(self, written: WrittenRequirement, *at: str) -> Iterator[str]:
+        states = self.problems.model.written.states
+        for index, name in enumerate(written.in_):
+            if name not in {"*", *self.sets, *states}:
+                self.problems.unknown("FSM102", "unknown state", name, (*states, *self.sets), *at, "in", index)
+            yield from states if name == "*" else self.sets.get(name, (name,))
+
+    def _check(self, written: WrittenRequirement, *at: str) -> None:
+        """What is required is required of fields that there are, and that can be so."""
+        if not (written.set or written.unset or written.not_before or written.values or written.iff):
+            hint = "add one of set, unset, not-before, values and iff"
+            self.problems.say("FSM133", f"[{'.'.join(at)}] requires nothing", hint, *at)
+        for word, names in (("set", written.set), ("unset", written.unset)):
+            for index, name in enumerate(names):
+                self._check_kind(name, (*_TIMES, *_TEXT), word, *at, word, index)
+        for later, first in written.not_before.items():
+            for name in (later, first):
+                self._check_kind(name, _TIMES, "before another", *at, "not-before", later)
+        valued = {"values": written.values, "iff": written.iff, "when": written.when, "unless": written.unless}
+        for word, values in valued.items():
+            self._check_values(values, *at, word)
+
+    def _check_values(self, values: Mapping[str, list[int | str]], *at: str) -> None:
+        for name, those in values.items():
+            for index, value in enumerate(those):
+                self._check_kind(name, _TEXT if isinstance(value, str) else _NUMBERS, repr(value), *at, name, index)
+
+    def _check_kind(self, name: str, kinds: Collection[FieldKind], wanted: str, *at: str | int) -> None:
+        known = self.kinds()
+        if name not in known:
+            self.problems.unknown("FSM132", "unknown field", name, known, *at)
+        elif known[name] not in kinds:
+            what = f"'{name}' cannot be {wanted}: it is of kind {known[name]}"
+            self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
+
+
+def _values(written: Mapping[str, list[int | str]]) -> Values:
+    return {name: tuple(those) for name, those in written.items()}

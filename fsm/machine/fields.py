@@ -1,0 +1,120 @@
+"""What a state requires of the fields that are shown with it: times, numbers and texts of a status."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fsm.machine import Clause, Deviation
+
+FieldKind: TypeAlias = Literal["time", "int", "text"]
+FieldValue: TypeAlias = int | str
+Values: TypeAlias = Mapping[str, tuple[FieldValue, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """What a clause requires of the fields that are shown with one of ``states``.
+
+    Times and texts are ``set``, or ``unset``: 0 or empty. A time is ``not_before`` another by more than ``slack``
+    nanoseconds, where both are set. A field has one of its ``values``; those of ``iff`` have one of theirs all, or none
+    has. It is required only ``when`` each of these fields has one of its values, and not if one of ``unless`` has. What
+    was not seen of a field breaks nothing.
+    """
+
+    clause: Clause
+    states: frozenset[str]
+    set: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    not_before: Mapping[str, str] = field(default_factory=dict)
+    slack: int = 0
+    values: Values = field(default_factory=dict)
+    iff: Values = field(default_factory=dict)
+    when: Values = field(default_factory=dict)
+    unless: Values = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """What is required, as the language has it, in a line.
+
+        >>> from fsm.library import load
+        >>> str(load("cri-container").requires["running-has-a-start"])
+        'started set; finished unset; started not before created'
+        """
+        parts = [*(f"{name} set" for name in self.set), *(f"{name} unset" for name in self.unset)]
+        parts += [self._ordered(*pair) for pair in self.not_before.items()]
+        parts += [_having(name, of) for name, of in self.values.items()]
+        parts += [" if and only if ".join(_having(*each) for each in self.iff.items())] if self.iff else []
+        parts += [f"when {_having(name, of)}" for name, of in self.when.items()]
+        return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
+
+    def demands(self, seen: Mapping[str, FieldValue]) -> Iterator[Demand]:
+        """Everything that it requires of what was *seen*.
+
+        >>> from fsm.library import load
+        >>> ended = load("cri-container").requires["exited-has-an-end"]
+        >>> [(each.legal, each.holds) for each in ended.demands({"finished": 0})]
+        [('finished set', False)]
+        """
+        if not all(_among(seen, name, of) for name, of in self.when.items()):
+            return
+        if any(name not in seen or _among(seen, name, of) for name, of in self.unless.items()):
+            return
+        for name in seen.keys() & {*self.set, *self.unset}:
+            wanted = name in self.set
+            legal = f"{name} {'set' if wanted else 'unset'}"
+            yield Demand(fields=(name,), legal=legal, holds=(seen[name] not in {0, ""}) is wanted)
+        for later, first in self.not_before.items():
+            pair = seen.get(later), seen.get(first)
+            match pair:
+                case int(end), int(start) if end and start:
+                    legal = self._ordered(later, first)
+                    yield Demand(fields=(later, first), legal=legal, holds=end + self.slack >= start)
+                case _:
+                    pass
+        for name, of in self.values.items():
+            if name in seen:
+                yield Demand(fields=(name,), legal=_having(name, of), holds=_among(seen, name, of))
+        if self.iff and self.iff.keys() <= seen.keys():
+            legal = " if and only if ".join(_having(name, of) for name, of in self.iff.items())
+            all_or_none = {_among(seen, name, of) for name, of in self.iff.items()}
+            yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
+
+    def _ordered(self, later: str, first: str) -> str:
+        return f"{later} not before {first}" + (f" by more than {self.slack / 1e9:g} s" if self.slack else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Whether the ``fields`` that were seen are as is required; ``legal`` says how, in words."""
+
+    fields: tuple[str, ...]
+    legal: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """Where an implementation breaks the clause of its ``deviation``: ``when`` each of these fields has one of its values."""
+
+    deviation: Deviation
+    when: Values
+    since: str = ""
+    until: str = ""
+
+    def of(self, profile: str) -> Exemption:
+        """The same, as that of another *profile*."""
+        return replace(self, deviation=replace(self.deviation, profile=profile))
+
+    def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
+        """Whether what was *seen* breaks *clause* as this deviation does."""
+        return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
+
+
+def _among(seen: Mapping[str, FieldValue], name: str, values: Collection[FieldValue]) -> bool:
+    return name in seen and seen[name] in values
+
+
+def _having(name: str, values: Collection[FieldValue]) -> str:
+    return f"{name} {' or '.join(str(each) or 'empty' for each in values)}"

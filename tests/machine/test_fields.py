@@ -1,0 +1,121 @@
+"""What states require of fields: against the same rules written by hand, and each word by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import DOOR, machine_of
+
+from fsm.library import load
+from fsm.monitor.field_clauses import demanded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TIMES = st.sampled_from([0, 5, 1_000_000_000, 1_000_000_005, 3_000_000_000, -6795364578871345152])
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "created": TIMES,
+        "started": TIMES,
+        "finished": TIMES,
+        "exit-code": st.sampled_from([0, 1, 128, 255]),
+        "reason": st.sampled_from(["", "Completed", "Error", "OOMKilled", "StartError", "Unknown"]),
+    },
+)
+SHOWN = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "absent")
+
+
+def broken(machine: str, shown: str, status: Mapping[str, int | str]) -> set[str]:
+    """The clauses of the *machine* that the *status* breaks."""
+    found = demanded(load(machine), shown, status)
+    return {clause.clause.name for clause, those in found if not all(each.holds for each in those)}
+
+
+def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
+    """The same for ``cri-container``, as a person would write it."""
+    created, started, finished = (status.get(name) for name in ("created", "started", "finished"))
+    code, reason = status.get("exit-code"), status.get("reason")
+
+    def before(later: object, first: object, slack: int = 0) -> bool:
+        return isinstance(later, int) and isinstance(first, int) and bool(later and first) and later + slack < first
+
+    found = {"creation-is-dated"} if created == 0 and shown != "absent" else set()
+    if shown == "CONTAINER_CREATED" and (started or finished):
+        found.add("not-started-has-no-start")
+    if shown == "CONTAINER_RUNNING" and (started == 0 or finished or before(started, created)):
+        found.add("running-has-a-start")
+    if shown == "CONTAINER_EXITED":
+        if finished == 0 or before(finished, created) or before(started, created):
+            found.add("exited-has-an-end")
+        if reason not in {None, "StartError"} and before(finished, started, 1_000_000_000):
+            found.add("ends-after-the-start")
+        if reason in {"", "Completed", "Error"} and code is not None and (code == 0) != (reason == "Completed"):
+            found.add("completed-is-zero")
+        if reason == "StartError" and code not in {None, 128}:
+            found.add("start-error-is-128")
+    return found
+
+
+@given(shown=st.sampled_from(SHOWN), status=STATUSES)
+def test_the_contract_requires_what_a_person_would_write(shown: str, status: Mapping[str, int | str]) -> None:
+    """The clauses of ``cri-container`` are those rules, and what was not seen breaks nothing."""
+    assert by_hand(shown, status) == broken("cri-container", shown, status)
+
+
+RUNS = {"created": 5, "started": 7, "finished": 0, "exit-code": 0, "reason": ""}
+ENDED = {"created": 5, "started": 7, "finished": 9, "exit-code": 0, "reason": ""}
+LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128, "reason": "StartError"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "status", "clauses"),
+    [
+        ("CONTAINER_RUNNING", RUNS, set()),
+        ("CONTAINER_RUNNING", RUNS | {"reason": "OOMKilled"}, set()),
+        ("CONTAINER_CREATED", RUNS, {"created-has-no-start"}),
+        ("CONTAINER_CREATED", RUNS | {"started": 0, "exit-code": 255, "reason": "Unknown"}, set()),
+        ("CONTAINER_EXITED", RUNS, {"exited-has-an-end"}),
+        ("CONTAINER_EXITED", ENDED, set()),
+        ("CONTAINER_EXITED", ENDED | {"reason": "OOMKilled"}, set()),
+        ("CONTAINER_EXITED", ENDED | {"started": 0, "exit-code": 255, "reason": "Unknown"}, set()),
+        ("CONTAINER_EXITED", ENDED | {"started": 2_000_000_000}, {"ends-after-the-start"}),
+        ("CONTAINER_EXITED", ENDED | {"finished": -6795364578871345152}, set()),
+        ("CONTAINER_EXITED", ENDED | {"finished": -1}, {"exited-has-an-end"}),
+        ("CONTAINER_EXITED", LATE, set()),
+        ("CONTAINER_EXITED", LATE | {"exit-code": 1}, {"start-error-is-128"}),
+        ("CONTAINER_UNKNOWN", RUNS | {"created": 0}, set()),
+    ],
+)
+def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
+    """With the exceptions: killed for want of memory, unknown, a start that failed, an exit without a time."""
+    assert clauses == broken("container-status", shown, status)
+
+
+REQUIRES = """\
+[fields]
+time = ["opened", "shut"]
+text = ["by"]
+
+[requires.open-is-signed]
+says = "Who opened it is written down, but at night."
+MUST = "handbook"
+in = ["open"]
+set = ["by"]
+when = { opened = [3, 4] }
+
+[profile.old]"""
+
+
+def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
+    """A door that is ajar shows as shut; a time in RFC 3339 is the same time, and the zero time of Go is none."""
+    door = machine_of(DOOR.replace("[profile.old]", REQUIRES.replace('["open"]', '["shut"]')))
+    assert [] == list(demanded(door, "CLOSED", {"opened": 3, "by": ""}))
+
+    door = machine_of(DOOR.replace("[profile.old]", REQUIRES))
+    for opened, number in ((3, 1), (5, 0), ("1970-01-01T00:00:00.000000Z", 0), ("yesterday", 0)):
+        found = list(demanded(door, "OPEN", {"opened": opened, "by": ""}))
+        assert number == len(found), opened
