@@ -216,17 +216,15 @@ class Groups:
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
         """Only calls reply and begin; one that has only begun neither replies nor emits."""
-        words = [word for word in ("reply", "begins", "emits") if word in each.model_fields_set]
-        if self.kind != "call":
-            for word in words:
-                if word != "emits":
-                    what = f"{self.kind} '{self.name}' cannot have '{word}'"
-                    self.problems.say("FSM106", what, "only calls are asked, take time and reply", *at, word)
-        elif "begins" in words:
-            for word in words:
-                if word != "begins":
-                    what = f"outcome of '{self.name}' begins, and has '{word}' already"
-                    self.problems.say("FSM110", what, "say so where it ends", *at, word)
+        for word in ("reply", "begins", "emits"):
+            if word not in each.model_fields_set:
+                continue
+            if self.kind != "call" and word != "emits":
+                what = f"{self.kind} '{self.name}' cannot have '{word}'"
+                self.problems.say("FSM106", what, "only calls are asked, take time and reply", *at, word)
+            elif self.kind == "call" and word != "begins" and "begins" in each.model_fields_set:
+                what = f"outcome of '{self.name}' begins, and has '{word}' already"
+                self.problems.say("FSM110", what, "say so where it ends", *at, word)
 
 
 def _groups(written: Cells) -> tuple[tuple[Group, Mapping[str, object] | list[str]], ...]:

@@ -14,7 +14,7 @@ from fsm.language.build.machine_conditions import MachineGrammar, outputs
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.property_file import Stated, WrittenProperty
-from fsm.machine import Machine
+from fsm.machine import Kind, Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
@@ -48,7 +48,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claiming(ABC):
+class _Claiming(ABC):
     """Makes the one claim of the property *name*."""
 
     problems: Problems[Stated]
@@ -63,133 +63,121 @@ class Claiming(ABC):
         made = [kind for kind in KINDS if kind in values]
         if len(made) != 1:
             count = f"{len(made)} claims: {', '.join(made)}" if made else "no claim"
-            self.say("FSM301", f"property '{self.name}' makes {count}", f"make one of {', '.join(KINDS)}", *made[-1:])
+            self._say("FSM301", f"property '{self.name}' makes {count}", f"make one of {', '.join(KINDS)}", *made[-1:])
             return None
         kind = made[0]
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
             if word in values:
-                what = f"'{word}' says nothing with '{kind}'"
-                self.say("FSM302", what, "leave it out", word)
+                self._say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
+        makers: Mapping[str, Callable[[], Claim]] = {
+            "idempotent": self._idempotent,
+            "always": self._always,
+            "never": self._never,
+            "reachable": self._reachable,
+            "leads-to": self._leads_to,
+            "follows": self._follows,
+            "refines": self._refines,
+            "matches-diagram": self._matches_diagram,
+        }
         try:
-            return self.makers()[kind]()
+            return makers[kind]()
         except ConditionError:  # noted where it arose
             return None
 
-    def makers(self) -> Mapping[str, Callable[[], Claim]]:
-        """What makes a claim of each kind."""
-        return {
-            "idempotent": self.idempotent,
-            "always": self.always,
-            "never": self.never,
-            "reachable": self.reachable,
-            "leads-to": self.leads_to,
-            "follows": self.follows,
-            "refines": self.refines,
-            "matches-diagram": self.matches_diagram,
-        }
+    @abstractmethod
+    def _idempotent(self) -> Claim: ...
 
     @abstractmethod
-    def idempotent(self) -> Claim:
-        """That a second call changes nothing."""
+    def _reachable(self) -> Claim: ...
 
     @abstractmethod
-    def reachable(self) -> Claim:
-        """That something can be."""
+    def _follows(self) -> Claim: ...
 
     @abstractmethod
-    def follows(self) -> Claim:
-        """That the outputs are a run of another machine."""
+    def _refines(self) -> Claim: ...
 
     @abstractmethod
-    def refines(self) -> Claim:
-        """That another machine allows whatever is done."""
+    def _matches_diagram(self) -> Claim: ...
 
     @abstractmethod
-    def matches_diagram(self) -> Claim:
-        """That a drawing has the same transitions."""
+    def _grammar(self, text: str) -> Grammar: ...
 
     @abstractmethod
-    def grammar(self, text: str) -> Grammar:
-        """What reads the conditions in *text*; raises :class:`ConditionError`."""
-
-    @abstractmethod
-    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """What *text*, which stands at the word *at*, says to be fair."""
 
-    def always(self) -> Always:
-        """That something is always so."""
-        conditions = tuple(self.condition(text, *at) for text, at in listed(self.written.always, "always"))
-        return Always(conditions=conditions, when=self.optional(self.written.when, "when"))
+    def _always(self) -> Always:
+        conditions = tuple(self._condition(text, *at) for text, at in listed(self.written.always, "always"))
+        return Always(conditions=conditions, when=self._optional(self.written.when, "when"))
 
-    def never(self) -> Never:
-        """That something never is."""
-        sequences = self.sequences(self.written.never, "never")
-        return Never(sequences=sequences, until=self.optional(self.written.until, "until"))
+    def _never(self) -> Never:
+        sequences = self._sequences(self.written.never, "never")
+        return Never(sequences=sequences, until=self._optional(self.written.until, "until"))
 
-    def optional(self, text: str | None, at: str) -> WrittenCondition | None:
-        """What *text*, if there is any, says; it stands at the word *at*."""
-        return None if text is None else self.condition(text, at)
-
-    def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        """Note a mistake in what stands at *at* in the property."""
-        self.problems.say(code, what, hint, "property", self.name, *at)
-
-    def unknown(self, what: str, word: str, known: Iterable[str], *at: str | int) -> None:
-        """Note that *word*, which stands at *at* in the property, is not among *known*."""
-        self.problems.unknown("FSM303", what, word, known, "property", self.name, *at)
-
-    def condition(self, text: str, *at: str | int) -> WrittenCondition:
-        """The one condition in *text*; what is wrong with it is noted, and raised."""
-        return self._read(text, Grammar.condition, *at)
-
-    def sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
-        """Every sequence of conditions that is *written* at the word *kind*."""
-        return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
-
-    def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
-        """What is *read* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
-        try:
-            return read(self.grammar(text))
-        except ConditionError as error:
-            place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
-            self.problems.say("FSM303", error.what, error.hint, *place)
-            raise
-
-    def leads_to(self) -> LeadsTo:
-        """That one thing leads to another."""
+    def _leads_to(self) -> LeadsTo:
         written = self.written
         if written.from_ is None:
             what = f"property '{self.name}' has leads-to without from"
-            self.say("FSM302", what, "say from where: from = …", "leads-to")
+            self._say("FSM302", what, "say from where: from = …", "leads-to")
             raise ConditionError(what, "")
-        fair = [each for text in written.fair for each in self.fair(text, "fair", strongly=False)]
-        fair += [each for text in written.strongly_fair for each in self.fair(text, "strongly-fair", strongly=True)]
-        source = self.condition(written.from_, "from")
-        target = self.condition(str(written.leads_to), "leads-to")
+        fair = [each for text in written.fair for each in self._fair(text, "fair", strongly=False)]
+        fair += [each for text in written.strongly_fair for each in self._fair(text, "strongly-fair", strongly=True)]
+        source = self._condition(written.from_, "from")
+        target = self._condition(str(written.leads_to), "leads-to")
         return LeadsTo(source=source, target=target, fair=tuple(fair))
 
-    def other(self, name: str, at: str) -> Machine:
+    def _once(self, event: str, kind: Kind) -> Idempotent:
+        """That a second call of *event*, which is of that *kind*, changes nothing."""
+        if kind != "call":
+            self._say("FSM303", f"{kind} '{event}' is no call", "only calls are repeated", "idempotent")
+        return Idempotent(event=event, once=self._optional(self.written.once, "once"))
+
+    def _other(self, name: str, at: str) -> Machine:
         """The machine called *name*, at the word *at*."""
         try:
             found = self.find(name)
         except InputError as error:
             first: Problem = error.problems[0]
-            self.say("FSM304", f"machine '{name}' {first.what}", first.hint, at)
+            self._say("FSM304", f"machine '{name}' {first.what}", first.hint, at)
             raise ConditionError(first.what, first.hint) from error
         if not isinstance(found, Machine):
             what = f"'{name}' is a system"
-            self.say("FSM304", what, "name a machine", at)
+            self._say("FSM304", what, "name a machine", at)
             raise ConditionError(what, "")
         return found
 
-    def followed(self, name: str, emitted: Iterable[str]) -> Machine:
+    def _followed(self, name: str, emitted: Iterable[str]) -> Machine:
         """The machine of which what *name* has *emitted* are to be events."""
-        other = self.other(str(self.written.follows), "follows")
+        other = self._other(str(self.written.follows), "follows")
         known = {each for event in other.events.values() for each in (event.name, event.rpc)}
         if known.isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
-            self.say("FSM304", what, "the outputs of one are the events of the other", "follows")
+            self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
         return other
+
+    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
+        self.problems.say(code, what, hint, "property", self.name, *at)
+
+    def _unknown(self, what: str, word: str, known: Iterable[str], *at: str | int) -> None:
+        self.problems.unknown("FSM303", what, word, known, "property", self.name, *at)
+
+    def _condition(self, text: str, *at: str | int) -> WrittenCondition:
+        return self._read(text, Grammar.condition, *at)
+
+    def _optional(self, text: str | None, at: str) -> WrittenCondition | None:
+        return None if text is None else self._condition(text, at)
+
+    def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
+        return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
+
+    def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
+        """What is *read* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
+        try:
+            return read(self._grammar(text))
+        except ConditionError as error:
+            place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
+            self.problems.say("FSM303", error.what, error.hint, *place)
+            raise
 
 
 def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:
@@ -200,59 +188,57 @@ def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfMachine(Claiming):
+class _OfMachine(_Claiming):
     """Of a machine."""
 
     machine: Machine
 
-    def grammar(self, text: str) -> Grammar:
+    def _grammar(self, text: str) -> Grammar:
         return MachineGrammar(text=text, machine=self.machine, define=self.define)
 
-    def idempotent(self) -> Idempotent:
+    def _idempotent(self) -> Idempotent:
         name = str(self.written.idempotent)
         event = self.machine.events.get(name)
         if event is None:
-            self.unknown("unknown event", name, self.machine.events, "idempotent")
-        elif event.kind != "call":
-            self.say("FSM303", f"{event.kind} '{name}' is no call", "only calls are repeated", "idempotent")
-        return Idempotent(event=name, once=self.optional(self.written.once, "once"))
+            self._unknown("unknown event", name, self.machine.events, "idempotent")
+        return self._once(name, event.kind if event else "call")
 
-    def reachable(self) -> Reachable:
-        sequences = self.sequences(self.written.reachable, "reachable")
+    def _reachable(self) -> Reachable:
+        sequences = self._sequences(self.written.reachable, "reachable")
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
             named = self.define.get(state, "")
             if state != REST and state not in self.machine.states and isinstance(named, str):
-                self.unknown("unknown state", state, self.machine.states, "from-each", index)
+                self._unknown("unknown state", state, self.machine.states, "from-each", index)
             states += list(self.machine.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return Reachable(sequences=sequences)
         return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
 
-    def follows(self) -> Follows:
-        return Follows(other=self.followed(self.machine.name, outputs(self.machine)))
+    def _follows(self) -> Follows:
+        return Follows(other=self._followed(self.machine.name, outputs(self.machine)))
 
-    def refines(self) -> Refines:
-        return Refines(other=self.other(str(self.written.refines), "refines"), overlap=self.written.overlap)
+    def _refines(self) -> Refines:
+        return Refines(other=self._other(str(self.written.refines), "refines"), overlap=self.written.overlap)
 
-    def matches_diagram(self) -> MatchesDiagram:
+    def _matches_diagram(self) -> MatchesDiagram:
         return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
 
-    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
         whole, _, outcome = text.partition("/")
         name = whole.removesuffix(_ENDS)
         event = self.machine.events.get(name)
         if event is None:
-            self.unknown("unknown event", name, self.machine.events, at)
+            self._unknown("unknown event", name, self.machine.events, at)
             return (Fair(event=name),)
         ends = whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
-            self.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+            self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
         if outcome and outcome not in known:
-            self.unknown("unknown outcome", outcome, known, at)
+            self._unknown("unknown outcome", outcome, known, at)
         return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
 
 
@@ -264,48 +250,45 @@ def _from(state: str, sequence: Sequence) -> Sequence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfSystem(Claiming):
+class _OfSystem(_Claiming):
     """Of a system, or of what is in *scope*."""
 
     scope: Scope
 
-    def grammar(self, text: str) -> Grammar:
+    def _grammar(self, text: str) -> Grammar:
         return SystemGrammar(text=text, scope=self.scope, define=self.define)
 
-    def fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
+    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
         """``stop`` or ``stop/stopped``: those of every copy, whichever the claim is about."""
         name, _, outcome = text.partition("/")
         events = [joint for joint in self.scope.system.events.values() if name in {joint.family, joint.rpc}]
         if not events:
-            self.unknown("unknown event", name, self.scope.events, at)
+            self._unknown("unknown event", name, self.scope.events, at)
         known = {way.name for joint in events for way in joint.ways}
         if outcome and events and outcome not in known:
-            self.unknown("unknown way", outcome, sorted(known), at)
+            self._unknown("unknown way", outcome, sorted(known), at)
         return tuple(Fair(event=joint.name, outcome=outcome, strongly=strongly) for joint in events)
 
-    def idempotent(self) -> Idempotent:
+    def _idempotent(self) -> Idempotent:
         event = self._event(str(self.written.idempotent), "idempotent")
-        kind = self.scope.system.events[event].kind
-        if kind != "call":
-            self.say("FSM303", f"{kind} '{event}' is no call", "only calls are repeated", "idempotent")
-        return Idempotent(event=event, once=self.optional(self.written.once, "once"))
+        return self._once(event, self.scope.system.events[event].kind)
 
-    def reachable(self) -> Reachable:
+    def _reachable(self) -> Reachable:
         if self.written.from_each:
             hint = "say 'PART was STATE and …' instead"
-            self.say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
-        return Reachable(sequences=self.sequences(self.written.reachable, "reachable"))
+            self._say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
+        return Reachable(sequences=self._sequences(self.written.reachable, "reachable"))
 
-    def refines(self) -> Claim:
+    def _refines(self) -> Claim:
         return self._only_machines("refines")
 
-    def matches_diagram(self) -> Claim:
+    def _matches_diagram(self) -> Claim:
         return self._only_machines("matches-diagram")
 
-    def follows(self) -> Follows:
+    def _follows(self) -> Follows:
         emitted = [each for part in self.scope.system.parts.values() for each in outputs(part.machine)]
         of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
-        return Follows(other=self.followed(self.scope.system.name, emitted), of=of)
+        return Follows(other=self._followed(self.scope.system.name, emitted), of=of)
 
     def _event(self, name: str, at: str) -> str:
         """The one joint event that *name* means."""
@@ -313,13 +296,13 @@ class _OfSystem(Claiming):
         if len(names) == 1:
             return names[0]
         if not names:
-            self.unknown("unknown event", name, self.scope.events, at)
+            self._unknown("unknown event", name, self.scope.events, at)
         else:
-            self.say("FSM303", f"'{name}' means {len(names)} events", "say for which part: for = …", at)
+            self._say("FSM303", f"'{name}' means {len(names)} events", "say for which part: for = …", at)
         raise ConditionError(name, "")
 
     def _only_machines(self, kind: str) -> Claim:
-        self.say("FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind)
+        self._say("FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind)
         raise ConditionError(kind, "")
 
 
@@ -331,7 +314,7 @@ def claiming(
     written: WrittenProperty,
     define: Definitions,
     number: int = 0,
-) -> Claiming:
+) -> _Claiming:
     """What makes the claim of the property *name* of *machine*, with the names of the file.
 
     Of a system, what is meant for each copy of a part is claimed of the one of that *number*.

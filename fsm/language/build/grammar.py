@@ -46,7 +46,8 @@ class Grammar(ABC):
         found = [self.said()]
         while self.take("then"):
             found.append(self.said())
-        self.end()
+        if self.peek():
+            raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
@@ -66,11 +67,6 @@ class Grammar(ABC):
             return False
         self.next += 1
         return True
-
-    def end(self) -> None:
-        """The text has come to its end."""
-        if self.peek():
-            raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
 
     def said(self) -> WrittenCondition:
         """A condition, with its text."""

@@ -1,18 +1,6 @@
 """The little language in which properties speak of instants: ``was running and stop replies error``.
 
-======================  =====================================================
-``running``             the state is *running* (after the step); also ``is running``
-``was running``         it was *running* before the step
-``shows RUNNING``       it is a state that shows *RUNNING*; ``showed`` before
-``start``               *start* happens, a call acts or begins; also ``start happens``
-``start replies ok``    a call of *start* has this reply; ``error``: any error
-``emits X``             output *X* is emitted; ``emits nothing``
-``emits only X, Y``     the step emits *X*, then *Y*, and nothing else
-``moves``, ``stays``    the state changes, or does not
-``silent on start``     of *start* in this state the machine says nothing
-``not`` ``and`` ``or``  binding in this order; parentheses as usual
-``then``                between conditions: at some later instant
-======================  =====================================================
+``docs/property-language.md`` has all of its words.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,6 @@
 """The little language for systems: the words of :mod:`fsm.language.build.machine_conditions`, of parts instead of states.
 
-========================  ===================================================
-``pod is ready``          the copy that is meant is in this state; ``was``: before the step
-``every pod is ready``    each copy that is meant is; ``some``: at least one; ``no``: none
-``pod is not ready``      it is in another state
-``start``                 *start* happens, to the copy that is meant if there are several
-``emits only X, Y``       the step emits *X*, then *Y*, and the copies that emit these emit nothing else
-``tells X``               *X* is among all that the step emits
-========================  ===================================================
+``docs/system-language.md`` has those that are new here.
 
 Where a copy of a part is spoken of, the copies of other parts that belong to
 it, or it to them, are those that are meant.
