@@ -66,7 +66,7 @@ class Cones:
         for output in _outputs(condition):
             for copy in self.system.copies:
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
-                if (bare != output or not copy.suffix) and bare in _emitted(self.system.parts[copy.part].machine):
+                if (bare != output or not copy.suffix) and bare in self.system.parts[copy.part].machine.outputs():
                     yield copy.digit
 
     def _observed(self, claim: Follows) -> Iterator[int]:
@@ -74,8 +74,8 @@ class Cones:
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
-            signals = {event.name for event in machine.events.values() if event.kind == "signal"}
-            if known & (signals | set(_emitted(machine))):
+            signals = (event.name for event in machine.events.values() if event.kind == "signal")
+            if not known.isdisjoint((*signals, *machine.outputs())):
                 yield digit
 
 
@@ -83,10 +83,6 @@ def families(system: System, claim: Claim) -> frozenset[str]:
     """The families of joint events of *system* that *claim* mentions."""
     names = {each for condition in conditions_of(claim) for each in _events(condition.means)}
     return frozenset(system.events[name].family for name in names)
-
-
-def _emitted(machine: Machine) -> frozenset[str]:
-    return frozenset(output for event in machine.events.values() for way in event.outcomes() for output in way.emits)
 
 
 def _events(condition: Condition) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TypeAlias, assert_never
 
 from msgspec import Struct
@@ -11,22 +11,21 @@ from msgspec import Struct
 from fsm.checker.breadth_first import SearchEdge
 from fsm.machine import ANY_ERROR
 from fsm.machine.conditions import (
-    All,
     At,
+    Atom,
     Condition,
     Emits,
     EmitsOnly,
     Happens,
     In,
-    Not,
     Replies,
     Sequence,
     SilentOn,
-    Some,
     StateChanges,
     StepEmits,
     WrittenCondition,
     atoms,
+    predicate,
 )
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
@@ -80,7 +79,7 @@ class StepCache:
         self.like = like
         self.but = but
         self.witnesses: dict[Sequence, Run | None] = {}
-        self._by_codes: dict[tuple[str, ...], Successors] = {}
+        self.distinguishing = cache(self._distinguishing)
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
 
     @cached_property
@@ -91,13 +90,10 @@ class StepCache:
         """The steps as *conditions* distinguish them."""
         return self.distinguishing(codes(conditions))
 
-    def distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
+    def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
         """The steps with these error codes as replies of their own."""
-        found = self._by_codes.get(distinguished)
-        if found is None:
-            like = self.like.distinguishing(distinguished) if self.like else None
-            found = self._by_codes[distinguished] = Successors(self.table, distinguished, like=like, but=self.but)
-        return found
+        like = self.like.distinguishing(distinguished) if self.like else None
+        return Successors(self.table, distinguished, like=like, but=self.but)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
         """The tests of *sequence* and *until*; if possible, those of the machine that this one is like."""
@@ -131,20 +127,17 @@ class Successors:
         self.like = like
         self.but = but
         self.beginning = Instant(state=table.initial)
-        self._from: dict[int, tuple[InstantStep, ...]] = {}
-        if like is not None:
-            self._from = {state: like.after(state) for state in range(len(table.states)) if state != but}
+        self.after = cache(self._after)
 
-    def after(self, state: int) -> tuple[InstantStep, ...]:
+    def _after(self, state: int) -> tuple[InstantStep, ...]:
         """Every step from *state*, in the model's order."""
-        found = self._from.get(state)
-        if found is None:
-            found = self._from[state] = tuple(
-                self.step(state, each.row, each.way, reply)
-                for each in steps(self.table, state)
-                for reply in self.replies(each.way)
-            )
-        return found
+        if self.like is not None and state != self.but:
+            return self.like.after(state)
+        return tuple(
+            self.step(state, each.row, each.way, reply)
+            for each in steps(self.table, state)
+            for reply in self.replies(each.way)
+        )
 
     def replies(self, way: Way) -> tuple[str, ...]:
         """The possible replies of *way*; an empty one if it has none."""
@@ -186,26 +179,10 @@ class Successors:
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
     """A test of *condition* on an instant of *table*."""
-    match condition:
-        case Not(of=inner):
-            negated = holds(inner, table)
-            return lambda at: not negated(at)
-        case All(of=parts):
-            if not parts:
-                return lambda at: True  # noqa: ARG005  (of any instant)
-            first, rest = holds(parts[0], table), holds(All(of=parts[1:]), table)
-            return (lambda at: first(at) and rest(at)) if parts[1:] else first
-        case Some(of=parts):
-            some = [holds(part, table) for part in parts]
-            return lambda at: any(part(at) for part in some)
-        case _:
-            return _simple(condition, table)
+    return predicate(condition, partial(_simple, table))
 
 
-def _simple(
-    condition: In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits,
-    table: TransitionSystem,
-) -> Callable[[Instant], bool]:
+def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
         case In(states=names, before=before):
             states = frozenset(index for index, name in enumerate(table.states) if name in names)

@@ -92,10 +92,8 @@ class LeadsToGraph:
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
         """A run that stops while the target is due, in a state where nothing fair is enabled."""
-        for node in due:
-            if not any(self.possible(fair, node.state) for fair in self.fair):
-                return self._run(node, stopped=True)
-        return None
+        over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
+        return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
         """The shortest fair lasso, of those found, on which the target stays due."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
@@ -120,7 +121,7 @@ class BeliefTable:
         self.refused: tuple[int, ...] = ()
         self._numbers: Numbering[Configurations] = Numbering()
         self._after: dict[tuple[int, Observation], int] = {}
-        self._compared: dict[tuple[int, int], bool] = {}
+        self._within = cache(self._compared)
 
     @property
     def initial(self) -> int:
@@ -160,12 +161,8 @@ class BeliefTable:
         beside.append(belief)
         return belief
 
-    def _within(self, less: int, more: int) -> bool:
-        known = self._compared.get((less, more))
-        if known is None:
-            listed = self._numbers.listed
-            known = self._compared[less, more] = within(listed[less], listed[more])
-        return known
+    def _compared(self, less: int, more: int) -> bool:
+        return within(self._numbers.listed[less], self._numbers.listed[more])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

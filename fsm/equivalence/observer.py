@@ -187,11 +187,11 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
         for event in second.machine.events.values()
     }
     common = set(own.values()) & set(theirs.values())
-    both = ((first, own), (second, theirs))
     indefinite = _indefinite((first, second))
-    codes = _codes(both, indefinite)
-    return tuple(  # type: ignore[return-value]  # two of them
-        Observer(
+    codes = _codes(((first, own), (second, theirs)), indefinite)
+
+    def observer(table: Table, names: Mapping[str, str]) -> Observer:
+        return Observer(
             rules=Rules(table),
             names=names,
             unseen=_only(table, names, common, "signal") if shared else (),
@@ -200,8 +200,8 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
             indefinite=tuple(each for each in table.machine.indefinite if each in indefinite),
             overlap=overlap,
         )
-        for table, names in both
-    )
+
+    return observer(first, own), observer(second, theirs)
 
 
 def _only(table: Table, names: Mapping[str, str], common: Collection[str], kind: str) -> frozenset[str]:

@@ -31,10 +31,7 @@ class ChartTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """One state, with its transitions in the order in which they are tried.
-
-    ``enters`` and ``leaves`` are the events sent on entry and on exit.
-    """
+    """One state: the events sent on entry and on exit, and the transitions, in the order in which they are tried."""
 
     name: str
     line: int

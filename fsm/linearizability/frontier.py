@@ -100,8 +100,7 @@ class Frontier:
     def returned(self, number: int) -> bool:
         """Operation *number* returns: whether it can have done all that it does by now; if not, nothing changes."""
         found = self.placed(number)
-        if found:
-            self.situations = found
+        self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:

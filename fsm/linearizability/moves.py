@@ -5,7 +5,7 @@ nothing.  Of operations that never returned, and are of one event, the first one
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from fsm.linearizability.history import Operation
@@ -28,24 +28,26 @@ class _Kind(NamedTuple):
     returns: bool
 
 
-@dataclass(slots=True)
 class Moves:
-    """Instants of ``operations``, which are those of one entity, by number.
+    """Instants of *operations*, which are those of one entity, by number.
 
-    ``outputs`` is what came out, ``None`` where it was not observed; ``unseen`` are the rows that may happen at any
-    instant.  Operations that are ``early`` were called before anybody looked: they may have acted or not, and nothing
-    is known of their return.  Events of rows in ``again`` may happen at any instant too, and calls of theirs go on.
+    *outputs* is what came out, ``None`` where it was not observed; *unseen* are the rows that may happen at any instant.
+    Operations that are ``early`` were called before anybody looked: they may have acted or not, and nothing is known of
+    their return.  Events of rows in ``again`` may happen at any instant too, and calls of theirs go on.
     """
 
-    rules: Rules
-    operations: Sequence[Operation]
-    outputs: Outputs | None
-    unseen: tuple[int, ...]
-    early: set[int] = field(default_factory=set)
-    again: set[int] = field(default_factory=set)
-    _kinds: dict[int, _Kind] = field(default_factory=dict)
-    _fitting: dict[tuple[_Kind, int, int], tuple[CallInstant, ...]] = field(default_factory=dict)
-    _ready: dict[tuple[_Kind, int], int] = field(default_factory=dict)
+    def __init__(
+        self, rules: Rules, operations: Sequence[Operation], outputs: Outputs | None, unseen: tuple[int, ...]
+    ) -> None:
+        self.rules = rules
+        self.operations = operations
+        self.outputs = outputs
+        self.unseen = unseen
+        self.early: set[int] = set()
+        self.again: set[int] = set()
+        self._kind = cache(self._kind_of)
+        self._at_once = cache(self._states_at_once)
+        self._instants = cache(self._fitting)
 
     def after(self, here: Situation) -> Iterator[Situation]:
         """What may come of *here* in one instant."""
@@ -140,14 +142,10 @@ class Moves:
             return Trail(before, number, -1, state, None)
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
-    def _at_once(self, kind: _Kind, stage: int) -> int:
+    def _states_at_once(self, kind: _Kind, stage: int) -> int:
         """The states, as bits, in which an operation of this *kind* that is as far as *stage* does not wait."""
-        found = self._ready.get((kind, stage))
-        if found is None:
-            found = self._ready[kind, stage] = sum(
-                1 << state for state in range(len(self.rules.table.states)) if self._gains_nothing(kind, stage, state)
-            )
-        return found
+        states = range(len(self.rules.table.states))
+        return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
     def _gains_nothing(self, kind: _Kind, stage: int, state: int) -> bool:
         """Whether an operation of this *kind* need not wait in *state*."""
@@ -173,33 +171,24 @@ class Moves:
         """The row of the event of operation *number*; -1 of a look."""
         return self._kind(number).row
 
-    def _kind(self, number: int) -> _Kind:
-        found = self._kinds.get(number)
-        if found is None:
-            operation = self.operations[number]
-            row = self.rules.table.row[operation.event] if operation.event else -1
-            call = row >= 0 and self.rules.table.rows[row].event.kind == "call" and operation.returned is not None
-            returns = operation.returned is not None and number not in self.early
-            found = self._kinds[number] = _Kind(
-                row, operation.reply if call else None, operation.shows if returns else "", returns
-            )
-        return found
+    def _kind_of(self, number: int) -> _Kind:
+        operation = self.operations[number]
+        row = self.rules.table.row[operation.event] if operation.event else -1
+        call = row >= 0 and self.rules.table.rows[row].event.kind == "call" and operation.returned is not None
+        returns = operation.returned is not None and number not in self.early
+        return _Kind(row, operation.reply if call else None, operation.shows if returns else "", returns)
 
     def _over(self, number: int) -> int:
         """How far operation *number* is when it has acted."""
         return LOOKING if self._kind(number).shows else OVER
 
-    def _instants(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
+    def _fitting(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
         """The instants in *state* of an operation of this *kind* that fit what is known of it."""
-        found = self._fitting.get((kind, state, stage))
-        if found is None:
-            instants = self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ()
-            found = self._fitting[kind, state, stage] = tuple(
-                each
-                for each in instants
-                if each.stage == BEGUN or kind.reply is None or self.rules.fits(each.stage, kind.reply)
-            )
-        return found
+        return tuple(
+            each
+            for each in (self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ())
+            if each.stage == BEGUN or kind.reply is None or self.rules.fits(each.stage, kind.reply)
+        )
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
         """How *situation* came about."""

@@ -63,11 +63,8 @@ def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Cal
 
 def _open(before: Sequence[End]) -> list[int]:
     """The operations that were called *before*, and did not return."""
-    found = dict.fromkeys(end.number for end in before)
-    for end in before:
-        if end.returns:
-            del found[end.number]
-    return list(found)
+    over = {end.number for end in before if end.returns}
+    return [end.number for end in before if end.number not in over]
 
 
 def _made(operations: Sequence[Operation], ends: Sequence[End], first: int, *, begins: bool, least: bool) -> Window:

@@ -275,6 +275,11 @@ class Machine:
         cell = found.ends.get(state) if ends else found.cells[state]
         return () if cell is None else outcomes(cell, state, found.kind)
 
+    def outputs(self) -> tuple[str, ...]:
+        """Everything that an outcome emits, in the order of the model."""
+        outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
+        return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
+
     def under(self, profile: str | None) -> Machine:
         """The machine with *profile* applied, see :meth:`profiled`; the machine itself for ``None``.
 

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +102,8 @@ class StepEmits:
     output: str
 
 
-Condition: TypeAlias = (
-    In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | Not | All | Some | At | StepEmits
-)
+Atom: TypeAlias = In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn | At | StepEmits
+Condition: TypeAlias = Atom | Not | All | Some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ Sequence: TypeAlias = tuple[WrittenCondition, ...]
 """Conditions that hold at one instant after the other, with any other instants in between."""
 
 
-def atoms(condition: Condition) -> Iterator[Condition]:
+def atoms(condition: Condition) -> Iterator[Atom]:
     """The parts of *condition* that are not made of others, in its order.
 
     >>> list(atoms(All(of=(Happens(event="stop"), Not(of=StateChanges())))))
@@ -131,3 +132,26 @@ def atoms(condition: Condition) -> Iterator[Condition]:
                 yield from atoms(part)
         case _:
             yield condition
+
+
+def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
+    """A test of *condition*, made of the tests *of_atom*.
+
+    >>> busy = predicate(Not(of=Happens(event="stop")), lambda atom: lambda event: event == atom.event)
+    >>> busy("start"), busy("stop")
+    (True, False)
+    """
+    match condition:
+        case Not(of=inner):
+            negated = predicate(inner, of_atom)
+            return lambda at: not negated(at)
+        case All(of=parts):
+            if not parts:
+                return lambda at: True  # noqa: ARG005  (of anything)
+            first, rest = predicate(parts[0], of_atom), predicate(All(of=parts[1:]), of_atom)
+            return (lambda at: first(at) and rest(at)) if parts[1:] else first
+        case Some(of=parts):
+            some = [predicate(part, of_atom) for part in parts]
+            return lambda at: any(part(at) for part in some)
+        case _:
+            return of_atom(condition)

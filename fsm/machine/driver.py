@@ -63,7 +63,12 @@ class Driver:
         self.machine = machine
         self._ways = dict(_ways(machine))
         self._engine = Transitions(
-            model=None, states=list(machine.states), initial=machine.initial, auto_transitions=False, send_event=True
+            model=None,
+            model_attribute="_state",
+            states=list(machine.states),
+            initial=machine.initial,
+            auto_transitions=False,
+            send_event=True,
         )
         for (event, state), ways in self._ways.items():
             for way in ways:
@@ -79,9 +84,8 @@ class Driver:
         """
         if at:
             self._check_state(at)
-        # Not a model of the engine, which would keep it for ever, and make methods of its own for it every time.
-        place = _Place(at or self.machine.initial)
-        return Position(self, place, enter=self._by_state(enter), leave=self._by_state(leave))
+        # Not added to the engine's models: it would keep them for ever, and make methods of its own for each.
+        return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
 
     def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
         """The callback of each state that has one."""
@@ -97,9 +101,9 @@ class Driver:
         if state not in self.machine.states:
             raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
 
-    def fire(self, place: _Place, event: str, outcome: str) -> None:
-        """Let *event* happen at *place*, and go the way that *outcome* names."""
-        self._engine.events[event].trigger(place, outcome=outcome)
+    def fire(self, position: Position, event: str, outcome: str) -> None:
+        """Let *event* happen at *position*, and go the way that *outcome* names."""
+        self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
         """Every way in which *event*, the end of a call with :data:`ENDS` before it, may go in *state*."""
@@ -110,17 +114,17 @@ class Position:
     """Where one entity stands; :meth:`Driver.position` makes it.  Where several threads move it, the caller locks."""
 
     def __init__(
-        self, driver: Driver, place: _Place, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
+        self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
     ) -> None:
         self._driver = driver
-        self._place = place
+        self._state = state
         self._enter = enter
         self._leave = leave
         self._leaving = ""
 
     @property
     def state(self) -> str:
-        return self._place.state
+        return self._state
 
     @property
     def shows(self) -> str:
@@ -168,21 +172,12 @@ class Position:
                 self._leave[change.source](change)
             if effect is not None:
                 effect(change)
-            self._driver.fire(self._place, ENDS + event if ends else event, taken.name)
+            self._driver.fire(self, ENDS + event if ends else event, taken.name)
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:
             self._enter[change.target](change)
         return taken
-
-
-class _Place:
-    """What `transitions` moves."""
-
-    __slots__ = ("state",)
-
-    def __init__(self, state: str) -> None:
-        self.state = state
 
 
 def _ways(machine: Machine) -> Iterator[tuple[tuple[str, str], tuple[Outcome, ...]]]:

@@ -36,8 +36,8 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     to: int
     reply: tuple[str, ...]
     emits: tuple[str, ...]
-    begins: bool
-    deviation: Deviation | None
+    begins: bool = False
+    deviation: Deviation | None = None
     done: tuple[Done, ...] = ()
 
     def replies(self, reply: str) -> bool:

@@ -4,7 +4,7 @@ Recordings judged by one machine lead to the same beliefs again and again.  Wher
 violation, depends on nothing else, so it is remembered, within bounds, for as long as the machine is in use.
 """
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from fsm.machine import Machine
@@ -39,7 +39,7 @@ class Shared:
         self.ended = frozenset(state for state in range(len(table.states)) if _ended(table, state))
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        self._asked: dict[int, Configurations] = {}
+        self.asked = cache(self._asked)
         self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
@@ -52,12 +52,9 @@ class Shared:
             self._kept[at] = found
         return found
 
-    def asked(self, row: int) -> Configurations:
+    def _asked(self, row: int) -> Configurations:
         """What is possible if nothing is known but that a call of *row* is in progress."""
-        found = self._asked.get(row)
-        if found is None:
-            found = self._asked[row] = self.dynamics.asked(self.everything, row)
-        return found
+        return self.dynamics.asked(self.everything, row)
 
     def explain(self, scene: Scene) -> Explained:
         """What :func:`explain` finds of a *scene* of this machine, remembered."""

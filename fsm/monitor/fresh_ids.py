@@ -27,10 +27,7 @@ class FreshIds:
         self._given: OrderedDict[str, None] = OrderedDict()
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
-        """Why *seen*, which is legal but for its id, is not; ``None`` if the id is fresh.
-
-        The monitor goes on with what is possible *after* it.
-        """
+        """Why *seen*, which leaves *after*, is legal but for its id; ``None`` if the id is fresh."""
         if seen.event not in self._clauses or seen.reply != "ok" or seen.phase == "request":
             return None
         if seen.entity not in self._given:

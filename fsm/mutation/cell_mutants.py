@@ -46,13 +46,11 @@ def mutants(machine: Machine) -> Iterator[Mutant]:
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
     ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
     """
-    outputs = dict.fromkeys(
-        output for event in machine.events.values() for way in event.outcomes() for output in way.emits
-    )
+    outputs = machine.outputs()
     for event in machine.events.values():
         for ends, row in ((False, event.cells), (True, event.ends)):
             for state, cell in row.items():
-                making = _Making(machine=machine, event=event, state=state, ends=ends, outputs=tuple(outputs))
+                making = _Making(machine=machine, event=event, state=state, ends=ends, outputs=outputs)
                 own = _meaning(cell, state, event.kind)
                 met = {cell}
                 for name, changed in making.changes(cell):

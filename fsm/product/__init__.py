@@ -7,12 +7,13 @@ all its steps are.  Only the copies in a cone of influence (:mod:`fsm.product.in
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, TypeAlias, overload
 
 from msgspec import structs
 
 from fsm.machine import Event
-from fsm.machine.conditions import All, At, Condition, Not, Some
+from fsm.machine.conditions import At, Atom, Condition, predicate
 from fsm.machine.table import Done, Row, Table, Way
 from fsm.machine.traversal import Numbering
 from fsm.product.influence import cone, offered, read, tables_of
@@ -64,7 +65,7 @@ class _Move:
             done = self._done(local, self.initial, None)
             yield self.initial, (), done, done
             return
-        for way in offered(self.table, local, self.row, self.step, self.without):
+        for way in offered(self.table, local, self.row, self.step.outcomes, self.without):
             error = way.reply if self.ends and way.reply and "ok" not in way.reply else ()
             done = self._done(local, way.to, way)
             yield way.to, error, done, structs.replace(done, emits=())
@@ -182,8 +183,6 @@ class SystemTable:
             to=self.number(tuple(after)),
             reply=outcome.reply,
             emits=outcome.emits,
-            begins=False,
-            deviation=None,
             done=outcome.done,
         )
 
@@ -227,32 +226,17 @@ class SystemTable:
         """A test of *condition*; ``None`` if there is none, or if it reads copies outside the cone."""
         if condition is None or not read(condition) <= self.cone:
             return None
-        return self._holds(condition)
+        return predicate(condition, self._at)
 
     def test(self, condition: At) -> Callable[[int], bool]:
         """A test of *condition* on a state, given by its number."""
         holds, locals_ = self._at(condition), self._locals
         return lambda state: holds(locals_[state])
 
-    def _holds(self, condition: Condition) -> Callable[[Locals], bool]:
-        """A test of *condition*, which is about states only."""
-        match condition:
-            case Not(of=inner):
-                negated = self._holds(inner)
-                return lambda here: not negated(here)
-            case All(of=parts):
-                every = [self._holds(part) for part in parts]
-                return lambda here: all(part(here) for part in every)
-            case Some(of=parts):
-                some = [self._holds(part) for part in parts]
-                return lambda here: any(part(here) for part in some)
-            case At():
-                return self._at(condition)
-            case _:
-                raise TypeError(f"{condition} is not about the states of parts")
-
-    def _at(self, condition: At) -> Callable[[Locals], bool]:
+    def _at(self, condition: Atom) -> Callable[[Locals], bool]:
         """A test of *condition* on the state after a step."""
+        if not isinstance(condition, At):
+            raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states
         those = frozenset(states.index(state) for state in condition.states)
         copies = condition.copies
@@ -310,8 +294,7 @@ class _Named(Sequence[str]):
 
     def __init__(self, known: list[Locals], name: Callable[[Locals], str]) -> None:
         self._known = known
-        self._name = name
-        self._names: dict[int, str] = {}
+        self._name = cache(lambda index: name(known[index]))
 
     def __len__(self) -> int:
         return len(self._known)
@@ -325,7 +308,4 @@ class _Named(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
-        found = self._names.get(index)
-        if found is None:
-            found = self._names[index] = self._name(self._known[index])
-        return found
+        return self._name(index)

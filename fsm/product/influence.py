@@ -5,12 +5,12 @@ and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out wi
 prevent what happens in the cone.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 
 from fsm.machine.conditions import At, Condition, atoms
 from fsm.machine.table import Table, Way, tabulate
-from fsm.product.system import JointEvent, JointWay, PartStep, System
+from fsm.product.system import JointEvent, JointWay, System
 
 
 def cone(
@@ -20,7 +20,7 @@ def cone(
     found = {*digits, *outputs}
     for digit in outputs:
         found |= read(system.parts[system.copies[digit].part].heard)
-    blocking = _Blocking(system=system, tables=tables_of(system))
+    blocking = _Blocking(system)
     ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
     before: set[int] | None = None
     while found != before:
@@ -30,13 +30,13 @@ def cone(
     return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocking:
     """Which steps may prevent others from being taken."""
 
-    system: System
-    tables: Mapping[str, Table]
-    _known: dict[tuple[str, str, bool, frozenset[str]], tuple[bool, bool]] = field(default_factory=dict)
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._tables = tables_of(system)
+        self._may_stop = cache(self._stops)
 
     def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
         """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
@@ -46,7 +46,7 @@ class _Blocking:
         needed = set(read(joint.when) | read(way.when))
         last = len(way.steps) if mentioned else max(inside)
         for number, step in enumerate(way.steps):
-            disabled, fails = self.may_stop(step)
+            disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
             blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)
             if blocks:
                 needed.add(step.copy.digit)
@@ -54,25 +54,20 @@ class _Blocking:
                 needed |= read(step.when)
         return needed
 
-    def may_stop(self, step: PartStep) -> tuple[bool, bool]:
-        """Whether *step* is disabled in some state, and whether it may reply an error in some state."""
-        if not step.event:
+    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
+        """Whether a step is disabled in some state, and whether it may reply an error in some state."""
+        if not event:
             return False, False
-        key = (step.copy.part, step.event, step.ends, step.outcomes)
-        found = self._known.get(key)
-        if found is None:
-            table, without = self.tables[step.copy.part], self.system.parts[step.copy.part].without
-            row = table.end[table.row[step.event]] if step.ends else table.row[step.event]
-            ways = [tuple(offered(table, state, row, step, without)) for state in range(len(table.states))]
-            fails = any(way.reply and "ok" not in way.reply for each in ways for way in each)
-            found = self._known[key] = (not all(ways), fails)
-        return found
+        table, without = self._tables[part], self._system.parts[part].without
+        row = table.end[table.row[event]] if ends else table.row[event]
+        ways = [tuple(offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
+        return not all(ways), any(way.reply and "ok" not in way.reply for each in ways for way in each)
 
 
-def offered(table: Table, state: int, row: int, step: PartStep, without: frozenset[str]) -> Iterator[Way]:
-    """The ways in which *step*, which is *row* of *table*, may go in *state*."""
+def offered(table: Table, state: int, row: int, outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
+    """The ways in which a step that is *row* of *table* may go in *state*, by *outcomes* if any are given."""
     for way in table.step(state, row) or ():
-        if way.name not in without and (not step.outcomes or way.name in step.outcomes):
+        if way.name not in without and (not outcomes or way.name in outcomes):
             yield way
 
 

@@ -11,6 +11,7 @@ may need, and before nothing fair can happen any more.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import factorial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -122,7 +123,7 @@ class Watch:
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
         self._busy = frozenset(state for _, state in self._table.begun)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._known: dict[tuple[Configurations, Stimulus, Response, bool], _Next] = {}
+        self._next = lru_cache(REMEMBERED)(self._led)
         self._due = list(range(len(self._memory.texts)))
         self.tried = False
         self.reset()
@@ -143,12 +144,7 @@ class Watch:
         if self._violated is not None:
             return self._violated
         step = step._replace(expected=())  # what was expected is no evidence
-        known = (self._belief, step, seen, self.left)
-        found = self._known.get(known)
-        if found is None:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            found = self._known[known] = self._next(self._belief, step, seen)
+        found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
             found = self._explained_anyhow() or found
@@ -179,7 +175,7 @@ class Watch:
         """Whether every run that explains the test breaks the property."""
         return all(isinstance(place.progress, Broken) for place in self._places)
 
-    def _next(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
+    def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         """Where *step* leads; nothing unobserved happens unless it explains what else nothing does."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
@@ -233,10 +229,7 @@ class Watch:
                     yield moved
 
     def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
-        """Wherever what was *seen* may have led from *here*: the machine does not do this.
-
-        With the call in progress, or with none, if it can be.
-        """
+        """Wherever what was *seen*, which the machine does not do, may have led from *here*, with the call in progress or not."""
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)

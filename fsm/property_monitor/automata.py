@@ -4,7 +4,7 @@ The checker searches a machine beside such an automaton; a watch moves it along 
 was like so far is a few numbers, or :class:`Broken` once the property is.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -78,8 +78,7 @@ class Passing:
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         return self._advanced(progress, step.instants)
 
-    def _advanced(self, progress: Progress, instants: Iterable[Instant]) -> Progress | Broken:
-        instants = tuple(instants)
+    def _advanced(self, progress: Progress, instants: Sequence[Instant]) -> Progress | Broken:
         held = tuple(
             now if now == DONE else automaton.advance(now, instants)
             for now, automaton in zip(progress, self._automata, strict=True)

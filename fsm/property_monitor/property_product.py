@@ -9,6 +9,7 @@ unobserved.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -68,7 +69,7 @@ class PropertyProduct:
         self._ways: list[Way] = []
         self._origin: list[tuple[int, int]] = []
         self._number: dict[RunPlace, int] = {}
-        self._cells: dict[tuple[int, int], tuple[Way, ...] | None] = {}
+        self.step = cache(self._step)
         self._rest = {self.memory.start, self.memory.restarted, None}
         self.table = _ProductTable(
             machine=machine.machine,
@@ -126,7 +127,7 @@ class PropertyProduct:
     ) -> tuple[RunPlace, InstantStep]:
         """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
         replies = (reply,) if reply else ()
-        way = Way(index=-1, name="unspecified", to=to, reply=replies, emits=emits, begins=begins, deviation=None)
+        way = Way(index=-1, name="unspecified", to=to, reply=replies, emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 
@@ -134,15 +135,12 @@ class PropertyProduct:
         """The place of a run of which only the *state* is known."""
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
-    def step(self, number: int, row: int) -> tuple[Way, ...] | None:
+    def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
         """What happens at a place: for each way of the machine, one for each reply that the property distinguishes."""
-        if (number, row) not in self._cells:
-            ways = self.machine.step(self.places[number].state, row)
-            self._cells[number, row] = None if ways is None else self._cell(number, row, ways)
-        return self._cells[number, row]
-
-    def _cell(self, number: int, row: int, ways: tuple[Way, ...]) -> tuple[Way, ...]:
         place, first = self.places[number], len(self._ways)
+        ways = self.machine.step(place.state, row)
+        if ways is None:
+            return None
         follows = self.follows(place, row)
         for way in ways:
             for reply in self.steps.replies(way):

@@ -55,9 +55,7 @@ class LabelMeanings:
                     self.meanings.setdefault(alias, Meaning(event.name, way.name))
         for event in machine.events.values():
             self.meanings |= dict.fromkeys(filter(None, (event.name, event.rpc, *event.aliases)), Meaning(event.name))
-        self._outputs = {
-            output for event in machine.events.values() for way in event.outcomes() for output in way.emits
-        }
+        self._outputs = machine.outputs()
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
         """The meaning of each of *labels*; a label that names several events is split."""

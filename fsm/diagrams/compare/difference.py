@@ -63,10 +63,7 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles, called ``first`` and ``second``.
-
-    ``initial`` is the initial state, if both have the same.
-    """
+    """All states and moves of two lifecycles with these names; ``initial`` is empty unless both begin in one state."""
 
     first: str
     second: str

@@ -7,10 +7,13 @@ these drawings.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from fsm.diagrams.draw.outline import Outline, OutlineArrow, outline
 from fsm.machine import Machine
+from fsm.machine.traversal import closure
 
 _APART: Final = 12
 """Columns between drawings side by side: more than the largest distance of a label from its line."""
@@ -50,14 +53,14 @@ def drawn(shown: Outline) -> str:
 
 def _together(shown: Outline) -> list[list[str]]:
     """The states in groups connected by lines: the initial state first, the others in the order of the outline."""
-    groups = [[state] for state in shown.states]
+    states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
-    for ends in joined:
-        touched = [group for group in groups if ends & set(group)]
-        groups = [group for group in groups if group not in touched]
-        groups.append([state for group in touched for state in group])
-    order = {state: number for number, state in enumerate(shown.states)} | {shown.initial: -1}
-    return sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda group: order[group[0]])
+
+    def beside(state: str) -> Iterator[str]:
+        return chain.from_iterable(ends for ends in joined if state in ends)
+
+    groups = dict.fromkeys(frozenset(closure([state], beside)) for state in states)
+    return [[state for state in states if state in group] for group in groups]
 
 
 class _Page:

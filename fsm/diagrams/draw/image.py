@@ -80,10 +80,7 @@ def digest(text: str) -> str:
 
 
 def image(text: str, form: str) -> bytes:
-    """The image that ``dot`` makes of *text* in Graphviz's language.
-
-    Raises :class:`NoDotError` or :class:`DotFailedError`.
-    """
+    """The image that ``dot`` makes of *text*; raises :class:`NoDotError` or :class:`DotFailedError`."""
     # Not through a pipe: if dot ends before it has read everything, SIGPIPE
     # would silently end a process that does not catch it.
     with TemporaryDirectory() as folder:

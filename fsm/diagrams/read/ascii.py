@@ -8,6 +8,7 @@ An arrow is a path along a line from its beginning to an arrowhead.  A line that
 with the labels along that path.  An arrow whose line begins at nothing has no source.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,7 +18,7 @@ from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Notation, fo
 from fsm.diagrams.read.labels import Labels, PlacedLabel
 from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
-from fsm.diagrams.read.strokes import STARTS
+from fsm.diagrams.read.strokes import STARTS, GridCell
 from fsm.diagrams.read.wires import Stroke, Wires
 
 _BOTH: Final = 2
@@ -83,33 +84,34 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
     """The pairs of ends of *net* between which arrows lead."""
     heads = [end for end in net.ends if end.head]
     tails = [end for end in net.ends if not end.head]
-    first = tails[0].cell if tails else min(net.nodes).cell
     if net.broken:
         return []
+    if fault := _fault(net, heads, tails, lines):
+        lines.add_problem(*fault)
+        return []
+    return list(itertools.product(tails, heads)) if tails else [(heads[0], heads[1]), (heads[1], heads[0])]
+
+
+def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> tuple[GridCell, str, str, str] | None:
+    """What is wrong with *net*, if anything is: where, the code, what it is, and the way out."""
+    top = min(net.nodes).cell
+    first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
         what = "the line runs in a ring, so there are two ways along it"
-        lines.add_problem(min(net.nodes).cell, "FSM405", what, "draw each way as a line of its own")
-        return []
-    if not tails and len(heads) == _BOTH:
-        return [(heads[0], heads[1]), (heads[1], heads[0])]
+        return top, "FSM405", what, "draw each way as a line of its own"
     if not heads:
         what = f"the line {_between(tails, lines)}has no arrowhead"
-        lines.add_problem(first, "FSM404", what, "end it in one of < > ^ v, at a box or a word")
-        return []
+        return first, "FSM404", what, "end it in one of < > ^ v, at a box or a word"
     if len(tails) > 1 and any(end.state is None for end in tails):
         what = f"the line {_between(tails, lines)}has arrowheads elsewhere, and none at these ends"
-        lines.add_problem(first, "FSM404", what, "add the arrowhead, or the box, that is missing")
-        return []
-    if not tails:
+        return first, "FSM404", what, "add the arrowhead, or the box, that is missing"
+    if not tails and len(heads) != _BOTH:
         hint = "begin it at a box, or with a + away from any box"
-        lines.add_problem(heads[0].cell, "FSM404", "the line has arrowheads only", hint)
-        return []
+        return heads[0].cell, "FSM404", "the line has arrowheads only", hint
     if len(tails) > 1 and len(heads) > 1:
         what = f"a line with {len(tails)} beginnings and {len(heads)} arrowheads: which leads where?"
-        hint = "draw a line for each, or let lines cross as in --|--; a + joins them"
-        lines.add_problem(first, "FSM405", what, hint)
-        return []
-    return [(tail, head) for tail in tails for head in heads]
+        return first, "FSM405", what, "draw a line for each, or let lines cross as in --|--; a + joins them"
+    return None
 
 
 def _between(ends: list[NetEnd], lines: Wires) -> str:

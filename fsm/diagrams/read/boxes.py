@@ -8,6 +8,7 @@ missing, or be a plain stroke.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, NamedTuple
 
 from fsm.diagrams.read.canvas import Canvas, runs
@@ -35,9 +36,7 @@ class Box:
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
     def cells(self) -> Iterator[GridCell]:
-        for row in range(self.top, self.bottom + 1):
-            for column in range(self.left, self.right + 1):
-                yield row, column
+        return product(range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
     def sides(self) -> Iterator[tuple[GridCell, Direction]]:
         """The cells of the border without its corners, and the direction outward from each."""

@@ -65,10 +65,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States by name with their first place, and arrows in the order of their places.
-
-    ``below`` are the further lines written in a state.
-    """
+    """States with their first place and the lines written ``below`` their name; arrows in the order of their places."""
 
     path: str
     kind: Notation

@@ -5,6 +5,7 @@ Where a stroke continues on both sides (``--|--``) the lines cross without joini
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from fsm.diagrams.read.boxes import Box
@@ -57,7 +58,7 @@ class Wires:
         self.touches: dict[Stroke, list[Touch]] = {}
         self.loose: list[GridCell] = []
         self.problems: list[tuple[GridCell, Problem]] = []
-        self._chars: dict[GridCell, str] = {}
+        self.char = cache(self._char)
         self._trace()
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
@@ -78,13 +79,8 @@ class Wires:
         """The strokes at *cell*: one, or where lines cross those along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
-    def char(self, cell: GridCell) -> str:
-        """The character at *cell* if it could be part of a line, else a blank."""
-        if cell not in self._chars:
-            self._chars[cell] = self._char(cell)
-        return self._chars[cell]
-
     def _char(self, cell: GridCell) -> str:
+        """The character at *cell* if it could be part of a line, else a blank."""
         char = self.sheet.stroke(cell)
         part = cell[0] in self.within and cell not in self.owners and (char in ARMS or char in HEADS)
         return char if part and self._turns(cell, char) else " "

@@ -59,10 +59,7 @@ BROKEN = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceProduct(Product):
-    """A run through one of ``sequences``; ``until`` resets its progress.
-
-    ``held`` is the number of conditions that have held, one after the other.
-    """
+    """A run through one of ``sequences``: ``held`` conditions have held one after the other, and ``until`` resets that."""
 
     sequences: tuple[tuple[Condition, ...], ...]
     until: Condition | None = None

@@ -12,10 +12,7 @@ from fsm.machine import ANY_ERROR, Event, Machine, Outcome, Silent, outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One outcome of an event in a state; with ``ends``, of a call in progress that goes on.
-
-    ``reply`` is empty where there is none.
-    """
+    """One outcome of an event in a state, or, with ``ends``, of a call in progress; ``reply`` may be empty."""
 
     event: str
     ends: bool

@@ -14,6 +14,7 @@ from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.conditions import (
     All,
     At,
+    Atom,
     Condition,
     Emits,
     EmitsOnly,
@@ -99,12 +100,10 @@ class PromelaNames:
                 return f"({' && '.join(map(self.expression, parts))})"
             case Some(of=parts):
                 return f"({' || '.join(map(self.expression, parts))})"
-            case At() | StepEmits():
-                raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 return self._atom(condition)
 
-    def _atom(self, condition: In | Emits | EmitsOnly | Happens | Replies | StateChanges | SilentOn) -> str:
+    def _atom(self, condition: Atom) -> str:
         match condition:
             case In(states=states, before=before):
                 return self.any_of(states, "was" if before else "is")
@@ -121,6 +120,8 @@ class PromelaNames:
                 return f"(whose == {self.events[event]} && {test})"
             case StateChanges():
                 return f"(was != is && was != {NOWHERE})"
+            case At() | StepEmits():
+                raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 assert_never(condition)
 
