@@ -26,9 +26,15 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
         "second": found.second,
         "remarks": list(remarks),
         "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
-        "moves": [{"in": each.where.value, **record(each, "where")} for each in found.moves],
+        "moves": [
+            {"in": each.where.value, "near": _place(found.near(each)), **record(each, "where")} for each in found.moves
+        ],
     }
     return dumped(document)
+
+
+def _place(place: Location | None) -> Json:
+    return record(place) if place else None
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
@@ -56,11 +62,12 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
     for state in found.states:
         if state.where is where:
             why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
-            yield f"{_at(state.place)}state {state.name}{why}"
+            leading = next((each for each in found.moves if each.where is where and each.target == state.name), None)
+            place = state.place or (found.near(leading) if leading else None)
+            yield f"{_at(place)}state {state.name}{why}"
     for move in found.moves:
         if move.where is where:
-            place = move.places[0] or move.places[1]
-            yield f"{_at(place)}{_move(move)}{_why(found, move)}"
+            yield f"{_at(found.near(move))}{_move(move)}{_why(found, move)}"
 
 
 def _other(found: Comparison, where: Where) -> str:

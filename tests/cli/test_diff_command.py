@@ -51,8 +51,8 @@ def test_a_drawing_that_differs(source: Path) -> None:
 
     assert 1 == ran.return_value
     assert f"container-status and {source}:3: different\n" in ran.output
-    assert "only in container-status\n  stop: RUNNING → EXITED (stopped, stopped-late)\n" in ran.output
-    assert "  reopen-log: RUNNING → RUNNING (reopened, failed)\n" in ran.output
+    assert "only in container-status\n  :14:42: stop: RUNNING → EXITED (stopped, stopped-late)\n" in ran.output
+    assert "  :14:42: reopen-log: RUNNING → RUNNING (reopened, failed)\n" in ran.output
     assert f"only in {source}:3\n  :18:47: Halt: RUNNING → EXITED: no event of container-status" in ran.output
     assert run(source, "container-status").output.index("only in container-status") > 0
 
@@ -86,6 +86,7 @@ def test_as_data(source: Path) -> None:
         "silent": False,
         "why": "unknown event",
         "places": [None, {"line": 4, "column": 17}],
+        "near": {"line": 4, "column": 17},
     } in [each | {"source": None} for each in report["moves"]]
     assert {"both", "first", "second", "not drawn"} == {each["in"] for each in report["moves"]}
     states = {each["name"]: each for each in report["states"]}

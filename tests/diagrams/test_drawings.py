@@ -296,6 +296,46 @@ def squeezed(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
+@pytest.mark.parametrize("line", range(6, 31))
+def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
+    """Once, instead of all that it tears apart; whether the blank was at its beginning or within it."""
+    lines = CONTAINER.split("\n")
+    written = lines[line - 1]
+    first = len(written) - len(written.lstrip("# "))
+    inner = written.find("  ", first)
+    for at in {first - 1, inner} - {-1}:
+        broken = [*lines[: line - 1], written[:at] + written[at + 1 :], *lines[line:]]
+        (found,) = parse("\n".join(broken), "x.py")
+
+        assert [(each.line, each.code) for each in found.problems] in ([(line, "FSM403")], []), found.problems
+
+
+@pytest.mark.parametrize("wide", [2, 3, 4])
+def test_tabs_of_another_width_are_named(wide: int) -> None:
+    """With the line of the first, and the width with which the drawing can be read."""
+    lines = [line.removeprefix("#").rstrip() for line in CONTAINER.split("\n")]
+    pieces = [[line[at : at + wide] for at in range(0, len(line), wide)] for line in lines]
+    tabbed = ["".join("\t" if each == " " * wide else each for each in those) for those in pieces]
+
+    try:
+        problems = [problem for found in parse("\n".join(tabbed), "x.txt") for problem in found.problems]
+    except InputError as error:
+        problems = [*error.problems]
+
+    (problem,) = problems
+    assert (problem.code, "\t" in tabbed[problem.line - 1]) == ("FSM403", True)
+    assert f"it can be read with tabs of {wide}" in problem.what
+    assert f"expand -t {wide}" in problem.hint
+
+
+def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
+    text = CONTAINER.replace("#  ", "#\t", 3).replace("v", "-")
+
+    (found,) = parse(text, "x.py")
+
+    assert ["has tabs, which are read as up to 8 columns, and then nothing meets"] == [x.what for x in found.problems]
+
+
 @pytest.mark.parametrize("text", [CONTAINER, POD])
 def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
     """It is neither read nor reported as merely broken."""

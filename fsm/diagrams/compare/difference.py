@@ -79,6 +79,11 @@ class Comparison:
     def differing_moves(self) -> tuple[ComparedMove, ...]:
         return tuple(move for move in self.moves if move.where in {Where.FIRST, Where.SECOND})
 
+    def near(self, move: ComparedMove) -> Location | None:
+        """Where *move* is drawn; if it is not, its source where that is drawn, or else its target."""
+        drawn = {state.name: state.place for state in self.states}
+        return move.places[0] or move.places[1] or drawn.get(move.source) or drawn.get(move.target)
+
     @property
     def equal(self) -> bool:
         """Whether neither has anything that the other lacks, other than what may be left undrawn."""

@@ -11,6 +11,7 @@ from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read import mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
+from fsm.diagrams.read.columns import explained, tabs
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location, Notation
 from fsm.errors import InputError, Problem, contents
 
@@ -50,14 +51,14 @@ def parse(text: str, path: str) -> tuple[FoundDrawing, ...]:
     [dict_keys(['A', 'B'])]
     """
     sheet = canvas(text, path)
-    found = [*characters.drawings(sheet), *mermaid.drawings(text, path)]
+    found = [*(explained(each, sheet, text) for each in characters.drawings(sheet)), *mermaid.drawings(text, path)]
     if headings := [heading.start() for heading in _GRAPH.finditer(text)]:
         # Only a text with a graph waits for pydot; loading it takes as long as all the rest of a command.
         from fsm.diagrams.read import dot  # noqa: PLC0415
 
         found += dot.drawings(text, path, headings)
     if not found:
-        raise InputError([_nothing(sheet)])
+        raise InputError([_nothing(sheet, text)])
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -65,9 +66,13 @@ def _refused(path: str, code: str, what: str, hint: str) -> InputError:
     return InputError([Problem(path=path, line=0, code=code, what=what, hint=hint)])
 
 
-def _nothing(sheet: Canvas) -> Problem:
+def _nothing(sheet: Canvas, text: str) -> Problem:
     """The reason why there is no drawing: its boxes do not close, or there are none."""
-    pieces = [cell for within in sheet.paragraphs() for cell in strokes(sheet, within)]
+    drawn = {within: strokes(sheet, within) for within in sheet.paragraphs()}
+    pieces = [cell for cells in drawn.values() for cell in cells]
+    for within, cells in drawn.items():
+        if cells and (cause := tabs(sheet, text, within)):
+            return cause
     if not pieces:
         code, line, what = "FSM402", 0, "has no drawing of states in it"
         hint = "boxes drawn with + - |, arrows with < > ^ v; a Mermaid stateDiagram; or a DOT digraph"
