@@ -396,19 +396,29 @@ def test_pods_and_containers_are_judged_together(
 
 
 @pytest.mark.parametrize("profiled", [None, "containerd-1.7", "containerd-2.1"])
-def test_an_update_after_the_removal_is_known(profiled: str | None, tmp_path: Path) -> None:
-    """It breaks the clause that a removal is the last, not that a creation is the first."""
+@pytest.mark.parametrize(
+    ("late", "clause", "known"),
+    [
+        (("UpdateContainer", OTHER), "removed-last", "updated-after-removal"),
+        (("PostCreateContainer", OTHER), "relayed-after-the-fact", "created-too-late"),
+        (("PostStartContainer", OTHER), "relayed-after-the-fact", "started-too-late"),
+    ],
+)
+def test_what_is_relayed_after_the_removal_is_known(
+    late: tuple[str, str], clause: str, known: str, profiled: str | None, tmp_path: Path
+) -> None:
+    """A call that overlaps the removal; it does not break the clause that a creation is the first."""
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
-    names = [LIFE[0], LIFE[1], LIFE[2], LIFE[4], LIFE[5], ("UpdateContainer", OTHER)]
+    names = [LIFE[0], LIFE[1], LIFE[2], LIFE[4], LIFE[5], late]
     lines = [line % (at, name, POD, container) for at, (name, container) in enumerate(names, 20)]
     file.write_text(CONNECTS % "[]" + "".join(lines), encoding="utf-8")
 
     found = judge(str(file), profile=profiled)
 
     tolerated = {each.first.deviation.name for judgement in found.judgements for each in judgement.tolerated}
-    assert clauses(violations(found)) == ({"removed-last": 1} if profiled is None else {})
-    assert tolerated == (set() if profiled is None else {"updated-after-removal"})
+    assert clauses(violations(found)) == ({clause: 1} if profiled is None else {})
+    assert tolerated == (set() if profiled is None else {known})
 
 
 MINUTE = 60 * 1_000_000_000
