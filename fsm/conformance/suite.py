@@ -173,14 +173,22 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on what *factory* makes, and judge them."""
+    """Take *steps* on what *factory* makes, and judge them; steps that cannot be taken where they stand are left out."""
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
         walk = Execution(oracle, sut)
         failures: tuple[Failure, ...] = ()
         try:
-            walk.replay(steps)
+            walk.reset()
+            for step in steps:
+                before = len(walk.trace)
+                walk.take(step)
+                if len(walk.trace) == before and walk.point is not None:
+                    walk.cover.unsupported.setdefault(
+                        (walk.point, step.event, step.stage), "it cannot be taken here, with these outcomes"
+                    )
+            walk.finish()
         except FailedError as failed:
             failures = (failed.failure,)
         cells = tuple(walk.cover.cells)

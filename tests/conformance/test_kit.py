@@ -531,6 +531,17 @@ def test_a_test_can_be_repeated() -> None:
 
     assert shown(replay(machine, lambda: Worn(machine), again)) == ["; ".join(map(str, again))]
     assert not replay(machine, lambda: Simulated(machine), again).failures
+    assert not replay(machine, lambda: Simulated(machine), again).left_out
+
+
+@pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push", "begin push"])
+def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
+    """The SUT does not crash, nothing is in progress, or the call takes no time."""
+    machine = door()
+    found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
+
+    assert ["it cannot be taken here, with these outcomes"] == [each.why for each in found.left_out]
+    assert found.cover.steps == 1
 
 
 @given(
