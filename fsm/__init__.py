@@ -1,8 +1,7 @@
 """Executable lifecycle specifications: the public interface, whose page is ``docs/library.md``.
 
-Only the names in ``__all__``, and the attributes and methods that the page
-describes, are promised to stay.  Each is loaded when it is first used, so
-that ``import fsm`` and the command's ``--help`` do not wait for the engines.
+Only the names in ``__all__``, and the attributes and methods that the page describes, are promised to stay.  Each is
+loaded when it is first used, so that ``import fsm`` and the command's ``--help`` do not wait for the engines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Mistakes in an input: what was found, where, and the way out.
 
-A *problem* is one mistake with a place and a stable code.  All problems of an input are
-collected and raised together as :class:`InputError`, so that its author sees them in
-one run.  Findings about a behaviour are not errors; they are verdicts
-(:mod:`fsm.verdict`).
+A *problem* is one mistake with a place and a stable code.  All problems of an input are collected and raised together
+as :class:`InputError`, so that its author sees them in one run.  Findings about a behaviour are not errors; they are
+verdicts (:mod:`fsm.verdict`).
 """
 
 import difflib

@@ -28,9 +28,8 @@ def stateful(
 ) -> type[RuleBasedStateMachine]:
     """A Hypothesis state machine that drives a SUT, and judges each step by *machine*.
 
-    It is run as any other: as ``TestCase``, with ``settings``.  It fails with
-    an :class:`AssertionError` that says what is not legal, and why.  *sut*
-    makes the SUT, or names it, as for :func:`fsm.conform`.
+    It is run as any other: as ``TestCase``, with ``settings``. It fails with an :class:`AssertionError` that says
+    what is not legal, and why.  *sut* makes the SUT, or names it, as for :func:`fsm.conform`.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

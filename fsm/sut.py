@@ -1,10 +1,8 @@
 """What an implementation has to show of itself, so that it can be tested against its machine.
 
-A *system under test* is one entity: one container, one door.  :class:`SUT` is
-all that is required; the other protocols are optional, and :func:`isinstance`
-finds out which there are.  Without ``outputs``, outputs are not compared;
-without ``begin`` and ``end``, states that are met only while a call is in
-progress are not tested.
+A *system under test* is one entity: one container, one door.  :class:`SUT` is all that is required; the other
+protocols are optional, and :func:`isinstance` finds out which there are.  Without ``outputs``, outputs are not
+compared; without ``begin`` and ``end``, states that are met only while a call is in progress are not tested.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,10 +73,9 @@ class SUT(Protocol):
     def do(self, event: str) -> str:
         """Let *event*, by its name in the machine, happen from beginning to end.
 
-        Returns the reply of a call, ``ok`` or an error code such as
-        ``NOT_FOUND``, and the empty string for what has no reply.  Raises
-        :class:`UnsupportedError` for an event that this implementation does
-        not have or cannot be made to take.
+        Returns the reply of a call, ``ok`` or an error code such as ``NOT_FOUND``, and the empty string for what has
+        no reply.  Raises :class:`UnsupportedError` for an event that this implementation does not have or cannot be
+        made to take.
         """
 
     def shows(self) -> str:
@@ -103,11 +100,9 @@ class Arranging(Protocol):
     def arrange(self, event: str, outcome: str) -> bool:
         """Arrange that *event*, which is next, ends with the outcome that the machine calls *outcome*.
 
-        Called before each ``do``, ``begin`` and ``end`` of an event with
-        several outcomes; before ``do`` of a call that takes time, once for
-        each of its stages, in order.  To return true is a promise: if the
-        event ends otherwise, the test fails.  What was arranged and did not
-        affect the next event is dropped.
+        Called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before ``do`` of a call
+        that takes time, once for each of its stages, in order.  To return true is a promise: if the event ends
+        otherwise, the test fails.  What was arranged and did not affect the next event is dropped.
         """
 
 

@@ -1,9 +1,8 @@
 """A trace: observations of many entities, in order.
 
-An *observation* is a single thing that was observed: a request, a reply, a signal, a
-state that was shown, an output. :mod:`fsm.recordings` turns logs and other recordings
-into observations; :mod:`fsm.monitor` judges them.  The JSON form of an observation,
-field by field, is the trace format of ``docs/trace-format.md``.
+An *observation* is a single thing that was observed: a request, a reply, a signal, a state that was shown, an output.
+:mod:`fsm.recordings` turns logs and other recordings into observations; :mod:`fsm.monitor` judges them.  The JSON
+form of an observation, field by field, is the trace format of ``docs/trace-format.md``.
 """
 
 from datetime import UTC, datetime
@@ -53,13 +52,12 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     A struct of ``msgspec`` and not a dataclass: a trace has millions of them, and the
     decoder makes them straight from bytes.
 
-    ``of`` is the kind of entity (``container``).  ``event`` is the model's name for the
-    event or its name on the wire.  ``shows`` is the state that was shown just after;
-    ``met`` the state in which the call was executed, if the reply reports it; ``emits``
-    the outputs that came with the event; ``output`` an output observed alone.  An empty
-    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC
-    3339; ``fields`` are shown beside the state, by the names that the machine has for them.  ``start`` and ``end`` give a whole call its interval.  ``process`` is the client
-    that called, in a history of concurrent operations.
+    ``of`` is the kind of entity (``container``). ``event`` is the model's name for the event or its name on the wire.
+    ``shows`` is the state that was shown just after; ``met`` the state in which the call was executed, if the reply
+    reports it; ``emits`` the outputs that came with the event; ``output`` an output observed alone.  An empty
+    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC 3339; ``fields`` are shown
+    beside the state, by the names that the machine has for them.  ``start`` and ``end`` give a whole call its
+    interval.  ``process`` is the client that called, in a history of concurrent operations.
     """
 
     entity: str = ""

@@ -52,11 +52,10 @@ class Permitted:
 class Stretch:
     """The shortest stretch of a history that is not linearizable by itself.
 
-    ``operations`` are in the order of their calls; the last to return is the violation.
-    ``beside`` are those in progress at its beginning, which may have acted before.  If
-    it ``begins`` the history, it is illegal only because of the state in which the
-    entity began, or of the outputs.  Unless it is ``least``, the search for a shorter
-    one was given up.
+    ``operations`` are in the order of their calls; the last to return is the violation.  ``beside`` are those in
+    progress at its beginning, which may have acted before.  If it ``begins`` the history, it is illegal only because
+    of the state in which the entity began, or of the outputs.  Unless it is ``least``, the search for a shorter one
+    was given up.
     """
 
     operations: tuple[Observation, ...]
@@ -69,12 +68,11 @@ class Stretch:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``illegal`` is the part of it that is not legal: the reply, the event, the state
-    that was shown or met, or the outputs joined by blanks.  ``before`` are the states
-    possible just before it, ``permitted`` what each would have allowed.  ``clause`` is
-    the weakest of the clauses that may have been broken, hence the strongest that
-    certainly is.  ``resembles`` are known deviations of other profiles that allow it.
-    In a history of concurrent operations ``stretch`` is where no order explains it.
+    ``illegal`` is the part of it that is not legal: the reply, the event, the state that was shown or met, or the
+    outputs joined by blanks.  ``before`` are the states possible just before it, ``permitted`` what each would have
+    allowed.  ``clause`` is the weakest of the clauses that may have been broken, hence the strongest that certainly
+    is.  ``resembles`` are known deviations of other profiles that allow it.  In a history of concurrent operations
+    ``stretch`` is where no order explains it.
 
     If it breaks a property, ``clause`` is the property, ``illegal`` what the entity
     went through, and ``lines`` where, the last line of which is the observation's.
@@ -150,8 +148,7 @@ Verdict: TypeAlias = Holds | Fails | Unknown
 class Illegal(Fails):
     """An observation is no behaviour of the machine; ``findings`` is never empty.
 
-    ``incomplete`` says why there may be more, if a part of the trace could not be
-    judged.
+    ``incomplete`` says why there may be more, if a part of the trace could not be judged.
     """
 
     findings: tuple[Finding, ...]

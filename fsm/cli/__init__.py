@@ -87,10 +87,9 @@ class _Commands(click.Group):
 def group(ctx: click.Context) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
-    A lifecycle is written once, as a table of states and events. The command
-    judges logs and recordings of container runtimes by it, and states for
-    each violation why it is one, what would have been legal, and the clause
-    that it breaks.
+    A lifecycle is written once, as a table of states and events. The command judges logs and recordings of container
+    runtimes by it, and states for each violation why it is one, what would have been legal, and the clause that it
+    breaks.
 
     \b
     fsm judge /var/log/containerd.log

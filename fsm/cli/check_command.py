@@ -30,11 +30,10 @@ def command(
 ) -> int:
     """Prove or refute what is claimed of the models.
 
-    MODEL is a name from 'fsm list', FILE a property file or a model file;
-    all shipped models if there is none. Every property is decided by going
-    through all that the machine can reach, and a failure comes with a
-    shortest run that shows it. A property that is known to fail must fail,
-    in as many steps as are stated: that is a fact like any other.
+    MODEL is a name from 'fsm list', FILE a property file or a model file; all shipped models if there is none. Every
+    property is decided by going through all that the machine can reach, and a failure comes with a shortest run that
+    shows it. A property that is known to fail must fail, in as many steps as are stated: that is a fact like any
+    other.
 
     \b
     holds    it is proved            known    it fails, as is stated

@@ -108,9 +108,8 @@ def command(
 ) -> int:
     """Draw models, or write them as tables.
 
-    MODEL is a name from 'fsm list' or the path of a model file; with --output
-    and none given, all shipped models. A picture shows what moves a machine
-    on; the rest is named below it, or drawn if --show asks for it. The table
+    MODEL is a name from 'fsm list' or the path of a model file; with --output and none given, all shipped models. A
+    picture shows what moves a machine on; the rest is named below it, or drawn if --show asks for it. The table
     (markdown) has every cell.
 
     \b

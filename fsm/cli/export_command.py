@@ -48,9 +48,8 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
 def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.
 
-    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE
-    may be a property file too. What a text is good for, and which commands
-    to run, stands at its head.
+    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE may be a property file too. What a text
+    is good for, and which commands to run, stands at its head.
 
     \b
     promela  for SPIN, which decides a property again: a second opinion

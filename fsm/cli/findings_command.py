@@ -25,12 +25,10 @@ from fsm.report import findings_report as report
 def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
     """List what the specification has found, each with its shortest run, and prove it again.
 
-    MODEL is a name from 'fsm list'; all shipped models and systems if there
-    is none. A finding is a property that is known to fail in a system as it
-    is, or in a machine as its source was written, and holds with a change
-    that mends it: in the profile 'mended' of the system, or in the machine
-    without the profile 'upstream'. The exit code is 1 if one of both is
-    not so any more.
+    MODEL is a name from 'fsm list'; all shipped models and systems if there is none. A finding is a property that is
+    known to fail in a system as it is, or in a machine as its source was written, and holds with a change that mends
+    it: in the profile 'mended' of the system, or in the machine without the profile 'upstream'. The exit code is 1 if
+    one of both is not so any more.
 
     \b
     fsm findings node

@@ -82,23 +82,18 @@ def command(
 ) -> int:
     """Find out which mistakes in a model its properties would notice, or in a recording its judge.
 
-    MODEL is a name from 'fsm list', FILE a property file or a model file;
-    all shipped models if there is none. A mutant is the model with one cell
-    changed: another target or reply, another kind of cell, an output dropped,
-    added or swapped, an alternative dropped. Of a system it is one with one
-    thing changed in a joint event: a step dropped, repeated or swapped, a
-    condition dropped or turned round, a way or an outcome less or more. A
-    property kills it if it no longer comes out as stated. One that no
-    property kills is either equivalent to the model, or survives:
+    MODEL is a name from 'fsm list', FILE a property file or a model file; all shipped models if there is none. A
+    mutant is the model with one cell changed: another target or reply, another kind of cell, an output dropped, added
+    or swapped, an alternative dropped. Of a system it is one with one thing changed in a joint event: a step dropped,
+    repeated or swapped, a condition dropped or turned round, a way or an outcome less or more. A property kills it if
+    it no longer comes out as stated. One that no property kills is either equivalent to the model, or survives:
     something is not stated.
 
-    Properties that compare with another machine are asked only about mutants
-    that the others let pass, and of a system the first property that kills a
-    mutant is listed. The exit code is 1 if any survives.
+    Properties that compare with another machine are asked only about mutants that the others let pass, and of a
+    system the first property that kills a mutant is listed. The exit code is 1 if any survives.
 
-    With --recording the edits are of recorded lines: replies, states, times,
-    ids, lines less, twice or moved. Those that are illegal without doubt are
-    judged (docs/power.md). The exit code is 1 if any is missed, or if the
+    With --recording the edits are of recorded lines: replies, states, times, ids, lines less, twice or moved. Those
+    that are illegal without doubt are judged (docs/power.md). The exit code is 1 if any is missed, or if the
     recording is accused without an edit.
 
     \b

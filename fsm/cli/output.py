@@ -25,9 +25,8 @@ def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> No
 def write(path: Path, content: str | bytes) -> None:
     """Put *content* into the file at *path*; a reader meets the old content or the new.
 
-    It is written beside it first and then given its name, so that nothing is
-    left if the command is interrupted.  What is no ordinary file, such as a
-    pipe, is written to as it is.  Raises ``OSError``.
+    It is written beside it first and then given its name, so that nothing is left if the command is interrupted.
+    What is no ordinary file, such as a pipe, is written to as it is.  Raises ``OSError``.
     """
     data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))

@@ -90,12 +90,10 @@ def command(
 ) -> int:
     """Test SUT, a system under test, against a machine.
 
-    MODEL is a name from 'fsm list', or the path of a model file; a system
-    counts as the one machine that its parts make together. Every step that
-    the machine knows is aimed at, legal, ignored, refused and unspecified
-    ones alike, in every state; what follows shows whether SUT is in the
-    right one. If all of it is legal, tests in random order follow. A
-    failure is shrunk, and reported with what would have been legal.
+    MODEL is a name from 'fsm list', or the path of a model file; a system counts as the one machine that its parts
+    make together. Every step that the machine knows is aimed at, legal, ignored, refused and unspecified ones alike,
+    in every state; what follows shows whether SUT is in the right one. If all of it is legal, tests in random order
+    follow. A failure is shrunk, and reported with what would have been legal.
 
     \b
     reference              the reference implementation

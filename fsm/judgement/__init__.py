@@ -1,7 +1,6 @@
 """A recording judged by machines: each observation goes to the monitor of its kind of entity.
 
-A history of concurrent operations is judged as a whole
-(:mod:`fsm.judgement.histories`).
+A history of concurrent operations is judged as a whole (:mod:`fsm.judgement.histories`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,18 +60,14 @@ def judge(
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
 
-    If it is of NRI events, the file ``calls`` may hold what was called in the
-    same run.  ``models`` are machines, names of shipped ones, or paths of
-    model files; or names of systems, which stand for the machines of their
-    parts.  Without them the kind of recording decides.  ``profile`` applies to every machine
-    that has one of that name.  With ``fresh`` no entity existed before the
-    recording began.  ``restarts`` says where a restart of the runtime is
-    assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and
-    ``shortest_restart`` how many seconds one takes at least.
-    With ``properties`` the verdicts are also on those of the
-    machines' properties that have these names, or on all if there are none.
-    Violations of one cause are counted, and the first few of them kept; with ``every`` all are kept.
-    Reads as a stream.
+    If it is of NRI events, the file ``calls`` may hold what was called in the same run.  ``models`` are machines,
+    names of shipped ones, or paths of model files; or names of systems, which stand for the machines of their parts.
+    Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name.  With
+    ``fresh`` no entity existed before the recording began.  ``restarts`` says where a restart of the runtime is
+    assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
+    takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
+    names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
+    ``every`` all are kept.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile or a property that no machine has.

@@ -1,8 +1,7 @@
 """A history judged by a machine: is it linearizable, entity by entity, and if not, which clause says so?
 
-Names are understood here: what an operation's event, reply and sight are to
-the machine, as ``docs/linearizability.md`` has it.  The order of operations is
-:mod:`fsm.linearizability`'s affair.
+Names are understood here: what an operation's event, reply and sight are to the machine, as
+``docs/linearizability.md`` has it.  The order of operations is :mod:`fsm.linearizability`'s affair.
 """
 
 from collections import Counter
@@ -225,8 +224,7 @@ class _Judging:
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
         """The clause that is broken, and known deviations that look like it.
 
-        Of clauses that may be broken it is the weakest; of those, that of the
-        state to which the legal part leads.
+        Of clauses that may be broken it is the weakest; of those, that of the state to which the legal part leads.
         """
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)

@@ -1,10 +1,8 @@
 """The conditions of a system on what its parts do, held to a recording of pods and their containers.
 
-Each entity is judged by its own machine.  A signal of one is judged here by
-the others: the condition of its joint event must be possible in the states
-that the monitors take the entities to be in.  Each state is taken for itself,
-and there may be containers that the recording does not show, so what is
-reported is certain, and some is missed.
+Each entity is judged by its own machine.  A signal of one is judged here by the others: the condition of its joint
+event must be possible in the states that the monitors take the entities to be in.  Each state is taken for itself,
+and there may be containers that the recording does not show, so what is reported is certain, and some is missed.
 """
 
 from collections import defaultdict

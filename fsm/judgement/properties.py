@@ -63,10 +63,9 @@ def stated(machines: Sequence[Machine], only: Sequence[str], file: str) -> list[
 class _Window:
     """What was seen of an entity, from its first observation if that ``begins`` it, but for calls that changed nothing.
 
-    It is not ``open`` while more is in progress than it has, ``late`` if it has
-    calls that may act at any later time.  ``advanced`` are
-    the claims that later observations may put to the test, ``assumptions`` how
-    many events that are assumed were taken into account.
+    It is not ``open`` while more is in progress than it has, ``late`` if it has calls that may act at any later time.
+    ``advanced`` are the claims that later observations may put to the test, ``assumptions`` how many events that are
+    assumed were taken into account.
     """
 
     begins: bool
@@ -109,9 +108,8 @@ class _Window:
 class PropertyWatch:
     """Watches *properties* on the entities of the machine whose beliefs move by *dynamics*, as *profile* has both.
 
-    With *fresh* every entity is in the initial state when it is first seen.  A
-    claim that no run of the machine breaks is looked at only where
-    :meth:`violated` says that no run explains a line.
+    With *fresh* every entity is in the initial state when it is first seen.  A claim that no run of the machine
+    breaks is looked at only where :meth:`violated` says that no run explains a line.
 
     >>> from fsm.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics

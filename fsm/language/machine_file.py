@@ -1,9 +1,8 @@
 """A model as its author wrote it: the vocabulary of ``models/*.toml``.
 
-These classes are the one definition of the language's words.  The parser
-validates against them, ``fsm schema`` prints them as JSON Schema, and
-:mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a name
-that is mentioned exists.
+These classes are the one definition of the language's words.  The parser validates against them, ``fsm schema``
+prints them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a name that
+is mentioned exists.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """A property file as its author wrote it: the vocabulary of ``properties/*.toml``.
 
-As :mod:`fsm.language.machine_file` does for models, these classes define the words once, for
-the parser, for ``fsm schema --of properties`` and for hints.  What a
-condition means, and whether the names in it exist, is for
+As :mod:`fsm.language.machine_file` does for models, these classes define the words once, for the parser, for ``fsm
+schema --of properties`` and for hints.  What a condition means, and whether the names in it exist, is for
 :mod:`fsm.language.build` to say.
 """
 

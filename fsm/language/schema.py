@@ -1,8 +1,7 @@
 """The vocabulary of model and property files as JSON Schema, for editors and for hints.
 
-The words themselves stand in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; here
-they are put in the form that editors understand, and asked what may stand at
-a given place.
+The words themselves stand in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; here they are
+put in the form that editors understand, and asked what may stand at a given place.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

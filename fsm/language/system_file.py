@@ -1,8 +1,7 @@
 """A system as its author wrote it: the vocabulary of the files in ``models/`` that have a ``[system]``.
 
-A system is several machines that step together.  As :mod:`fsm.language.machine_file` does for
-machines, these classes define the words once; :mod:`fsm.language.build.systems`
-gives them meaning.
+A system is several machines that step together.  As :mod:`fsm.language.machine_file` does for machines, these classes
+define the words once; :mod:`fsm.language.build.systems` gives them meaning.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """A machine as a model file: the shortest that says the same, in the order that people write.
 
-:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine of it, except
-that a machine :func:`~fsm.language.build.under` a profile keeps what the profile
-allows and no longer says that it deviates.
+:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine of it, except that a machine
+:func:`~fsm.language.build.under` a profile keeps what the profile allows and no longer says that it deviates.
 """
 
 from collections import Counter

@@ -1,9 +1,8 @@
 """Properties that must hold of a machine, and the claims they are made of.
 
-Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`.
-They are about *instants*.  The first instant of a run is its initial state; after that
-each step is one: an event happens, or a call in progress goes on.  A step that emits
-several outputs is as many instants, one for each output, in their order.
+Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`. They are about *instants*. The
+first instant of a run is its initial state; after that each step is one: an event happens, or a call in progress goes
+on.  A step that emits several outputs is as many instants, one for each output, in their order.
 """
 
 from collections.abc import Mapping
@@ -83,9 +82,8 @@ class LeadsTo:
 class Follows:
     """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
 
-    Signals that both machines have are synchronised.  No other event of ``other``
-    happens, hidden ones excepted.  Of a system, the outputs are those of the copies
-    ``of``.
+    Signals that both machines have are synchronised.  No other event of ``other`` happens, hidden ones excepted.  Of
+    a system, the outputs are those of the copies ``of``.
     """
 
     other: Machine

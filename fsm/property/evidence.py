@@ -16,9 +16,8 @@ from fsm.verdict import Fails, Holds, Unknown
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """One step of a run: an event, or the ``ends`` of a call that takes time.
 
-    ``phase`` is the part of a call that is observed, where calls overlap: its
-    ``request``, its ``reply``, or that it was ``lost``.  An outcome without a reply has
-    an empty ``reply``.  Of a system, ``done`` is what its parts did.
+    ``phase`` is the part of a call that is observed, where calls overlap: its ``request``, its ``reply``, or that it
+    was ``lost``. An outcome without a reply has an empty ``reply``. Of a system, ``done`` is what its parts did.
     """
 
     event: str
@@ -154,9 +153,8 @@ class Checked:
 class Examined:
     """The conclusions on all properties of a machine, as it is under one profile.
 
-    ``expected`` is the size that its reachable part should have, if that is stated.
-    ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and what
-    leads there.
+    ``expected`` is the size that its reachable part should have, if that is stated.  ``washed_out`` are silent cells
+    of a machine that may be met after hidden events alone: event, state, and what leads there.
     """
 
     machine: Machine | System

@@ -1,10 +1,8 @@
 """From files to traces: what kind of recording a file is, and its observations.
 
-Four kinds are recognised by the first line that fits one of them: a containerd
-log in any of its forms, CRI calls recorded at a client, NRI events recorded at
-a plugin, and the project's own trace format.  Lines that fit none are counted.
-A fifth kind, a history of concurrent operations, is recognised by its first
-form and read as a whole.
+Four kinds are recognised by the first line that fits one of them: a containerd log in any of its forms, CRI calls
+recorded at a client, NRI events recorded at a plugin, and the project's own trace format.  Lines that fit none are
+counted.  A fifth kind, a history of concurrent operations, is recognised by its first form and read as a whole.
 """
 
 from collections import Counter
@@ -49,11 +47,10 @@ class Batch(NamedTuple):
 class Recording:
     """An open file: its kind, the signals it shows, and its observations as they are read.
 
-    ``machines`` are the default ones to judge it by.  ``shown`` are the signals
-    that it shows, ``None`` for all, and ``hidden`` those that it does not.
-    ``version`` gives, once all is read, the version of containerd that wrote
-    the log.  ``history`` has the operations of a history, ``pods`` the pod of
-    each container that a plugin's events name, as far as they have been read.
+    ``machines`` are the default ones to judge it by.  ``shown`` are the signals that it shows, ``None`` for all, and
+    ``hidden`` those that it does not.  ``version`` gives, once all is read, the version of containerd that wrote the
+    log.  ``history`` has the operations of a history, ``pods`` the pod of each container that a plugin's events name,
+    as far as they have been read.
     """
 
     name: str

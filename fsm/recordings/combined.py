@@ -1,18 +1,15 @@
 """The events that a plugin received and the calls of the same run: one recording of two files.
 
-What a connected plugin has to receive of a call, it receives before the call
-has succeeded.  So a success is an observation of its own: one of the signals
-:data:`fsm.recordings.nri_events.SUCCEEDS`.  It counts only if the plugin was
-connected during all of the call.  Disconnections are not recorded: the plugin
-was connected until the last event before it connects again, and successes
-after that event mean nothing.  After its very last event it is assumed to stay
-connected, unless it missed something then.
+What a connected plugin has to receive of a call, it receives before the call has succeeded.  So a success is an
+observation of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin
+was connected during all of the call.  Disconnections are not recorded: the plugin was connected until the last event
+before it connects again, and successes after that event mean nothing.  After its very last event it is assumed to
+stay connected, unless it missed something then.
 
-Nor is anything relayed but from a call, except ends of containers.  What was
-received while no call was in progress that relays it is reported at the end
-(:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names
-the entity or its pod, and no call that is missing before the first line or
-after the last one can have been the cause.
+Nor is anything relayed but from a call, except ends of containers.  What was received while no call was in progress
+that relays it is reported at the end (:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names
+the entity or its pod, and no call that is missing before the first line or after the last one can have been the
+cause.
 
 Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
 """

@@ -1,10 +1,8 @@
 """containerd's own log as a trace: requests, replies, exits, restarts.
 
-A request and its outcome are two lines.  Both are written while the call is
-in progress, so the order of lines bounds the order in which calls acted.  The
-requests of some calls are logged at debug level only; their failures are in
-phase *answered*, without a request.  Exits are logged when they are noticed,
-before the record changes.
+A request and its outcome are two lines.  Both are written while the call is in progress, so the order of lines bounds
+the order in which calls acted.  The requests of some calls are logged at debug level only; their failures are in
+phase *answered*, without a request.  Exits are logged when they are noticed, before the record changes.
 """
 
 import re

@@ -1,17 +1,15 @@
 """CRI calls recorded at the client: one JSON line for each call, with its interval and its gRPC code.
 
-The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and
-Run the new one), ``pod``, ``start`` and ``end`` in nanoseconds since the
-epoch, ``code`` and ``detail``.  A line with ``op`` ``status`` has the state
-that the ContainerStatus call before it returned, and ``created_at``,
-``started_at``, ``finished_at``, ``exit_code``, ``reason`` and ``message``.
+The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and Run the new one), ``pod``, ``start``
+and ``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line with ``op`` ``status`` has the state that
+the ContainerStatus call before it returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
+``reason`` and ``message``.
 
 Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
 
-A client does not see whether the runtime was restarted.  Where the calls that
-were answered leave room for a restart, the observations say that there may
-have been one (:mod:`fsm.recordings.restarts`).
+A client does not see whether the runtime was restarted.  Where the calls that were answered leave room for a restart,
+the observations say that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from collections import Counter, deque

@@ -1,8 +1,7 @@
 """EDN, the data notation of Clojure, read as the data that JSON has.
 
-Keywords and symbols become their names, lists and sets become lists, and tags
-are dropped: nothing that stands in a file is executed or looked up.  How deep
-it may nest is bounded.  The notation is described at
+Keywords and symbols become their names, lists and sets become lists, and tags are dropped: nothing that stands in a
+file is executed or looked up.  How deep it may nest is bounded.  The notation is described at
 https://github.com/edn-format/edn; what the data means is for others to say.
 """
 
@@ -72,9 +71,8 @@ class _Token(NamedTuple):
 def forms(text: str) -> Iterator[EdnForm]:
     r"""Each form at the top of *text*, or in the one vector or list that the whole text is.
 
-    Raises :class:`NotationError` where the text is not EDN, a map has a key
-    twice, or forms nest deeper than :data:`DEEPEST`; what comes before that
-    place is given first.
+    Raises :class:`NotationError` where the text is not EDN, a map has a key twice, or forms nest deeper than
+    :data:`DEEPEST`; what comes before that place is given first.
 
     >>> list(forms('{:f :start, :value [1 nil]}\n#inst "2026"'))
     [EdnForm(line=1, value={'f': 'start', 'value': [1, None]}), EdnForm(line=2, value='2026')]

@@ -1,10 +1,9 @@
 """Histories of concurrent operations: a file to operations, each from its call to its return.
 
-The notations are JSON and EDN, a form a line or all forms in one list; what a
-form says is :mod:`fsm.recordings.operations`'s affair.  Whether what happened
-is legal, :mod:`fsm.linearizability` says.  Unlike other recordings a history
-is read whole and must be whole: an operation that is passed over makes others
-look illegal.
+The notations are JSON and EDN, a form a line or all forms in one list; what a form says is
+:mod:`fsm.recordings.operations`'s affair.  Whether what happened is legal, :mod:`fsm.linearizability` says.  Unlike
+other recordings a history is read whole and must be whole: an operation that is passed over makes others look
+illegal.
 """
 
 import json
@@ -34,9 +33,8 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 class Title(msgspec.Struct, frozen=True, kw_only=True):
     """The first form of a history of ours, where there is one.
 
-    Without ``fresh`` the history begins in mid-life; ``unseen`` names signals
-    that happen without standing in it; with ``outputs`` it has all outputs of
-    every entity.
+    Without ``fresh`` the history begins in mid-life; ``unseen`` names signals that happen without standing in it;
+    with ``outputs`` it has all outputs of every entity.
     """
 
     history: Literal[1]

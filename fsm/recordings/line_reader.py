@@ -1,8 +1,7 @@
 """Lines of a file, a compressed file or standard input.
 
-Bytes are read in large pieces and given as whole lines with their numbers.
-Damage is counted and never fatal: a truncated compressed file ends where it
-breaks off, and a line longer than :data:`LONGEST` is cut.
+Bytes are read in large pieces and given as whole lines with their numbers. Damage is counted and never fatal: a
+truncated compressed file ends where it breaks off, and a line longer than :data:`LONGEST` is cut.
 """
 
 import sys
@@ -39,8 +38,7 @@ class Piece:
 class LineReader:
     """The lines of one input.
 
-    ``advanced`` is called with the number of bytes of each piece, for
-    progress; ``notes`` counts damage.
+    ``advanced`` is called with the number of bytes of each piece, for progress; ``notes`` counts damage.
     """
 
     name: str

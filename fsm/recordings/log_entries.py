@@ -1,8 +1,7 @@
 """Messages of containerd in lines of a node's log, in any of its forms.
 
-containerd writes logfmt or JSON; journald, syslog and log collectors wrap it
-in formats of their own.  Here they are unwrapped to the message with its time
-and its error.
+containerd writes logfmt or JSON; journald, syslog and log collectors wrap it in formats of their own.  Here they are
+unwrapped to the message with its time and its error.
 """
 
 import re

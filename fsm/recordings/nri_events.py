@@ -1,9 +1,8 @@
 """Events that an NRI plugin received: one JSON line for each, as outputs of the runtime's NRI layer.
 
-The keys are ``event`` (the name of the RPC, or that of the enum for events
-sent as StateChange), ``pod`` and ``container``.  ``Configure`` begins a
-connection: what was known before it need not hold after it, and
-``Synchronize`` lists what exists.
+The keys are ``event`` (the name of the RPC, or that of the enum for events sent as StateChange), ``pod`` and
+``container``. ``Configure`` begins a connection: what was known before it need not hold after it, and ``Synchronize``
+lists what exists.
 """
 
 from collections import Counter

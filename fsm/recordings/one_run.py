@@ -1,9 +1,8 @@
 """Whether the events that a plugin received and the recorded calls are of one run.
 
-They are not if the calls created pods or containers, the events name some, and
-no id is in both; or if between the one recording and the other there is more
-time than :data:`APART`.  Recordings that create or name nothing are of any run
-of their time, and so are those without times.
+They are not if the calls created pods or containers, the events name some, and no id is in both; or if between the
+one recording and the other there is more time than :data:`APART`. Recordings that create or name nothing are of any
+run of their time, and so are those without times.
 """
 
 from collections import defaultdict

@@ -1,10 +1,9 @@
 """Calls that are in progress when a recording begins.
 
-Their requests are missing, and some of their replies too.  Until they must
-have ended, any of them may act on an entity that existed then, so such an
-entity is assumed to have calls in progress whose replies are lost.  Where its
-recorded calls overlap as well, each reply is judged by itself: trying all
-orders would take long and hardly find more.
+Their requests are missing, and some of their replies too.  Until they must have ended, any of them may act on an
+entity that existed then, so such an entity is assumed to have calls in progress whose replies are lost.  Where its
+recorded calls overlap as well, each reply is judged by itself: trying all orders would take long and hardly find
+more.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,7 @@
 """The meaning of one form of a history: an operation, one end of it, or an output.
 
-The forms are those of ``docs/linearizability.md``: ours, Jepsen's and
-porcupine's.  :mod:`fsm.recordings.histories` pairs the ends; whether the machine
-has the names is not checked here.
+The forms are those of ``docs/linearizability.md``: ours, Jepsen's and porcupine's.  :mod:`fsm.recordings.histories`
+pairs the ends; whether the machine has the names is not checked here.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +15,8 @@ from fsm.trace import Observation
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """Which part of an operation a form is.
 
-Its call; its return; an unknown end; an end without any effect; its call if
-it has not been called, otherwise its return; all of it.  An output belongs to
-no operation.
+Its call; its return; an unknown end; an end without any effect; its call if it has not been called, otherwise its
+return; all of it.  An output belongs to no operation.
 """
 
 NEVER: Final = (1 << 63) - 1

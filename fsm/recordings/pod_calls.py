@@ -1,12 +1,10 @@
 """What a call on a pod does to its containers, and which entity a shortened id stands for.
 
-StopPodSandbox stops the containers of the pod and RemovePodSandbox removes
-them, without a log line for each container.  Here calls on pods and containers
-become observations of each entity, in order.
+StopPodSandbox stops the containers of the pod and RemovePodSandbox removes them, without a log line for each
+container.  Here calls on pods and containers become observations of each entity, in order.
 
-A container whose creation is not recorded may belong to any pod whose start is
-not recorded; calls on such a pod *may* have reached it.  So may calls on a pod
-that overlap with a creation in it.
+A container whose creation is not recorded may belong to any pod whose start is not recorded; calls on such a pod
+*may* have reached it.  So may calls on a pod that overlap with a creation in it.
 """
 
 from __future__ import annotations
@@ -97,9 +95,8 @@ class Joiner:
     def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
         """The full ids that *identity* may stand for, and whether it certainly stands for one of them.
 
-        Every call accepts an unambiguous prefix of an id.  A prefix that is
-        unambiguous to the runtime may be ambiguous here, where not every
-        entity that exists is known, nor which ones exist no longer.
+        Every call accepts an unambiguous prefix of an id.  A prefix that is unambiguous to the runtime may be
+        ambiguous here, where not every entity that exists is known, nor which ones exist no longer.
         """
         if _FULL.fullmatch(identity):
             return (identity,), True

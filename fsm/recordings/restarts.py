@@ -1,9 +1,8 @@
 """Where a recording that does not show restarts of the runtime leaves room for one.
 
-A runtime that is restarted cuts off the calls in progress.  So it was not
-restarted while a call was in progress that it answered.  The stretches
-between such calls leave room for a restart if they are long enough, or if a
-call in them found no runtime that could answer it.
+A runtime that is restarted cuts off the calls in progress.  So it was not restarted while a call was in progress that
+it answered.  The stretches between such calls leave room for a restart if they are long enough, or if a call in them
+found no runtime that could answer it.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,8 @@
 """Puts a stream of points in time in order.
 
-Lines about whole calls are in the order in which the calls ended, so a call
-that took long began before calls on lines above it.  Order is restored within
-a window: a point is final once it is older than the newest by :data:`WINDOW`,
-or once :data:`HELD` others are behind it.
+Lines about whole calls are in the order in which the calls ended, so a call that took long began before calls on
+lines above it.  Order is restored within a window: a point is final once it is older than the newest by
+:data:`WINDOW`, or once :data:`HELD` others are behind it.
 """
 
 from collections.abc import Iterator

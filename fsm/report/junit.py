@@ -18,11 +18,9 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 def junit(report: Report) -> str:
     """The report as JUnit XML, ending in a newline.
 
-    Every clause of the machine is a case.  Violations fail it, surprises and
-    tolerated deviations stand in its output; where none of its cells was met or
-    the machine's verdict is unknown, it is skipped.  What it assumes
-    is a property of the suite.  A recording that could not be judged at all is an
-    error.
+    Every clause of the machine is a case.  Violations fail it, surprises and tolerated deviations stand in its
+    output; where none of its cells was met or the machine's verdict is unknown, it is skipped.  What it assumes is a
+    property of the suite.  A recording that could not be judged at all is an error.
     """
     document = JUnitXml("fsm judge")
     for judged, judgement in report.each():

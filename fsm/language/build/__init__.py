@@ -1,8 +1,7 @@
 """From a model as written to a machine that is well formed, or every reason why not.
 
-What the rules here promise, the engines take for granted: every cell is
-there, every name exists, calls reply and signals do not, a call that begins
-can end.  The rules and their codes stand in :mod:`fsm.language.codes`.
+What the rules here promise, the engines take for granted: every cell is there, every name exists, calls reply and
+signals do not, a call that begins can end.  The rules and their codes stand in :mod:`fsm.language.codes`.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """What a file defines under a name: sets of states, and conditions.
 
-A name stands for what it is defined as, wherever a state or a condition may
-stand.  So it is no name that already means something there, it is used, and
-what it is defined as does not need it again.
+A name stands for what it is defined as, wherever a state or a condition may stand.  So it is no name that already
+means something there, it is used, and what it is defined as does not need it again.
 """
 
 import re
@@ -28,9 +27,8 @@ def definitions(
 ) -> dict[str, str | tuple[str, ...]]:
     """What *define* comes to: its conditions as they are written, its sets with the *states* of the sets within.
 
-    Mistakes are noted: names that are *taken*, which are given by what they
-    name and are left out; definitions that none of the *texts* uses; sets of
-    what are no states; and circles.
+    Mistakes are noted: names that are *taken*, which are given by what they name and are left out; definitions that
+    none of the *texts* uses; sets of what are no states; and circles.
     """
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
     for name, value in define.items():

@@ -44,9 +44,8 @@ def specify(
 ) -> Specification | JointSpecification:
     """What *file* states; *find* gives the machines and systems that it names.
 
-    Of a system, what is claimed of each copy of a part is claimed of the one
-    of the number *copy*, the first or another: they are alike but for the
-    order in which a joint event takes them.
+    Of a system, what is claimed of each copy of a part is claimed of the one of the number *copy*, the first or
+    another: they are alike but for the order in which a joint event takes them.
 
     Raises :class:`InputError` with every mistake of meaning in the file.
     """

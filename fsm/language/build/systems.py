@@ -1,8 +1,7 @@
 """From a system as written to one that is well formed, or every reason why not.
 
-Copies are counted out here: each copy of the part that a joint event is *of*
-has one of its own, ``every`` stands for a step of each copy, and conditions
-speak of the copies that are meant.
+Copies are counted out here: each copy of the part that a joint event is *of* has one of its own, ``every`` stands for
+a step of each copy, and conditions speak of the copies that are meant.
 """
 
 from collections.abc import Callable, Mapping

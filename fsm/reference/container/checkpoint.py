@@ -73,8 +73,7 @@ def _escape(found: str, *, old: bool) -> str:
 def decode(data: bytes, path: str = "") -> Status:
     """The record in *data*; errors name *path*.
 
-    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`.  If a
-    key occurs twice, the last one counts.
+    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`. If a key occurs twice, the last one counts.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3

@@ -1,8 +1,7 @@
 """Files that are written and removed atomically and durably.
 
-After a crash at any system call the file has its old or its new content,
-complete; :func:`remove` and the next :func:`write` delete temporary files.  A
-file must not be written by two processes or threads at the same time.
+After a crash at any system call the file has its old or its new content, complete; :func:`remove` and the next
+:func:`write` delete temporary files.  A file must not be written by two processes or threads at the same time.
 """
 
 import os

@@ -1,7 +1,6 @@
 """The CRI service: Run starts its components, signals that it is ready, and waits for the first that ends.
 
-The machine ``service-run`` is the progress of Run, ``service-flag`` whether
-the service counts as initialised.
+The machine ``service-run`` is the progress of Run, ``service-flag`` whether the service counts as initialised.
 """
 
 import asyncio

@@ -85,8 +85,7 @@ class Subscription(Driven, Generic[E]):
 class EventQueue(Generic[E]):
     """Events for all subscribers; *discard* is called with each event that is dropped unread.
 
-    For one event loop; :meth:`run` is its task there, which discards what was
-    retained too long.
+    For one event loop; :meth:`run` is its task there, which discards what was retained too long.
 
     >>> import asyncio
     >>> async def example() -> list[str]:

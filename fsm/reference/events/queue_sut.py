@@ -1,8 +1,7 @@
 """The reference queue of container events under test: one subscriber, a small buffer, and a clock that is turned.
 
-Events are numbered, so that one that comes twice or out of order is noticed.
-How many are unread or retained is arranged by sending, reading or discarding
-others first, which does not change the state.
+Events are numbered, so that one that comes twice or out of order is noticed. How many are unread or retained is
+arranged by sending, reading or discarding others first, which does not change the state.
 """
 
 import asyncio

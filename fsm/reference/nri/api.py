@@ -1,8 +1,7 @@
 """The NRI layer of a runtime: it remembers pods and containers, and relays their events to plugins.
 
-``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod``
-which requests are relayed; the answers of plugins choose among the outcomes.
-A pod and a container of the same id have separate states.
+``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod`` which requests are relayed; the answers
+of plugins choose among the outcomes.  A pod and a container of the same id have separate states.
 """
 
 import logging
@@ -30,9 +29,8 @@ _log = logging.getLogger(__name__)
 class NRI:
     """The interface that a runtime calls; thread-safe.
 
-    One lock is held during each call, including the plugins' answers, so
-    calls are serialised.  Every call raises :class:`NRIStoppedError` after the
-    stop, and :class:`ReentrantError` in a plugin or domain that the layer is
+    One lock is held during each call, including the plugins' answers, so calls are serialised.  Every call raises
+    :class:`NRIStoppedError` after the stop, and :class:`ReentrantError` in a plugin or domain that the layer is
     calling.  A disabled interface does nothing.
 
     >>> from fsm.reference.nri.messages import Answer

@@ -16,9 +16,8 @@ RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
 class Config:
     """Whether NRI is enabled, where plugins are found, and how long they may take.
 
-    Timeouts are in seconds, and 0 is the default; each interface has its own.
-    With ``disable_connections`` only the plugins that are given at the start
-    can join.  ``sync_objects`` is the number of pods and containers in one
+    Timeouts are in seconds, and 0 is the default; each interface has its own.  With ``disable_connections`` only the
+    plugins that are given at the start can join.  ``sync_objects`` is the number of pods and containers in one
     message to a plugin that joins; 0 is no limit.
 
     >>> config = Config(plugin_request_timeout=0.5)

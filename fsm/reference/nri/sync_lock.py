@@ -1,8 +1,7 @@
 """The lock between calls that block plugin synchronisation, any number at a time, and one plugin that joins.
 
-A caller that blocks never waits for a plugin that is itself waiting, which
-would be a deadlock when it blocks already (removing a pod removes its
-containers).  The price is that a plugin waits as long as anything blocks.
+A caller that blocks never waits for a plugin that is itself waiting, which would be a deadlock when it blocks already
+(removing a pod removes its containers). The price is that a plugin waits as long as anything blocks.
 """
 
 import threading

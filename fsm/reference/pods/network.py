@@ -15,8 +15,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
 
-    Every method may raise :class:`~fsm.reference.container.world.WorldError`,
-    and has a point in *faults*.
+    Every method may raise :class:`~fsm.reference.container.world.WorldError`, and has a point in *faults*.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -156,9 +156,8 @@ def cri_userns(features: Features) -> str:
 class Introspection(Driven):
     """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
 
-    ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12.
-    ``failures`` are the reasons for which nothing is known of a runtime, as
-    containerd logs them.
+    ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12. ``failures`` are
+    the reasons for which nothing is known of a runtime, as containerd logs them.
 
     >>> class OldShim(Service):
     ...     def plugin_info(self, request): return None
