@@ -32,8 +32,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 
 
 @click.command(
-    "judge",
-    epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it is unknown.",
+    "judge", epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it is unknown."
 )
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(

@@ -21,9 +21,7 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     """The findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
-        lines += [
-            layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold"),
-        ]
+        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold")]
         link = f" {each.known.link}" if each.known.link else ""
         says = f"{each.stated.level}: {each.stated.says} [{each.stated.source}]"
         for paragraph in (says, f"but: {each.known.about}{link}", _mended(each)):

@@ -5,19 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
-from fsm.machine import (
-    Cannot,
-    Cell,
-    Clause,
-    Event,
-    Ignores,
-    Machine,
-    Moves,
-    Outcome,
-    Override,
-    Refuses,
-    Silent,
-)
+from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.graph import Graph
 from fsm.machine.table import Table
 from fsm.report.json_report import Json, dumped, record

@@ -350,7 +350,11 @@ def test_timeouts_can_be_changed() -> None:
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
-    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._plugins.terms.request) == (3, 2, 2)
+    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._plugins.terms.config.request_timeout) == (
+        3,
+        2,
+        2,
+    )
     with pytest.raises(ValueError, match="plugin_request_timeout is -1"):
         nri.configure_timeouts(request=-1)
     assert nri.config.registration_timeout == 3

@@ -306,13 +306,13 @@ def test_all_parts_share_one_timeout() -> None:
     """Three messages of a second each exceed two seconds, though none of them does."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
-    connection = configured(plugin, Terms(request=2, largest=4, clock=clock))
+    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2, sync_objects=4), clock=clock))
     assert connection.synchronise(*things(5)) == ()
     assert (connection.state, plugin.parts) == ("active", [["p0", "p1", "p2", "p3"], ["p4", "c0", "c1", "c2"]])
     assert [(len(pods), len(containers)) for pods, containers in plugin.synchronised] == [(0, 2)]
 
     plugin = Slow(clock, 1)
-    connection = configured(plugin, Terms(request=2, largest=4, clock=clock))
+    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2, sync_objects=4), clock=clock))
     with pytest.raises(RegistrationError, match="could not be synchronised") as caught:
         connection.synchronise(*things(5))
     assert (connection.state, caught.value.code, len(plugin.parts)) == ("absent", "DEADLINE_EXCEEDED", 2)
@@ -321,7 +321,7 @@ def test_all_parts_share_one_timeout() -> None:
 def test_each_request_has_its_own_timeout() -> None:
     """The time of one request does not count for the next."""
     clock = TurnedClock()
-    connection = configured(Slow(clock, 1.5), Terms(request=2, clock=clock))
+    connection = configured(Slow(clock, 1.5), Terms(config=Config(plugin_request_timeout=2), clock=clock))
     connection.synchronise((), ())
 
     for _ in range(3):
@@ -331,7 +331,7 @@ def test_each_request_has_its_own_timeout() -> None:
 
 def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
     plugin = FakePlugin()
-    connection = configured(plugin, Terms(largest=1))
+    connection = configured(plugin, Terms(config=Config(sync_objects=1)))
 
     with pytest.raises(RegistrationError, match="does not handle synchronisation in parts"):
         connection.synchronise(*things(1))
@@ -342,7 +342,7 @@ def test_objects_are_sent_in_order() -> None:
     """However they are split."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
-        configured(plugin, Terms(largest=largest)).synchronise(*things(3))
+        configured(plugin, Terms(config=Config(sync_objects=largest))).synchronise(*things(3))
 
         [last] = plugin.synchronised
         assert [each for part in (*plugin.parts, ids(*last)) for each in part] == ["p0", "p1", "p2", "c0", "c1", "c2"]

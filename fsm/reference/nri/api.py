@@ -73,13 +73,7 @@ class NRI:
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
         self._listener: Listener | None = None
-        terms = Terms(
-            registration=self.config.registration_timeout,
-            request=self.config.request_timeout,
-            known=known(self._pods.outputs | self._containers.outputs),
-            profile=release,
-            largest=self.config.sync_objects,
-        )
+        terms = Terms(config=self.config, known=known(self._pods.outputs | self._containers.outputs))
         self._plugins: Final = Plugins(terms)
         self._life: Final = Lifecycle(
             release, disabled=self.config.disable, in_plugin=lambda: terms.local.on_plugin_thread
@@ -133,8 +127,7 @@ class NRI:
                 self.config = replace(
                     self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
                 )
-                self._plugins.terms.registration = self.config.registration_timeout
-                self._plugins.terms.request = self.config.request_timeout
+                self._plugins.terms.config = self.config
 
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it receives the existing objects, and requests from then on.

@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
 from fsm.reference.clock import Clock
 from fsm.reference.driven import UNKNOWN, Driven, driver
-from fsm.reference.nri.config import REGISTRATION, REQUEST
+from fsm.reference.nri.config import Config
 from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import (
     NRIError,
@@ -74,17 +74,13 @@ class Plugin(Protocol):
 class Terms:
     """The settings of connections, which may change while they exist.
 
-    ``registration`` and ``request`` are timeouts in seconds; ``known`` are all events; ``largest`` is the
-    number of objects in one message, 0 for no limit; ``local`` marks threads of plugins.
+    ``known`` are all events; ``local`` marks threads of plugins.
     """
 
-    registration: float = REGISTRATION
-    request: float = REQUEST
+    config: Config = field(default_factory=Config)
     known: Collection[str] = EVENTS
-    largest: int = 0
     clock: Clock = field(default_factory=Clock)
     local: PluginLocal = field(default_factory=PluginLocal)
-    profile: str = ""
 
 
 class Connection(Driven):
@@ -95,7 +91,7 @@ class Connection(Driven):
     ...     index, name, events = "10", "slow", ("StopContainer",)
     ...     def synchronize(self, pods, containers): return ()
     ...     def handle(self, request): threading.Event().wait()
-    >>> connection = Connection(Slow(), Terms(request=0.5))
+    >>> connection = Connection(Slow(), Terms(config=Config(plugin_request_timeout=0.5)))
     >>> connection.connect(), connection.await_registration(), connection.configure(), connection.synchronise((), ())
     (None, None, None, ())
     >>> connection.name, sorted(connection.events), connection.state
@@ -108,7 +104,7 @@ class Connection(Driven):
     """
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        self._driver: Final = driver(MACHINE, terms.profile)
+        self._driver: Final = driver(MACHINE, terms.config.release)
         self.position = self._driver.position()
         self._thread: Final = PluginThread(terms.clock, terms.local)
         self._terms: Final = terms
@@ -126,12 +122,12 @@ class Connection(Driven):
 
     def connect(self) -> None:
         """The plugin has connected by itself; its time to register begins."""
-        self._deadline = self._terms.clock.now() + self._terms.registration
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
     def launch(self, kind: Launch = "launched") -> None:
         """Start an installed plugin; raises :class:`RegistrationError` if its process cannot be started."""
-        self._deadline = self._terms.clock.now() + self._terms.registration
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         if kind == "built-in":
             self._rename(self.plugin.name, self.plugin.index)
         else:
@@ -192,7 +188,7 @@ class Connection(Driven):
 
         Raises :class:`RegistrationError` if that fails, or takes longer than one request may.
         """
-        most = self._terms.largest or len(pods) + len(containers)
+        most = self._terms.config.sync_objects or len(pods) + len(containers)
         while len(pods) + len(containers) > most:
             room = most - len(pods[:most])
             self.synchronise_part(pods[:most], containers[:room])
@@ -227,7 +223,7 @@ class Connection(Driven):
             self._take("relay", "not-subscribed")
             return None
         try:
-            deadline = self._terms.clock.now() + self._terms.request
+            deadline = self._terms.clock.now() + self._terms.config.request_timeout
             answer = self._thread.call(lambda: self.plugin.handle(request), until=deadline)
         except PluginLostError as error:
             _log.warning("plugin %s is lost at %s: it %s", self.name, request.event, error)
@@ -289,7 +285,7 @@ class Connection(Driven):
     def _call(self, function: Callable[[], T], event: str) -> T:
         """The result of *function* within the timeout of one request; an error is an outcome of *event*."""
         if not self._synchronising:
-            self._deadline = self._terms.clock.now() + self._terms.request
+            self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         try:
             return self._thread.call(function, until=self._deadline)
         except Exception as error:

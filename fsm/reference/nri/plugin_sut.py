@@ -223,5 +223,5 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _be_late(self) -> None:
         """Let the clock reach the deadline, and do not answer until then."""
-        self.clock.turn(self._plugins.terms.registration)
+        self.clock.turn(self._plugins.terms.config.registration_timeout)
         self._done.wait(PATIENCE)

@@ -14,7 +14,7 @@ class UpstreamConnection(Connection):
     """A connection that can be registered a second time, and is not closed where it should be."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
-        super().__init__(plugin, replace(terms, profile="upstream"))
+        super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
         self._condition: Final = threading.Condition()
         self._registered_again = False
         self._process = False
@@ -40,7 +40,7 @@ class UpstreamConnection(Connection):
         else:
             clock = self._terms.clock
             with self._condition:
-                clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.registration)
+                clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.config.registration_timeout)
             self._take("register", "third-registration-hangs")
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 

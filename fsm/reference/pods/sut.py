@@ -50,7 +50,6 @@ class PodsSUT(LoopSUT[Pods]):
     def reset(self) -> None:
         super().reset()
         self._home = self._scope.enter_context(scratch_folder())
-        self._scope.callback(self._end_processes)
         self._runner.get_loop().set_exception_handler(_report)
         self._crash = CrashInjector(self._home)
         self.faults = Faults(self._crash)
@@ -58,10 +57,6 @@ class PodsSUT(LoopSUT[Pods]):
         self.containers = Containers(self.faults)
         self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
         self._start()
-
-    def _end_processes(self) -> None:
-        for world in self.worlds.values():
-            world.end()
 
     def _start(self) -> None:
         self.clock = TurnedClock(hurried=True)
@@ -214,6 +209,7 @@ class PodsSUT(LoopSUT[Pods]):
         if name not in self.worlds:
             self.worlds[name] = FaultyProcesses(self._home / f"pause-{name}", [], faults=self.faults, now=self.now)
             self.worlds[name].gate.set()
+            self._scope.callback(self.worlds[name].end)
         return self.worlds[name]
 
     def _mend(self) -> None:

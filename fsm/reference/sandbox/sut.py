@@ -32,7 +32,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
     def reset(self) -> None:
         super().reset()
         self._home = self._scope.enter_context(scratch_folder())
-        self._scope.callback(self._end_processes)
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []
@@ -42,10 +41,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
 
     async def _begin(self) -> None:
         self._last = self.controller._get(POD)  # noqa: SLF001  (it is not in the store yet)
-
-    def _end_processes(self) -> None:
-        for world in self.worlds:
-            world.end()
 
     def shows(self) -> str:
         known = self.controller._store.get(POD)  # noqa: SLF001  (a status is an event, too)
@@ -149,5 +144,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await waiting
 
     def _world(self, _name: str) -> FaultyProcesses:
-        self.worlds.append(FaultyProcesses(self._home / f"{len(self.worlds)}", self._outputs, faults=self.faults))
-        return self.worlds[-1]
+        world = FaultyProcesses(self._home / f"{len(self.worlds)}", self._outputs, faults=self.faults)
+        self.worlds.append(world)
+        self._scope.callback(world.end)
+        return world
