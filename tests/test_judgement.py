@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,13 @@ def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
         assert isinstance(judgement.verdict, Illegal)
         (finding,) = judgement.verdict.findings
         kept.append((finding.count, [each.line for each in finding.first]))
+        shown = [
+            int(line)
+            for line in re.findall(
+                r"^also at: .*:(\d+)", junit(Report(judged=(judge(str(trace), every=every),))), re.MULTILINE
+            )
+        ]
+        assert kept[-1][1] == [2, *shown]
 
     assert [(kept[0][0], [2, 3, 4]), (kept[0][0], list(range(2, 2 + kept[0][0])))] == kept
 

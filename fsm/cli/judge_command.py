@@ -87,7 +87,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "--all",
     "every",
     is_flag=True,
-    help="Report every violation in text, JSON and SARIF, not only the first three of each cause.",
+    help="Report every violation in text, JSON, JUnit and SARIF, not only the first three of each cause.",
 )
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context

@@ -99,6 +99,7 @@ def _finding(finding: Finding, judgement: Judgement) -> str:
             *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
             f"{judgement.machine.entity}: {first.observation.entity}",
             *reasons(first),
+            *(f"also at: {words.file(each.file)}:{each.line}" for each in finding.first[1:]),
         ]
     )
 
