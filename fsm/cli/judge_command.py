@@ -111,8 +111,9 @@ def command(
     """Judge recordings by the specification.
 
     TRACE is a containerd log (logfmt or JSON, as containerd, journald or a collector writes it), CRI calls seen by a
-    client, NRI events seen by a plugin, or a trace in fsm's own format; plain or gzip; - is standard input. Each
-    TRACE is judged by itself; rotated logs go through zcat or cat.
+    client, NRI events seen by a plugin, or a trace in fsm's own format; plain or gzip; - is standard input. It may also
+    be a directory in which containerd keeps its containers. Each TRACE is judged by itself; rotated logs go through
+    zcat or cat.
 
     \b
     fsm judge containerd.log

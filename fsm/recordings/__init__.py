@@ -2,7 +2,8 @@
 
 Four kinds are recognised by the first line that fits one of them: a containerd log in any of its forms, CRI calls
 recorded at a client, NRI events recorded at a plugin, and the project's own trace format.  Lines that fit none are
-counted.  A fifth kind, a history of concurrent operations, is recognised by its first form and read as a whole.
+counted.  A fifth kind, a history of concurrent operations, is recognised by its first form and read as a whole; a
+sixth, the files that containerd keeps of containers, by their names.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from fsm.errors import InputError, Problem
-from fsm.recordings import containerd_log, cri_calls, histories, json_lines, nri_events
+from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
@@ -32,6 +33,7 @@ class RecordingKind(Enum):
     EVENTS = "NRI events"
     COMBINED = "NRI events and calls of one run"
     TRACE = "trace"
+    CHECKPOINTS = "containerd checkpoints"
     HISTORY = "history of concurrent operations"
     NOTHING = "nothing known"
 
@@ -110,13 +112,23 @@ def open_recording(
     restarts: Restarts = _DEFAULT,
     joiner: Joiner | None = None,
 ) -> Recording:
-    """The recording in the file *name*, ``-`` for standard input.
+    """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
 
     ``restarts`` says where the runtime may have been restarted, ``joiner`` makes observations of calls.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
+    if found := checkpoints.files(name):
+        notes["lines"] = len(found)
+        return Recording(
+            name=name,
+            kind=RecordingKind.CHECKPOINTS,
+            machines=("container-status",),
+            shown=frozenset(),
+            batches=iter([batch(checkpoints.observations(found))]),
+            notes=notes,
+        )
     source = LineReader(name=name, notes=notes, advanced=advanced)
     data = source.data()
     start = next(data, b"")

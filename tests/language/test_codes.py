@@ -119,10 +119,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "one-run.edn": call,
         "status.go": drawing,
         "states.md": 2 * "```mermaid\nstateDiagram-v2\n  shut --> open: kick\n```\n",
+        "containers/c1/status": '{"Version":"v1","Cr',
+        "containers/c2/status": '{"Version":"v1","CreatedAt":1}',
         "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
         "sweep.json": json.dumps({"states": [f"s{number}" for number in range(2_000)], "transitions": triggers}),
     }
     for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     return folder
 

@@ -1,0 +1,145 @@
+"""Checkpoints, file by file or by the directory: what is read, what is found, and what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from commands import fsm
+from judged import RECORDINGS, violations
+
+from fsm.errors import InputError
+from fsm.judgement import judge
+from fsm.recordings import RecordingKind
+from fsm.recordings.checkpoints import files, observations
+from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HERE = RECORDINGS / "checkpoints"
+RAN = {"Version": "v1", "CreatedAt": 5, "StartedAt": 7, "FinishedAt": 9, "ExitCode": 0, "Reason": "", "Message": ""}
+
+
+def record(folder: Path, name: str, **changed: object) -> Path:
+    """A checkpoint below *folder*, with some of its keys *changed*."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(RAN | changed), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("version", ["1.6.20", "2.1.9"])
+@pytest.mark.parametrize("model", ["container-status", "cri-container"])
+def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model: str) -> None:
+    """Also one that ended before its start was recorded."""
+    found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
+
+    (judgement,) = found.judgements
+    assert (RecordingKind.CHECKPOINTS, 6, 6) == (found.kind, judgement.entities, found.notes["lines"])
+    assert all(judgement.covered.fields.values())
+    # The file has no reason where containerd would show Completed.
+    assert {"completed-is-zero"} >= {each.clause for each in violations(found)}
+    assert model != "container-status" or judgement.verdict == Holds()
+
+
+@pytest.mark.parametrize(
+    ("changed", "clauses"),
+    [
+        ({}, []),
+        ({"FinishedAt": 4}, ["exited-has-an-end"]),
+        ({"FinishedAt": -6795364578871345152}, []),
+        ({"StartedAt": 2_000_000_000}, ["ends-after-the-start"]),
+        ({"Reason": "StartError", "ExitCode": 1}, ["start-error-is-128"]),
+        ({"Reason": "StartError", "ExitCode": 128, "StartedAt": 2_000_000_000}, []),
+        ({"FinishedAt": 0, "StartedAt": 4}, ["running-has-a-start"]),
+        ({"CreatedAt": 0, "StartedAt": 0, "FinishedAt": 0}, []),
+    ],
+)
+def test_a_record_that_containerd_does_not_write_is_found(
+    changed: dict[str, object], clauses: list[str], tmp_path: Path
+) -> None:
+    """In its file, whose name or directory is that of the container."""
+    path = record(tmp_path, "containers/c1/status", **changed)
+    record(tmp_path, "containers/c2/status")
+
+    found = judge(tmp_path)
+    assert clauses == [each.clause for each in violations(found)]
+    for judgement in found.judgements:
+        for finding in getattr(judgement.verdict, "findings", ()):
+            assert (str(path), "c1") == (finding.first[0].file, finding.first[0].observation.entity)
+    assert clauses == [each.clause for each in violations(judge(path))]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "status",
+        "c1.status.json",
+        "c1/status",
+        "containers/c1/status",
+        "io.containerd.grpc.v1.cri/containers/c1/status",
+    ],
+)
+def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
+    """Not elsewhere: a directory may be large."""
+    path = record(tmp_path, name)
+    record(tmp_path, "other/place/c2/status")
+
+    assert [path] == files(str(tmp_path))
+
+
+def unicode(text: str) -> bool:
+    """Whether *text*, and all strings in it, can be encoded."""
+    whole = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
+    return whole == whole.encode(errors="replace").decode()
+
+
+@pytest.mark.parametrize("version", ["1.6", "2.1"])
+def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
+    """In files made at random; only what is no Unicode, which Go replaces, is an error here."""
+    keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
+    cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
+    read, path = 0, tmp_path / "status"
+    for case in cases:
+        path.write_bytes(case["file"].encode(errors="surrogateescape"))
+        if case[version] is not None and unicode(case["file"]):
+            go = json.loads(case[version])
+            ((_, seen),) = observations([path])
+            assert [go[key] for key in keys] == [*(seen.fields or {}).values()]
+            read += 1
+
+    assert read > len(cases) / 5
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "it has 0 bytes, and no record in them"),
+        ("{}", "it is without a version, and only 'v1' can be read"),
+        ('{"Version": "v2"}', "it is of version 'v2', and only 'v1' can be read"),
+        ('{"Version": "v1", "Crea', "Input data was truncated"),
+        ('{"Version": "v1", "ExitCode": "1"}', "Expected `int`, got `str` - at `$.exitcode`"),
+        ("[]", "Expected `object`, got `array`"),
+    ],
+)
+def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: str, tmp_path: Path) -> None:
+    """Each of them is named, with the way out; the command ends with exit code 2."""
+    for name in ("c1", "c2"):
+        record(tmp_path, f"{name}/status").write_text(content, encoding="utf-8")
+    record(tmp_path, "c3/status")
+
+    with pytest.raises(InputError) as caught:
+        judge(tmp_path)
+
+    assert [str(tmp_path / name / "status") for name in ("c1", "c2")] == [each.path for each in caught.value.problems]
+    assert {("FSM213", f"is no checkpoint: {what}")} == {(each.code, each.what) for each in caught.value.problems}
+    ran = fsm("judge", str(tmp_path))
+    assert (2, 2) == (ran.returncode, ran.stderr.count("move the file away to judge the others"))
+
+
+def test_a_directory_without_checkpoints_is_no_recording(tmp_path: Path) -> None:
+    """As before."""
+    with pytest.raises(InputError, match="cannot be opened: is a directory"):
+        judge(tmp_path)
