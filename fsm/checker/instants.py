@@ -29,6 +29,7 @@ from fsm.machine.conditions import (
 )
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
+from fsm.product import SystemTable
 from fsm.property.evidence import Run, RunStep
 
 SequenceNode: TypeAlias = tuple[int, int]
@@ -206,7 +207,7 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
             silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
             return lambda at: at.state in silent
         case At(before=before):
-            there = table.test(condition)
+            there = _system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
         case StepEmits(output=output):
             return lambda at: output in at.outputs
@@ -218,6 +219,12 @@ def machine_table(table: TransitionSystem) -> Table:
     """*table* if it is a machine's; raises ``TypeError`` for that of a system."""
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
+    return table
+
+
+def _system_table(table: TransitionSystem) -> SystemTable:
+    if not isinstance(table, SystemTable):
+        raise TypeError("this is defined for a system, not for a machine")
     return table
 
 

@@ -130,17 +130,13 @@ def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str
 
 
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
-    ways: list[Outcome] = []
-    for part, arrows in row.items():
-        ways += _ways(kind, part, arrows.get(place.name, ()), place, states)
+    ways = [way for part, arrows in row.items() for way in _ways(kind, part, arrows.get(place.name, ()), place, states)]
     if not ways:
         return Ignores(clause=clause) if place.ignores or kind != "call" else Refuses(codes=("error",), clause=clause)
     here = states[place.name]
     if [(way.to, way.emits, way.about) for way in ways] == [(here, (), "")]:
         return Ignores(clause=clause)
-    if len(ways) == 1:
-        return Moves(outcomes=(replace(ways[0], name="done"),), clause=clause)
-    names = _apart(way.name for way in ways)
+    names = _apart(way.name for way in ways) if len(ways) > 1 else ["done"]
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
 
 

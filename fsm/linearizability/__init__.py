@@ -5,9 +5,7 @@ taken through them in that order, gives the replies, sights and outputs that wer
 *Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not meet, so each is decided by
 itself.
 
-Time goes by from return to return, and all that may be true by then is kept (:mod:`~fsm.linearizability.frontier`); so
-it takes exponential time in the number of operations at once, and not of all.  Where nothing is left, the stretch of
-the history that cannot be is made as short as it can be (:mod:`~fsm.linearizability.window`).
+It takes exponential time in the number of operations at once, and not of all (:mod:`~fsm.linearizability.frontier`).
 
 Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return; a look is an
 instant too, after which its operation is over.  (With calls that take time this is interval-linearizability, Castañeda,

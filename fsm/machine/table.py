@@ -4,14 +4,13 @@ A call that takes time has two rows: the event's own, in which it begins, and on
 state that other events could meet meanwhile.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Struct
 
 from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
-from fsm.machine.conditions import At
 
 
 class Done(Struct, gc=False, frozen=True):
@@ -76,9 +75,6 @@ class TransitionSystem(Protocol):
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None: ...
 
-    def test(self, condition: At) -> Callable[[int], bool]:
-        """A test of *condition* on a state."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -110,10 +106,6 @@ class Table:
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
-
-    def test(self, condition: At) -> Callable[[int], bool]:
-        """Raises ``TypeError``: a machine has no parts."""
-        raise TypeError(f"{condition} is about a system, not about {self.machine.name}")
 
     def defined(self) -> Iterator[tuple[int, int]]:
         """Every (row, state) that has a cell, in the order of the model."""

@@ -103,9 +103,8 @@ def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEd
 
 def _of_data(index: int, line: bytes) -> Iterator[RecordingEdit]:
     for name in _FIXED:
-        field = re.compile(rb'(?<="' + name + rb'": )\d+')
-        for value in field.findall(line)[:1]:
-            edited = field.sub(str(int(value) + 1).encode(), line)
+        for value in _number(name).findall(line)[:1]:
+            edited = _number(name).sub(str(int(value) + 1).encode(), line)
             yield _edit("data changed", f"{name.decode()} {value.decode()} + 1", {index: (edited,)})
 
 
@@ -148,7 +147,7 @@ def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Itera
         ends = [end for about, start, end in made if about == identity and start <= at <= end]
         if ends:
             late = max(ends) + LATE
-            moved = re.sub(rb'(?<="ts": )\d+', str(late).encode(), lines[index])
+            moved = _number(b"ts").sub(str(late).encode(), lines[index])
             after = max(each for each, ts in times.items() if ts < late)
             yield _edit(
                 "told late", event.event, {index: ()} | {after: (lines[after], moved) if after != index else (moved,)}
@@ -180,14 +179,18 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
 
 def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
     """What was shown was read when the call had ended."""
-    start, end = (re.findall(rb'(?<="' + name + rb'": )\d+', of[0])[0] for name in (b"start", b"end"))
-    first = re.sub(rb'(?<="start": )\d+', start, re.sub(rb'(?<="end": )\d+', end, lines[0]))
-    return (first, *(re.sub(rb'(?<="start": )\d+', end, line) for line in lines[1:]))
+    start, end = (_number(name).findall(of[0])[0] for name in (b"start", b"end"))
+    first = _number(b"start").sub(start, _number(b"end").sub(end, lines[0]))
+    return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
 def _at_the_time_of(lines: _Lines, of: _Lines) -> _Lines:
     times = _TIME.findall(of[0])
     return tuple(_TIME.sub(lambda _: times[0], line) for line in lines)
+
+
+def _number(name: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb'(?<="' + name + rb'": )\d+')
 
 
 def _edit(kind: str, what: str, changes: Mapping[int, _Lines]) -> RecordingEdit:

@@ -14,8 +14,10 @@ from random_machines import random_machine
 
 from fsm.checker import decide
 from fsm.checker.breadth_first import reachable_size
+from fsm.checker.instants import holds
 from fsm.language.build.specification import specify
 from fsm.language.read import parse_properties
+from fsm.machine.conditions import At
 from fsm.machine.table import tabulate
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous
 from fsm.verdict import Unknown
@@ -291,3 +293,9 @@ def agree(machine: Machine, claimed: Property) -> None:
         if isinstance(conclusion.evidence, Run) and (conclusion.evidence.cycle or conclusion.evidence.stopped):
             return
         assert conclusion.length == expected
+
+
+def test_what_is_about_a_system_is_not_asked_of_a_machine() -> None:
+    """Its conditions are on parts, which a machine does not have."""
+    with pytest.raises(TypeError, match="for a system"):
+        holds(At(part="door", copies=(0,), states=frozenset({"open"})), tabulate(machine_of(DOOR)))

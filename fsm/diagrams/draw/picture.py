@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from fsm.machine import Cell, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
+from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.traversal import closure
 
 ANY: Final = "*"
@@ -229,13 +229,15 @@ class _Drawing:
         They begin in a word, which must not be mistaken for a state of that name.
         """
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
+        events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
         for state in self.machine.states:
             if state not in reached:
+                others = self.machine.states.keys() - {state}
                 labels = [
-                    EdgeLabel(event=event.name, kind=event.kind, outcome=ELSEWHERE if event.name in named else "")
-                    for event in map(self.machine.events.__getitem__, self.left_out)
-                    if any(_leads(cell, state) for source, cell in event.cells.items() if source != state)
+                    EdgeLabel(event=event, kind=events[event].kind, outcome=ELSEWHERE if event in named else "")
+                    for event in self.left_out
+                    if any(way.to == state for source in others for way in self.machine.step(source, event) or ())
                 ]
                 if labels:
                     yield self._edge(ELSEWHERE, state, tuple(labels))
@@ -309,10 +311,6 @@ def _alike(drawn: Picture) -> Picture:
         replace(edge, source=first.get(edge.source, edge.source), target=first[edge.target]) for edge in drawn.edges
     )
     return replace(drawn, nodes=nodes, edges=tuple({(edge.source, edge.target): edge for edge in moved}.values()))
-
-
-def _leads(cell: Cell, state: str) -> bool:
-    return isinstance(cell, Moves) and any(way.to == state for way in cell.outcomes)
 
 
 def _error(way: Outcome) -> str:
