@@ -28,8 +28,9 @@ def command(codes: tuple[str, ...]) -> int:
         code = given.upper()
         if code not in RULES:
             near = difflib.get_close_matches(code, RULES, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]}? 'fsm explain' lists all codes" if near else "'fsm explain' lists all codes"
-            raise click.BadParameter(f"there is no code '{given}'; {hint}", param_hint="CODE")
+            hint = (f"did you mean {near[0]}? " if near else "") + "'fsm explain' lists all codes"
+            what = f"there is no code '{given}'; {hint}, {min(RULES)} to {max(RULES)}"
+            raise click.BadParameter(what, param_hint="CODE")
         written = explanation.text(code, RULES[code], layout())
         click.echo(("\n" if number else "") + written, nl=False)
     return 0

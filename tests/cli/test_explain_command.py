@@ -41,7 +41,12 @@ def test_without_a_code_all_are_listed() -> None:
 
 @pytest.mark.parametrize(
     ("given", "hint"),
-    [("FSM10", "did you mean FSM"), ("104", "did you mean FSM104?"), ("zzz", "'fsm explain' lists all codes")],
+    [
+        ("FSM10", "did you mean FSM"),
+        ("104", "did you mean FSM104?"),
+        ("zzz", "'fsm explain' lists all codes"),
+        ("fsm999", "lists all codes, FSM001 to FSM"),
+    ],
 )
 def test_an_unknown_code_has_a_hint(given: str, hint: str) -> None:
     """And exit code 2."""
