@@ -6,7 +6,7 @@ from functools import cache
 from itertools import cycle
 from typing import Any
 
-from fsm.machine import outcomes
+from fsm.machine.table import tabulate
 from fsm.reference.container.container import MACHINE, Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import CHECKPOINT_DAMAGE, FAULTS, KILLED, SimulatedWorld
@@ -159,10 +159,6 @@ def _fields(part: Record) -> dict[str, Any]:
 @cache
 def _outcomes() -> frozenset[tuple[str, str]]:
     """Every event of the machine, with each of its outcomes in any state."""
-    return frozenset(
-        (event.name, way.name)
-        for event in driver(MACHINE).machine.events.values()
-        for cells in (event.cells, event.ends)
-        for state, cell in cells.items()
-        for way in outcomes(cell, state, event.kind) or ()
-    )
+    table = tabulate(driver(MACHINE).machine)
+    origins = zip(table.ways, table.origin, strict=True)
+    return frozenset((table.rows[row].event.name, way.name) for way, (row, _) in origins)

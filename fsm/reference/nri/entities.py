@@ -5,6 +5,7 @@ from typing import Final
 
 from fsm.machine import Outcome
 from fsm.machine.driver import Position
+from fsm.machine.table import tabulate
 from fsm.reference.driven import driver
 from fsm.reference.nri.messages import Container, ContainerState
 
@@ -32,9 +33,7 @@ class EntityStates:
     @property
     def outputs(self) -> frozenset[str]:
         """All outputs that the machine has."""
-        machine = self._driver.machine
-        ways = (way for name in machine.events for state in machine.states for way in self._driver.offered(name, state))
-        return frozenset(output for way in ways for output in way.emits)
+        return frozenset(output for way in tabulate(self._driver.machine).ways for output in way.emits)
 
     def state(self, entity: str) -> str:
         known = self._positions.get(entity)

@@ -107,14 +107,6 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeRequest:
-    """The request to describe a runtime."""
-
-    runtime_path: str
-    options: Options | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandlerFeatures:
     """The features that a handler supports."""
 
@@ -133,7 +125,7 @@ class RuntimeHandler:
 class Service(Protocol):
     """The introspection service."""
 
-    def plugin_info(self, request: RuntimeRequest) -> Packed | None:
+    def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
         """The ``Extra`` field of the answer, if there is one; raises :class:`IntrospectionError`."""
 
 
@@ -160,7 +152,7 @@ class Introspection(Driven):
     the reasons for which nothing is known of a runtime, as containerd logs them.
 
     >>> class OldShim(Service):
-    ...     def plugin_info(self, request): return None
+    ...     def plugin_info(self, runtime_path, options): return None
     >>> found = Introspection(name="runc", runtime=Runtime(), service=OldShim(), kernel_has_rro=True)
     >>> found.run()
     >>> found.handlers, found.failures
@@ -174,7 +166,7 @@ class Introspection(Driven):
     default: bool = False
     profile: str = ""
     handlers: list[RuntimeHandler] = field(default_factory=list)
-    request: RuntimeRequest | None = None
+    request: tuple[str, Options | None] | None = None
     extra: Packed | None = None
     features: Features | None = None
     failures: list[str] = field(default_factory=list)
@@ -209,10 +201,8 @@ class Introspection(Driven):
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
         if way.to == "requested":
-            self.request = RuntimeRequest(
-                runtime_path=self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type,
-                options=self._options if "Options" in way.emits else None,
-            )
+            path = self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type
+            self.request = path, self._options if "Options" in way.emits else None
         for output in way.emits:
             if output == "failed":
                 self.failures.append(f"{self.name}: {self._why}")
@@ -247,7 +237,7 @@ class Introspection(Driven):
     def _plugin_info(self) -> str:
         assert self.request is not None  # noqa: S101  (this stage follows the request)
         try:
-            self.extra = self.service.plugin_info(self.request)
+            self.extra = self.service.plugin_info(*self.request)
         except IntrospectionError as error:
             self._why = str(error)
             return "failed"

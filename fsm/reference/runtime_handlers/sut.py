@@ -92,8 +92,7 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
                 found.default = outcome == "default"
         return True
 
-    def plugin_info(self, request: introspection.RuntimeRequest) -> Packed | None:
-        del request
+    def plugin_info(self, *_: object) -> Packed | None:
         if self._fails:
             raise introspection.IntrospectionError("as arranged")
         return _packed(None)
@@ -105,8 +104,9 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
         found = self.introspection
         outputs: list[str] = []
         if found.request and found.state == "requested":
-            outputs = ["RuntimePath.type" if found.request.runtime_path == found.runtime.type else "RuntimePath.path"]
-            outputs += ["Options"] * (found.request.options is not None)
+            path, options = found.request
+            outputs = ["RuntimePath.type" if path == found.runtime.type else "RuntimePath.path"]
+            outputs += ["Options"] * (options is not None)
         outputs += ["failed"] * len(found.failures)
         found.failures.clear()
         outputs += ["handler" if each.name == NAME else "default-handler" for each in found.handlers[self._listed :]]
