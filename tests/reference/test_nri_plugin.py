@@ -18,7 +18,7 @@ from fsm.reference.nri.config import Config
 from fsm.reference.nri.connection import Connection, Terms
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakePlugin
-from fsm.reference.nri.messages import Answer, Container, Pod, Request
+from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, known, subscribed
 from fsm.reference.nri.nri_errors import (
     NRIError,
     NRIStoppedError,
@@ -29,7 +29,6 @@ from fsm.reference.nri.nri_errors import (
 )
 from fsm.reference.nri.plugin_sut import NriPluginSUT
 from fsm.reference.nri.plugins import Plugins
-from fsm.reference.nri.subscriptions import EVENTS, known, subscribed
 from fsm.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:

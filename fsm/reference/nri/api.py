@@ -17,10 +17,9 @@ from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.entities import EntityStates
 from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
 from fsm.reference.nri.merge import MergedAnswers
-from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update
+from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
 from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError, UnimplementedError
 from fsm.reference.nri.plugins import Listener, Plugins, Relayed, relay_outcome
-from fsm.reference.nri.subscriptions import known
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 _log = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
 from fsm.reference.nri.lifecycle import RELAYS
-from fsm.reference.nri.messages import Answer, Container, Request, Update
+from fsm.reference.nri.messages import EVENTS, Answer, Container, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
-from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.sut import CALLS, POD, happen, release
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 from fsm.reference.clock import Clock
 from fsm.reference.driven import UNKNOWN, Driven, driver
 from fsm.reference.nri.config import Config
-from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
+from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update, subscribed
 from fsm.reference.nri.nri_errors import (
     NRIError,
     PluginFailedError,
@@ -18,7 +18,6 @@ from fsm.reference.nri.nri_errors import (
     RegistrationError,
 )
 from fsm.reference.nri.plugin_thread import PluginLocal, PluginThread
-from fsm.reference.nri.subscriptions import EVENTS, subscribed
 
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")

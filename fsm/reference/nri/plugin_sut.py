@@ -10,10 +10,9 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.connection import MACHINE, Connection, Plugin, Terms
-from fsm.reference.nri.messages import Answer, Container, Pod, Request, Update
+from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, PluginLostError
 from fsm.reference.nri.plugins import Plugins
-from fsm.reference.nri.subscriptions import EVENTS
 from fsm.reference.nri.upstream import UpstreamConnection
 
 PATIENCE: Final = 0.5

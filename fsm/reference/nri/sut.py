@@ -18,9 +18,8 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.fakes import FakeDomain, FakePlugin
-from fsm.reference.nri.messages import Answer, Container, ContainerState, Pod, Request
+from fsm.reference.nri.messages import EVENTS, Answer, Container, ContainerState, Pod, Request
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
-from fsm.reference.nri.subscriptions import EVENTS
 from fsm.sut import BrokenError
 
 FIRST: Final = "10"
