@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -211,12 +212,10 @@ def _marks(
         return _counterexample(machine, highlight) or track(machine, highlight, entity)
     if not coverage:
         return None
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for trace in coverage:
-        judged = judge(trace, models=(machine.path,), profile=profile)
-        for judgement in judged.judgements:
-            for cell, count in judgement.covered.cells.items():
-                counts[cell] = counts.get(cell, 0) + count
+        for judgement in judge(trace, models=(machine.path,), profile=profile).judgements:
+            counts.update(judgement.covered.cells)
     if not any(counts.values()):
         what = f"shows nothing of what {machine.name} does"
         hint = f"give recordings of any {machine.entity}, or traces of that machine"

@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Self
 
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, first_offered, is_noop
+from fsm.machine.driver import Position
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop
 from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.pod import Pod, PodStatus
-from fsm.reference.pods.service import NOT_READY, READY, Pods
+from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
 from fsm.reference.pods.sut import PodsSUT
 from fsm.reference.sandbox.upstream import UpstreamController
@@ -31,8 +32,10 @@ class UpstreamPods(Pods):
     No state is written.  With ``shim`` there is no pause container from which a restart recovers them.
     """
 
-    profile = "containerd-2.1"
     shim = False
+
+    def _position(self, state: str = "") -> Position:
+        return driver(MACHINE, "containerd-2.1").position(state)
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
         """The status, with the state at the controller."""

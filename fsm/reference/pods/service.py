@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 from uuid import uuid4
 
 from fsm.machine import Outcome
@@ -53,9 +53,6 @@ class Pods:
     SANDBOX_NOTREADY ()
     {}
     """
-
-    profile: ClassVar[str] = ""
-    """The profile of the machine, if any."""
 
     def __init__(
         self,
@@ -314,7 +311,7 @@ class Pods:
         self.metadata.save(pod.metadata(state or pod.position.state))
 
     def _position(self, state: str = "") -> Position:
-        return driver(MACHINE, self.profile).position(state)
+        return driver(MACHINE).position(state)
 
     def _get(self, id_: str) -> Pod:
         """The pod with this id, or an absent one."""
