@@ -5,7 +5,7 @@ protocols are optional, and :func:`isinstance` finds out which there are.  Witho
 compared; without ``begin`` and ``end``, states that are met only while a call is in progress are not tested.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -91,6 +91,14 @@ class Emitting(Protocol):
 
     def outputs(self) -> Sequence[str]:
         """The outputs since the last call of this method, in order; called after :meth:`SUT.shows`."""
+
+
+@runtime_checkable
+class Detailed(Protocol):
+    """A SUT whose status has fields, which are held to the clauses that the machine has on them."""
+
+    def fields(self) -> Mapping[str, int | str]:
+        """The fields that are shown now, by the machine's names; called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable

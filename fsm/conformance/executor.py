@@ -17,6 +17,7 @@ from fsm.sut import (
     SUT,
     BrokenError,
     Crashing,
+    Detailed,
     Emitting,
     Overlapping,
     Remembering,
@@ -129,6 +130,7 @@ class Execution:
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
         # Asking a SUT what it can do takes longer than a step.
         self._emitting = sut if isinstance(sut, Emitting) else None
+        self._detailed = sut if isinstance(sut, Detailed) else None
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self.died = False
@@ -176,6 +178,7 @@ class Execution:
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)
+            fields = self._detailed.fields() if self._detailed is not None else {}
         except UnsupportedError as error:
             self._leave_out(step, error)
             return
@@ -190,6 +193,9 @@ class Execution:
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
             self._note(after, fit, seen, wanted=wanted, arranged=arranged)
+            wrong = self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)) if self.watch is None else ()
+            if wrong:
+                raise self._failed(violation=wrong[0])
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)

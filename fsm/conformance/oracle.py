@@ -1,5 +1,6 @@
 """Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,6 +12,8 @@ from fsm.machine.calls.held import shown, stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
+from fsm.monitor.field_clauses import FieldClauses
+from fsm.monitor.grouping import Folder
 from fsm.sut import Response, Stimulus, StimulusStage
 from fsm.trace import Line, Observation, key
 from fsm.verdict import Violation
@@ -34,6 +37,7 @@ class Oracle:
     plan: Plan
     others: tuple[Table, ...]
     dynamics: Dynamics
+    fields: FieldClauses
     _known: dict[tuple[Configurations, str, StimulusStage, Response], Configurations] = field(default_factory=dict)
 
     @property
@@ -100,6 +104,14 @@ class Oracle:
         edits = (edit for edit, _ in explained.edits)
         return explained.violation(table.machine, observation, edits, Line("", number))
 
+    def wrong_fields(
+        self, step: Stimulus, seen: Response, fields: Mapping[str, int | str], *, number: int
+    ) -> tuple[Violation, ...]:
+        """What is wrong with the *fields* that were shown after *step*, the *number*-th of its test."""
+        entity = self.plan.table.machine.entity
+        shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
+        return self.fields.hold(shown, Line("", number))
+
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:
     """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``."""
@@ -108,4 +120,5 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
         plan=Plan(table=table, overlaps=overlaps),
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
         dynamics=dynamics(table),
+        fields=FieldClauses(table.machine, machine.profiles.values(), Folder()),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from commands import interruptible
-from machines import PURSE, counter, machine_of
+from machines import DOOR, PURSE, counter, edited, machine_of
 from real_parts import headers_of_c, program
 
 from fsm.conformance.concurrency import Programme, concurrently
@@ -24,7 +24,7 @@ from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.library import load
-from fsm.sut import ArrangingStages, BrokenError, Emitting, Overlapping, UnsupportedError
+from fsm.sut import ArrangingStages, BrokenError, Detailed, Emitting, Overlapping, UnsupportedError
 from fsm.verdict import Cause
 
 if TYPE_CHECKING:
@@ -236,10 +236,17 @@ def test_to_die_where_it_may_not_is_a_violation() -> None:
 
 # -- what it can -------------------------------------------------------------------
 
-ABILITIES: Final = {"arrange": ArrangingStages, "outputs": Emitting, "overlap": Overlapping}
+ABILITIES: Final = {
+    "arrange": ArrangingStages,
+    "fields": Detailed,
+    "outputs": Emitting,
+    "overlap": Overlapping,
+}
 
 
-@pytest.mark.parametrize("can", [(), ("arrange",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")])
+@pytest.mark.parametrize(
+    "can", [(), ("arrange",), ("fields",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")]
+)
 def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
     """No more and no less."""
     listed = ",".join(f'"{each}"' for each in can)
@@ -266,6 +273,28 @@ done
     made.close()
 
     assert ["a", "", "b", "b", "", "c"] == seen
+
+
+@pytest.mark.parametrize(("by", "clauses"), [("wind", []), ("", ["pushed-is-signed"])])
+def test_the_fields_that_a_process_shows_are_judged(by: str, clauses: list[str]) -> None:
+    """After each event, by the clauses of the machine."""
+    fields = (
+        '[fields]\ntext = ["by"]\n\n[requires.pushed-is-signed]\nsays = "Who did it is known."\nMUST = "handbook"\n'
+    )
+    door = machine_of(edited(DOOR, "[profile.old]", f'{fields}in = ["open"]\nset = ["by"]\n\n[profile.old]'))
+    code = f"""\
+echo '{{"fsm":1,"can":["fields"]}}'
+shows=CLOSED
+while read -r line; do
+    id=${{line#*:}}
+    case $line in *push*) reply=ok shows=OPEN ;; *) reply= ;; esac
+    echo "{{\\"id\\":${{id%%,*}},\\"reply\\":\\"$reply\\",\\"shows\\":\\"$shows\\",\\"fields\\":{{\\"by\\":\\"{by}\\"}}}}"
+done
+"""
+
+    tested = replay(door, lambda: child(["sh", "-c", code]), steps("push"))
+
+    assert clauses == [each.violation.clause.name for each in tested.failures if each.violation]
 
 
 def test_an_event_it_has_not_is_unsupported() -> None:

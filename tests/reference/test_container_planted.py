@@ -19,6 +19,7 @@ from fsm.reference.container.storage import StatusStorage
 from fsm.reference.container.sut import ContainerSUT
 from fsm.reference.container.world import WorldError
 from fsm.reference.driven import CallError
+from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from fsm.reference.container.world import Exit
@@ -189,9 +190,29 @@ class WritesTwice(Effects):
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)
         if outcome == "updated":
+            code = self.status().exit_code
             self.write(exit_code=7)
-            self.write(exit_code=0)
+            self.write(exit_code=code)
         return outcome
+
+
+class DatesTheEnd(Effects):
+    """An exit is dated before the creation."""
+
+    def _record_exit(self, exit: Exit) -> None:  # noqa: A002
+        super()._record_exit(exit)
+        self.write(finished_at=1)
+
+
+class FailsWithOne(Effects):
+    """A start that fails leaves the exit code 1."""
+
+    def _run(self) -> str:
+        try:
+            return super()._run()
+        finally:
+            if self.status().reason:
+                self.write(exit_code=1)
 
 
 BUGS: dict[type[Container | Effects], str] = {
@@ -213,6 +234,8 @@ BUGS: dict[type[Container | Effects], str] = {
     OOMIsAnExit: "create; start; oom",
     WritesInPlace: "create; start",
     WritesTwice: "create; update-resources",
+    DatesTheEnd: "create; start; stop",
+    FailsWithOne: "create; start",
 }
 
 
@@ -229,3 +252,12 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) ->
         ("; ".join(map(str, each.steps)), each.broken, each.violation and each.violation.illegal)
         for each in found.failures
     ]
+
+
+@pytest.mark.parametrize(("kind", "clause"), [(DatesTheEnd, "exited-has-an-end"), (FailsWithOne, "start-error-is-128")])
+def test_wrong_fields_are_found_by_their_clause(kind: type[Effects], clause: str) -> None:
+    """The kit holds a SUT to the clauses to which recordings are held."""
+    (failure, *_) = conform(load("container-status"), lambda: sut(kind), examples=0, most=1).failures
+
+    assert failure.violation is not None
+    assert (Cause.FIELDS, clause) == (failure.violation.cause, failure.violation.clause.name)

@@ -31,7 +31,7 @@ START: Final = 30.0
 GRACE: Final = 2.0
 """Seconds that a child has to end by itself."""
 
-Ability: TypeAlias = Literal["arrange", "crash", "outputs", "overlap", "parallel", "record"]
+Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +66,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     point: int | None = None
     shows: bool = False
     record: bool = False
+    fields: bool = False
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,6 +77,7 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shows: str | None = None
     outputs: tuple[str, ...] = ()
     record: Any = msgspec.UNSET
+    fields: dict[str, int | str] = {}
     unsupported: bool | str = False
 
 
@@ -183,7 +185,7 @@ class Talk:
                 raise
             if request.arrange:
                 self.arranged.append(request)
-            elif not (request.shows or request.record):
+            elif not (request.shows or request.record or request.fields):
                 self.arranged = []
                 self.shows = answer.shows if self._alone else None
             self.outputs += answer.outputs
@@ -220,7 +222,8 @@ class Talk:
             expected = " or ".join(map(str, self._waiting))
             problem = f"answers {shown(line)}, which has the id {answer.id} and not {expected}"
             raise TalkError(problem, right="each request is answered once, in turn, with its own id")
-        for more, there in (("outputs", answer.outputs), ("record", answer.record is not msgspec.UNSET)):
+        recorded = answer.record is not msgspec.UNSET
+        for more, there in (("outputs", answer.outputs), ("record", recorded), ("fields", answer.fields)):
             if there and more not in self.can:
                 problem = f"answers {shown(line)}, and its greeting did not have {more}"
                 raise TalkError(problem, right=f'add it to the greeting: {{"fsm":1,"can":["{more}"]}}')
@@ -341,6 +344,11 @@ class _Records(Child):
         return self._talk.ask(ChildRequest(record=True)).record
 
 
+class _ShowsFields(Child):
+    def fields(self) -> dict[str, int | str]:
+        return self._talk.ask(ChildRequest(fields=True)).fields
+
+
 class _Crashes(Child):
     def crash(self, event: str, point: int) -> bool:
         for_restart = [each for each in self._talk.arranged if each.arrange != event]
@@ -358,6 +366,7 @@ class _OneAtATime(Child):
 _MORE: Final[dict[Ability, type[Child]]] = {
     "arrange": _Arranges,
     "crash": _Crashes,
+    "fields": _ShowsFields,
     "outputs": _Outputs,
     "overlap": _Overlaps,
     "record": _Records,

@@ -62,6 +62,19 @@ class ContainerSUT(ReferenceSUT[Container]):
             {name: each for name, each in _fields(status).items() if name not in {"reason", *FLAGS}} if status else {}
         )
 
+    def fields(self) -> dict[str, int | str]:
+        status = self.container.record()
+        if status is None:
+            return {}
+        return {
+            "created": status.created_at,
+            "started": status.started_at,
+            "finished": status.finished_at,
+            "exit-code": status.exit_code,
+            "reason": status.reason,
+            "message": status.message,
+        }
+
     def arrange(self, event: str, outcome: str) -> bool:
         if (event, outcome) not in _outcomes():
             return False
