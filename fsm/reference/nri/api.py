@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 class NRI:
     """The interface that a runtime calls; thread-safe.
 
-    One lock is held during each call, including the plugins' answers, so calls are serialised.  Every call raises
-    :class:`NRIStoppedError` after the stop, and :class:`ReentrantError` in a plugin or domain that the layer is
-    calling.  A disabled interface does nothing.
+    One lock is held during each call, including the plugins' answers, so calls are serialised.  After the stop, calls that
+    could relay or start anything raise :class:`NRIStoppedError`, and the others do nothing.  Each raises
+    :class:`ReentrantError` in a plugin or domain that the layer is calling.  A disabled interface does nothing.
 
     >>> from fsm.reference.nri.messages import Answer
     >>> class Limiter(Plugin):
@@ -151,11 +151,9 @@ class NRI:
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
-        try:
-            self._life.block()
-        except NRIError:
+        if not self._life.block():
             block.unblock()
-            raise
+            return PluginSyncBlock()
 
         def unblock() -> None:
             self._life.unblock()

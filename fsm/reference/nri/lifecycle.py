@@ -69,12 +69,14 @@ class Lifecycle(Driven):
             finally:
                 self._holder = 0
 
-    def block(self) -> None:
-        """Count another block of plugin synchronisation; raises the error that the machine replies."""
+    def block(self) -> bool:
+        """Count another block of plugin synchronisation; false if there is nothing to block any more."""
         with self._moving:
-            self._acts("block")
+            if not self._acts("block"):
+                return False
             self.position.take("block", "blocked")
             self._blocks += 1
+            return True
 
     def unblock(self) -> None:
         with self._moving:
