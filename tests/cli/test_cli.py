@@ -278,7 +278,7 @@ def test_a_model_with_mistakes(tmp_path: Path) -> None:
     model = tmp_path / "door.toml"
     shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
     model.write_text(
-        shipped.replace('initial = "absent"', 'initial = "absnt"').replace("kind ", "knd "), encoding="utf-8"
+        shipped.replace('initial = "absent"', 'initial = "absnt"').replace("clause ", "cluase "), encoding="utf-8"
     )
 
     ran = fsm("judge", "--model", str(model), HOLDING)
