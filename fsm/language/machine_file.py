@@ -64,6 +64,9 @@ class WrittenOutcome(Form):
         "ok", description="The reply, or the replies, that may be given."
     )
     emits: list[str] = Field(default=[], description="Outputs, in order.")
+    within: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Seconds after which the state that it leads to has been left for good."
+    )
     aliases: list[str] = Field(default=[], description="Labels that drawings have for it.")
 
 

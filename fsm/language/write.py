@@ -38,7 +38,7 @@ REST: Final = "*"
 
 T = TypeVar("T")
 
-_Word: TypeAlias = "str | bool | tuple[str, ...]"
+_Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
 _Way: TypeAlias = tuple[tuple[str, _Word], ...]
 """The words of one outcome, without those that go without saying."""
@@ -285,6 +285,7 @@ def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Wa
         where,
         ("reply", () if plain else way.reply),
         ("emits", way.emits),
+        ("within", way.within),
         ("about", about),
         ("aliases", way.aliases),
     )

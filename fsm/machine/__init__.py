@@ -59,7 +59,8 @@ class Outcome:
     """One way in which an event may end in a state.
 
     ``reply`` lists the replies that fit, ``error`` standing for every error; it is empty for signals, and where the
-    call has only *begun* and other events may occur in the state ``to`` before it ends.
+    call has only *begun* and other events may occur in the state ``to`` before it ends.  ``within`` is the number of
+    seconds after which it has left that state for good, 0 if there is no limit.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Outcome:
     reply: tuple[str, ...] = ()
     emits: tuple[str, ...] = ()
     begins: bool = False
+    within: int = 0
     about: str = ""
     aliases: tuple[str, ...] = ()
     deviation: Deviation | None = None

@@ -37,6 +37,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
     emits: tuple[str, ...]
     begins: bool = False
     deviation: Deviation | None = None
+    within: int = 0
     done: tuple[Done, ...] = ()
 
     def replies(self, reply: str) -> bool:
@@ -154,6 +155,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
                         emits=way.emits,
                         begins=way.begins,
                         deviation=way.deviation,
+                        within=way.within,
                     )
                     for offset, way in enumerate(found)
                 )

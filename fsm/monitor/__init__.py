@@ -8,7 +8,7 @@ by the entities alive, not by the length of the trace.
 import difflib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -23,6 +23,7 @@ from fsm.monitor.diagnosis import Scene
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
+from fsm.monitor.time_limits import Clock
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Unknown, Violation
 
@@ -49,6 +50,7 @@ class _Life:
     assumed: int = 0
     rested: int = 0
     own: tuple[Assumed, ...] = ()
+    clock: Clock = field(default_factory=Clock)
 
 
 class Monitor:
@@ -60,8 +62,7 @@ class Monitor:
     ``outputs`` says that the trace shows outputs alone, and neither calls nor replies, ``ids`` that its entities are
     called by ids, which never come back, ``own`` that it was written for this machine: what the machine does not know in
     it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not only
-    the first few of each cause.
-    ``violated`` is called with the entity and the line of each; ``folder`` has them.
+    the first few of each cause.  ``violated`` is called with the entity and the line of each; ``folder`` has them.
 
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
@@ -119,9 +120,8 @@ class Monitor:
     def observe(self, seen: Observation) -> tuple[Violation, ...]:
         """Take one observation; gives the violations that it is, of each entity concerned.
 
-        There is one entity at most, unless *seen* is of all.  The n-th observation counts as
-        line n of the file.  What the next one of the entity would say of the cause is not
-        known yet; :meth:`judgement` has the violations with that, grouped.
+        There is one entity at most, unless *seen* is of all.  The n-th observation counts as line n of the file.  What the
+        next one of the entity would say of the cause is not known yet; :meth:`judgement` has that, and groups them.
 
         Raises ``ValueError`` for an event that the machine does not have.
         """
@@ -248,8 +248,7 @@ class Monitor:
         known = self._unseen.configurations
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
-            since = self._unseen.since | bits(possible)
-            self._unseen = self._beliefs.belief(possible, since, rests=True)
+            self._unseen = self._beliefs.belief(possible, self._unseen.since | bits(possible), rests=True)
             self._forget()
 
     def _take(self, seen: Observation, place: Line) -> None:
@@ -258,6 +257,7 @@ class Monitor:
         if life is None:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
+            self._ids.named(seen)
             life = _Life(belief=resting or self._unseen)
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
@@ -280,6 +280,7 @@ class Monitor:
             life.last = seen
         if step.leads:
             life.led = seen
+        life.clock.runs(step.to, self._dynamics, seen)
         self._keep(entity, life)
         if self._beliefs.full():
             self._forget()
@@ -294,7 +295,10 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: _Life, seen: Observation, place: Line) -> None:
-        """Let what may have happened to all entities have happened to this one too, before *seen*."""
+        """Let time pass before *seen*, and what may have happened to all entities have happened to this one too."""
+        if life.belief.timed:
+            left = life.clock.in_time(life.belief, self._dynamics, seen)
+            life.belief = self._beliefs.belief(left, life.belief.since)
         if seen.phase == "assumed":
             life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == len(self._assumptions.possible):
@@ -302,8 +306,7 @@ class Monitor:
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            step = life.belief.next.get(key(each)) or self._step(life.belief, each, life)
-            life.belief = step.to
+            life.belief = (life.belief.next.get(key(each)) or self._step(life.belief, each, life)).to
         life.assumed = len(self._assumptions.possible)
 
     def _keep(self, entity: str, life: _Life) -> None:
@@ -339,8 +342,7 @@ class Monitor:
         except TooManyError:
             step = BeliefStep(to=self._everything, note="too many possibilities")
         if step is None:
-            again = life.last is not None and bool(seen.event) and life.last.event == seen.event
-            return self._violated(before, what, life.led, again=again)
+            return self._violated(before, what, life)
         self._beliefs.remember(before, what, step)
         return step
 
@@ -369,7 +371,7 @@ class Monitor:
             note = _NOTHING
         elif not note and kept.unspecified and seen[1] != "maybe":
             note = "unspecified"
-        plain = not note and not tolerated and not to.rests
+        plain = not (note or tolerated or to.rests or to.timed or before.timed)
         return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
 
     def _leads(self, seen: Key) -> bool:
@@ -382,14 +384,15 @@ class Monitor:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, seen: Key, led: Observation | None, *, again: bool) -> BeliefStep:
+    def _violated(self, before: Belief, seen: Key, life: _Life) -> BeliefStep:
         scene = Scene(
             dynamics=self._dynamics,
             before=self._begun(before, seen)[0],
             since=before.since,
             seen=seen,
-            led=key(led) if led else None,
-            again=again,
+            led=key(life.led) if life.led else None,
+            overdue=life.clock.overdue,
+            again=life.last is not None and bool(seen[0]) and life.last.event == seen[0],
             others=self._shared.others,
         )
         explained = self._shared.explain(scene)

@@ -26,13 +26,18 @@ class Belief:
 
     ``since`` is the set, as bits, of the states that the entity may have been in since it was created: the states in
     which a call whose request was not recorded may have acted.  An entity *rests* of which nothing is known, or that is
-    in the initial state, or one that it does not leave, with no reply awaited.
+    in the initial state, or one that it does not leave, with no reply awaited.  It is
+    ``timed`` if it may be in a state that it leaves in time.
     """
 
     configurations: Configurations
     since: int
     rests: bool = False
     next: dict[Key, BeliefStep] = field(default_factory=dict)
+    timed: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.timed = any(each.due >= 0 for each in self.configurations)
 
 
 @dataclass(slots=True, eq=False)

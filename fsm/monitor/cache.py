@@ -31,7 +31,7 @@ class Shared:
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
-        self.dynamics = dynamics(table, shown=seen, outputs=outputs)
+        self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self.beginning = self.dynamics.beginning()
@@ -59,7 +59,7 @@ class Shared:
     def explain(self, scene: Scene) -> Explained:
         """What :func:`explain` finds of a *scene* of this machine, remembered."""
         led = (scene.led[0], scene.led[3], scene.led[4]) if scene.led else None
-        at = (scene.before, scene.since, scene.seen, led, scene.again)
+        at = (scene.before, scene.since, scene.seen, led, scene.overdue, scene.again)
         found = self._explained.get(at)
         if found is None:
             found = explain(scene)

@@ -55,7 +55,8 @@ class Scene:
     """A belief, what was seen, and what last moved the entity before that or showed where it is.
 
     ``since`` are the states, as bits, in which an unrecorded call may have acted; ``again`` says that the last that was
-    seen to end was of the same event.
+    seen to end was of the same event.  ``overdue`` is the way by which it had come to a state that it has left in time,
+    -1 if there is none.
     """
 
     dynamics: Dynamics
@@ -64,6 +65,7 @@ class Scene:
     led: Key | None
     others: tuple[Table, ...]
     since: int = 0
+    overdue: int = -1
     again: bool = False
 
     @property
@@ -239,6 +241,9 @@ def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> li
     else whatever does.
     """
     table = scene.dynamics.table
+    if scene.overdue >= 0 and table.shows[table.ways[scene.overdue].to] == fault.illegal:
+        row, state = table.origin[scene.overdue]
+        return [(state, row)]
     if fault.met and scene.seen[2] not in {"", "ok"}:
         return [(state, scene.row) for state in states]
     if scene.row >= 0 and not fault.met:

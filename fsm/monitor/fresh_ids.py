@@ -1,18 +1,20 @@
-"""Ids that come back: a creation that succeeds under an id for which another one has succeeded.
+"""Ids that come back: a creation that succeeds under an id for which another one has succeeded, or that was named before.
 
 A machine begins again in its initial state, so that runs may create an entity of the same name anew.  In a recording of
 a runtime names are ids, which it never gives twice; the last :data:`REMEMBERED` are remembered.
 """
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, TypeVar
 
 from fsm.machine import ANY_ERROR, Clause, Refuses
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.diagnosis import Explained
-from fsm.trace import Observation
+from fsm.trace import Observation, nanoseconds
 from fsm.verdict import Cause, Permitted
+
+T = TypeVar("T")
 
 REMEMBERED: Final = 65_536
 """Ids of which it is remembered that they were given."""
@@ -24,16 +26,22 @@ class FreshIds:
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
         self._clauses = _creations(dynamics) if dynamics else {}
+        self._named: OrderedDict[str, int | None] = OrderedDict()
         self._given: OrderedDict[str, None] = OrderedDict()
+
+    def named(self, seen: Observation) -> None:
+        """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist."""
+        if self._clauses and seen.entity not in self._named:
+            _remember(self._named, seen.entity, nanoseconds(seen.at))
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
         """Why *seen*, which leaves *after*, is legal but for its id; ``None`` if the id is fresh."""
         if seen.event not in self._clauses or seen.reply != "ok" or seen.phase == "request":
             return None
-        if seen.entity not in self._given:
-            self._given[seen.entity] = None
-            if len(self._given) > REMEMBERED:
-                self._given.popitem(last=False)
+        named = self._named.pop(seen.entity, None)
+        early = named is not None and seen.start is not None and named < seen.start
+        if seen.entity not in self._given and not early:
+            _remember(self._given, seen.entity, None)
             return None
         return Explained(
             cause=Cause.REPLY,
@@ -45,6 +53,12 @@ class FreshIds:
             resembles=(),
             after=after,
         )
+
+
+def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> None:
+    ids[identity] = what
+    if len(ids) > REMEMBERED:
+        ids.popitem(last=False)
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:

@@ -53,6 +53,21 @@ def test_an_id_of_which_nothing_was_created_is_fresh() -> None:
     assert [monitor.observe(Observation(entity="e1", event=event, reply=reply)) for event, reply in calls] == [()] * 5
 
 
+@pytest.mark.parametrize(("named", "found"), [(4, ["fresh-id"]), (5, []), (7, [])])
+@pytest.mark.parametrize(
+    ("model", "call", "creation"), [("cri-container", "status", "create"), ("cri-pod", "status", "run")]
+)
+def test_no_id_is_named_before_it_is_asked_for(
+    named: int, found: list[str], model: str, call: str, creation: str
+) -> None:
+    """Whoever named it had it of an earlier creation; during the creation it may be listed already."""
+    monitor = Monitor(load(model), ids=True)
+    monitor.observe(Observation(entity="e1", event=call, phase="request", at=named))
+    violations = monitor.observe(Observation(entity="e1", event=creation, reply="ok", start=5, at=9))
+
+    assert found == [each.clause.name for each in violations]
+
+
 LOG = """\
 time="2026-11-20T11:03:2{n}Z" level=info msg="CreateContainer within sandbox \\"{pod}\\" for &ContainerMetadata{{Name:c,Attempt:0,}} \
 returns container id \\"{id}\\""

@@ -193,6 +193,7 @@ class Groups:
             reply=replies if self.kind == "call" and not begins else (),
             emits=tuple(each.emits),
             begins=begins,
+            within=each.within or 0,
             about=each.about,
             aliases=tuple(each.aliases),
         )

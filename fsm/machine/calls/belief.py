@@ -12,6 +12,7 @@ it, hundreds.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -29,10 +30,11 @@ from fsm.machine.calls.configuration import (
 )
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
+from fsm.machine.traversal import closure
 from fsm.trace import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table, Way
@@ -78,8 +80,9 @@ class Dynamics:
     ``unseen`` are the rows of events that may happen without an observation.  ``outputs`` says that the trace shows
     outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
     beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
-    row ``assumed`` is marked so (:data:`ASSUMED`).  With more configurations beyond the states than ``limit``, or
-    :data:`LIMIT`, the search gives up.
+    row ``assumed`` is marked so (:data:`ASSUMED`).  ``limits`` are the ways that lead to a state which is left in time,
+    where there is a clock, each with the states from which the entity may come to it.  With more configurations beyond
+    the states than ``limit``, or :data:`LIMIT`, the search gives up.
     """
 
     rules: Rules
@@ -88,6 +91,7 @@ class Dynamics:
     coming: tuple[str, ...] | None = None
     silence: bool = True
     assumed: int = -1
+    limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
 
@@ -128,7 +132,7 @@ class Dynamics:
         _, way, to, stage = instant
         lost = call.stage <= LOST
         asked = call.stage in {ASKED, LOST}
-        if asked and stage >= 0 and to == here.state and not (instant.emits and self.coming is not None):
+        if asked and way is not None and stage >= 0 and to == here.state and not self._apart(way, here):
             return  # it has moved nothing: what it has met says all
         if way is None and ((asked and not self.silence) or (lost and not asked)):
             return
@@ -140,7 +144,7 @@ class Dynamics:
             others = here.pending[:index] + here.pending[index + 1 :]
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
-            yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to)))
+            yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
         else:
             yield from self._went(here, instant, after)
 
@@ -149,7 +153,7 @@ class Dynamics:
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
-                moved = here._replace(state=instant.to, pending=passing(held, instant.to))
+                moved = here._replace(state=instant.to, pending=passing(held, instant.to), due=-1)
                 yield from self._anything_emitted(moved)
             elif instant.stage == BEGUN:
                 yield from self._went(here, instant, held)
@@ -159,7 +163,7 @@ class Dynamics:
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if self.silence:
-                moved = here._replace(state=instant.to, pending=passing(pending, instant.to))
+                moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=-1)
                 yield from [moved] if row in self.unseen else self._anything_emitted(moved)
             return
         if row == self.assumed:
@@ -170,10 +174,13 @@ class Dynamics:
         queue = self._queued(here.queue, instant.emits)
         if queue is None:
             return
-        deviations = here.deviations
+        deviations, due = here.deviations, here.due
         if instant.way is not None and instant.way.deviation is not None:
             deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
-        yield Configuration(instant.to, passing(pending, instant.to), queue, deviations)
+        if self.limits:
+            index = instant.way.index if instant.way is not None else -1
+            due = index if index in self.limits else due if instant.to in self.limits.get(due, ()) else -1
+        yield Configuration(instant.to, passing(pending, instant.to), queue, deviations, due)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """*queue* and then *emits*; ``None`` if that cannot be: other outputs come, or earlier ones must be seen first."""
@@ -280,7 +287,7 @@ class Dynamics:
             for index, call in enumerate(each.pending):
                 if call.row != row or (index and call == each.pending[index - 1]):
                     continue
-                fit = self._fits(call, reply, met, emits)
+                fit = self._fits(each, call, reply, met, emits)
                 if fit is None:
                     continue
                 left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
@@ -290,7 +297,9 @@ class Dynamics:
         certain = frozenset.intersection(*cells) if cells else frozenset()
         return Remainder(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
-    def _fits(self, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None) -> _Fit | None:
+    def _fits(
+        self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None
+    ) -> _Fit | None:
         """How *call* may have ended with *reply*; ``None`` if it may not."""
         table = self.table
         indefinite = self.rules.indefinite(reply)
@@ -306,26 +315,27 @@ class Dynamics:
             return None
         if indefinite and not emits and (states or not (met or call.met)):
             return _Fit()
-        where = []
-        silent: list[int] = []
-        ways: list[Way] = []
-        for state in states:
-            for instant in self.rules.instants(state, call.row):
-                if instant.way is None:
-                    silent.append(state)
-                elif instant.to == state and self._stays(instant.stage, reply, instant.way, emits):
-                    where.append(state)
-                    ways.append(instant.way)
-        silent = silent if self.silence else []
-        if not where:
+        found = [(state, each) for state in states for each in self.rules.instants(state, call.row)]
+        silent = [state for state, each in found if each.way is None and self.silence]
+        stays = [
+            (state, each.way)
+            for state, each in found
+            if each.to == state and each.way is not None and not self._apart(each.way, here)
+            if self.rules.fits(each.stage, reply) and emits in {None, each.emits}
+        ]
+        if not stays:
             return _Fit(unspecified=True) if silent else None
-        cells = frozenset((call.row, state) for state in [*where, *silent])
-        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(ways))
+        cells = frozenset((call.row, state) for state in (*(state for state, _ in stays), *silent))
+        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(way for _, way in stays))
 
-    def _stays(self, stage: int, reply: str, way: Way, emits: tuple[str, ...] | None) -> bool:
-        """Whether a call that ended so in the state it is in may have replied and emitted that."""
-        apart = self.coming is not None and way.emits  # tried at its own instant, for the order of outputs
-        return not apart and self.rules.fits(stage, reply) and emits in {None, way.emits}
+    def _apart(self, way: Way, here: Configuration) -> bool:
+        """Whether *way* is tried at an instant of its own: for the order of outputs, or since time runs from then on.
+
+        Time limits are only for calls that no other one that may move the entity overlaps: many would take too long.
+        """
+        if way.index in self.limits and way.to == here.state:
+            return sum(each.stage > LOST and self.moves(each.row) for each in here.pending) == 1
+        return self.coming is not None and bool(way.emits)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
         """The caller of *row* gave up: it may have acted, or act yet."""
@@ -420,11 +430,14 @@ def _resting_on(each: Configuration, deviation: str) -> Configuration:
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each
 
 
-def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: bool = False) -> Dynamics:
+def dynamics(
+    table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
+) -> Dynamics:
     """How beliefs about *table* move, where a trace shows of its signals those *shown*; ``None``: all of them.
 
     Hidden events that are *shown* happen only where the trace has them.  Where it shows *outputs* on their own, it shows
-    neither calls nor signals.  Events go by their names, and by those on the wire.
+    neither calls nor signals.  Events go by their names, and by those on the wire.  With ``timed`` it is remembered
+    what is left in time.
     """
     events = table.machine.events.values()
     unseen = [
@@ -435,4 +448,13 @@ def dynamics(table: Table, *, shown: Collection[str] | None = None, outputs: boo
         or (event.kind == "call" and outputs)
     ]
     names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
-    return Dynamics(rules=Rules(table), unseen=tuple(unseen), outputs=outputs, names=names)
+    limits = {way.index: _leading(table, way.to) for way in table.ways if timed and way.within}
+    return Dynamics(rules=Rules(table), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names)
+
+
+def _leading(table: Table, state: int) -> frozenset[int]:
+    """The states from which an entity comes to *state* before it is in the initial one again."""
+    before = defaultdict[int, set[int]](set)
+    for way, (_, source) in zip(table.ways, table.origin, strict=True):
+        before[way.to].add(source)
+    return frozenset(closure([state], lambda each: before[each] - {table.initial}))

@@ -20,12 +20,14 @@ class Configuration(NamedTuple):
     """A state, and the calls in progress, in order.
 
     ``queue`` holds outputs that were emitted and not seen yet, ``deviations`` those without which it would not be here.
+    ``due`` is the way by which it has come to a state that it leaves in time; -1 if there is none.
     """
 
     state: int
     pending: tuple[Pending, ...] = ()
     queue: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
+    due: int = -1
 
 
 Configurations: TypeAlias = frozenset[Configuration]
@@ -35,8 +37,8 @@ class ConfigurationSet:
     """Configurations, without those that another one of them covers.
 
     One covers another if the two differ only in that its calls may have met more states, that a call of it was not
-    interrupted, that more of its calls are lost, or that it rests on fewer deviations: whatever is legal after the other
-    is legal after it, and no deviation is certain for the other alone.
+    interrupted, that more of its calls are lost, that it has no time limit, or that it rests on fewer deviations: whatever
+    is legal after the other is legal after it, and no deviation is certain for the other alone.
     """
 
     def __init__(self) -> None:
@@ -77,10 +79,11 @@ def within(less: Configurations, more: Configurations) -> bool:
 
 
 class _Open(NamedTuple):
-    """What a configuration leaves open: the late calls and what each call has met, as bits; and what it rests on."""
+    """What a configuration leaves open: late calls and what each call has met, as bits; what it rests on; its time limit."""
 
     sets: tuple[int, ...]
     deviations: tuple[str, ...]
+    due: int
 
 
 def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
@@ -95,13 +98,15 @@ def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
             met.append(call.met)
         else:  # it may act or not, so the more of them there are the more is legal
             late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
-    return (each.state, tuple(waited), each.queue), _Open((late, *met), each.deviations)
+    return (each.state, tuple(waited), each.queue), _Open((late, *met), each.deviations, each.due)
 
 
 def _covers(more: _Open, less: _Open) -> bool:
     for one, other in zip(more.sets, less.sets, strict=True):
         if one | other != one:
             return False
+    if more.due not in {-1, less.due}:
+        return False
     return not more.deviations or set(more.deviations) <= set(less.deviations)
 
 
