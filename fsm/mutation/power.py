@@ -1,8 +1,8 @@
 """How many of the single edits that make a recording illegal its judge accuses, and how many false alarms it gives.
 
-An edit is *illegal without doubt* in three cases.  An entity that it touches contradicts
+An edit is *illegal without doubt* in four cases.  An entity that it touches contradicts
 its contract by the strict reading (:mod:`fsm.mutation.strict_reading`), and did not before.
-A time or an exit code is shown that is not what another line shows.  Or a plugin, which was
+A container is started in a pod that was stopped.  A time or an exit code is shown that is not what another line shows.  Or a plugin, which was
 told of a call before its reply, is not any more.  ``docs/power.md`` has what that rests on.
 """
 
@@ -161,6 +161,7 @@ class _StrictReading:
         self.before = self._read(lines)
         self.told = told(lines, self.calls)
         self.changed = changed(lines, self.before.rooms)
+        self.started = {act.entity for act in self.before.started_once_stopped()}
         self.illegal: dict[Entity, bool] = {}
 
     def _read(self, lines: Sequence[bytes]) -> RecordedActs:
@@ -186,6 +187,10 @@ class _StrictReading:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
                     return self._stated(found)
+        for act in read.started_once_stopped():
+            if act.entity not in self.started:
+                why = f"{act.entity} is started in line {act.line}, and its pod was stopped before"
+                return Illegality(machine=self.machines[POD].name, cell="StartContainer in stopped", why=why)
         for identity, name in sorted(changed(lines, read.rooms) - self.changed):
             why = f"{name} of {identity} is one thing, and then another"
             return Illegality(machine=self.machines[CONTAINER].name, cell=f"{name} changes", why=why)

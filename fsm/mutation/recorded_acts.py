@@ -62,6 +62,17 @@ class RecordedActs:
         if pod:
             self.pods.setdefault(identity, pod)
 
+    def started_once_stopped(self) -> Iterator[RecordedAct]:
+        """The starts that succeeded though the pod had been stopped before they, or others that overlap them, were made."""
+        for (of, identity), acts in self.acts.items():
+            pod = self.acts.get((POD, self.pods.get(identity, "")), [])
+            stopped = [act.end for act in pod if act.event == "StopPodSandbox" and act.reply == "ok" and act.certain]
+            starts = [act for act in acts if act.event == "StartContainer"] if of == CONTAINER and stopped else []
+            for start in starts:
+                before = [each for each in starts if each.start <= min(stopped)]
+                if start.reply == "ok" and start.certain and all(each.end < start.start for each in before):
+                    yield start
+
     def during(self, entity: Entity) -> list[RecordedAct]:
         """All that was done to *entity*, also by calls on its pod, or on any pod if that is not known."""
         kind, identity = entity

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
 from fsm.trace import Observation, Phase
 
@@ -35,11 +37,11 @@ class AsCalled(Joiner):
     def pod(self, identity: str) -> str:
         return identity
 
-    def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
-        seen = Observation(
-            entity=container, of=CONTAINER, event="CreateContainer", phase="reply", reply="ok", detail=pod, at=at
-        )
-        return [seen]
+    def created(
+        self, container: str, pod: str, *, start: int | None = None, at: int | str | None = None
+    ) -> list[Observation]:
+        what = Observation(of=CONTAINER, event="CreateContainer", phase="reply", reply="ok")
+        return [structs.replace(what, entity=container, detail=pod, start=start, at=at)]
 
     def runs(self, phase: Phase, *, at: int | str | None = None) -> list[Observation]:
         return [Observation(of=POD, event="RunPodSandbox", phase=phase, at=at)]
@@ -47,8 +49,9 @@ class AsCalled(Joiner):
     def anew(self) -> AsCalled:
         return self
 
-    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
-        return [Observation(entity=pod, of=POD, event="RunPodSandbox", phase="reply", reply="ok", at=at)]
+    def ran(self, pod: str, *, start: int | None = None, at: int | str | None = None) -> list[Observation]:
+        what = Observation(of=POD, event="RunPodSandbox", phase="reply", reply="ok")
+        return [structs.replace(what, entity=pod, start=start, at=at)]
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         return [Observation(event="restart", at=at)]

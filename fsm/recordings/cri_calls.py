@@ -178,7 +178,11 @@ class CriCallReader:
         code = meant(call.code, call.detail)
         phase: Phase = "lost" if code in LOST else "reply"
         if call.op == "RunPodSandbox":
-            return self.joiner.ran(call.id, at=call.end) if ok and call.id else self.joiner.runs(phase, at=call.end)
+            return (
+                self.joiner.ran(call.id, start=call.start, at=call.end)
+                if ok and call.id
+                else self.joiner.runs(phase, at=call.end)
+            )
         creates = call.op == "CreateContainer"
         identity = call.pod if creates else call.id
         state = call.state or met(call.detail, pod=call.op in POD_CALLS)
@@ -196,5 +200,5 @@ class CriCallReader:
             if changed:
                 return [*seen, Observation(entity=call.id, of=CONTAINER, event="data-changed", at=call.end)]
         if creates and ok and call.id:
-            return [*seen, *self.joiner.created(call.id, self.joiner.pod(call.pod), at=call.end)]
+            return [*seen, *self.joiner.created(call.id, self.joiner.pod(call.pod), start=call.start, at=call.end)]
         return seen

@@ -83,6 +83,8 @@ class Joiner:
     _creating: dict[str, list[int]] = field(default_factory=dict)
     _leaks: dict[str, int] = field(default_factory=dict)
     _met: int = 0
+    _stopped: set[str] = field(default_factory=set)
+    _starts: dict[str, list[bool]] = field(default_factory=dict)
     _overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
 
@@ -161,7 +163,24 @@ class Joiner:
             self._forget(seen.entity)
             return self._certain(seen, pod)
         met = [] if pod else self._meet(seen)
-        return [*met, *self._certain(seen, pod)]
+        return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
+
+    def _starting(self, seen: Observation, pod: str) -> list[Observation]:
+        """That a start has succeeded which was asked for when *pod* had been stopped, if *seen* is the reply.
+
+        Of several starts in progress, and of those given up, it is unknown which one the reply is to.
+        """
+        if seen.event != "StartContainer" or not pod:
+            return []
+        starts = self._starts.setdefault(seen.entity, [])
+        if seen.phase == "request":
+            starts.append(pod in self._stopped)
+            return []
+        if seen.phase != "reply" or not starts:
+            return []
+        late = seen.reply == "ok" and all(starts)
+        starts.remove(max(starts))
+        return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at)] if late else []
 
     def _closed(self, pod: str) -> bool:
         """Whether all containers of *pod* are known, also because it was removed."""
@@ -234,17 +253,19 @@ class Joiner:
         meant, certain = self._meant(identity, POD)
         return meant[0] if certain else ""
 
-    def created(self, container: str, pod: str, *, at: int | str | None = None) -> list[Observation]:
+    def created(
+        self, container: str, pod: str, *, start: int | None = None, at: int | str | None = None
+    ) -> list[Observation]:
         """A container was created; calls in progress on its pod may reach it.
 
-        *pod* is empty if it is unknown.
+        *pod* is empty if it is unknown, *start* is when the creation was asked for.
         """
         if pod:
             self._pod_of[container] = pod
             self._containers.setdefault(pod, {})[container] = None
         else:
             self._remember(container, CONTAINER)
-        seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", at=at)]
+        seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", start=start, at=at)]
         if self._doubtful(pod):
             return seen
         seen += self._joins(container, pod, at=at)
@@ -263,11 +284,11 @@ class Joiner:
         """One that does not have what is known, after lines that are missing."""
         return Joiner(beginning=Beginning())
 
-    def ran(self, pod: str, *, at: int | str | None = None) -> list[Observation]:
-        """A pod was created: all its containers will be known."""
+    def ran(self, pod: str, *, start: int | None = None, at: int | str | None = None) -> list[Observation]:
+        """A pod was created, as was asked for at *start*: all its containers will be known."""
         self._containers.setdefault(pod, {})
         self._whole.add(pod)
-        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", at=at)]
+        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", start=start, at=at)]
 
     def restarted(self, *, at: int | str | None = None) -> list[Observation]:
         """The runtime restarted: no call is in progress any more."""
@@ -277,6 +298,7 @@ class Joiner:
         self._reached.clear()
         self._creating.clear()
         self._overlapped.clear()
+        self._starts.clear()
         return [Observation(event="restart", at=at)]
 
     def quiet(self) -> bool:
@@ -301,6 +323,7 @@ class Joiner:
     def _forget(self, container: str) -> None:
         self._gone(container, CONTAINER)
         self._unrecorded[CONTAINER].pop(container, None)
+        self._starts.pop(container, None)
         pod = self._pod_of.pop(container, None)
         if pod is not None:
             self._containers.get(pod, {}).pop(container, None)
@@ -338,6 +361,8 @@ class Joiner:
         ok = seen.reply == "ok"
         found += _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
         found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
+        if ok:
+            self._stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
             self._pod_is_gone(pod, reached)
         return found
@@ -351,6 +376,7 @@ class Joiner:
             self._remember(each, CONTAINER)
             self._removed[CONTAINER].pop(each, None)
         self._whole.discard(pod)
+        self._stopped.discard(pod)
         self._leaks.pop(pod, None)
         self._gone(pod, POD)
 
