@@ -32,14 +32,16 @@ from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from naive_oracle import Test
 
     from fsm.machine import Machine
 
-MANY = TIMES if TIMES == 1 else 2 * TIMES
+MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
 """Times as many machines: a hundred thousand examples in the nightly run."""
+AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
+"""Numbers of machines on which engines disagreed in such a run, of calls that are left in progress."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
@@ -103,9 +105,11 @@ def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
 class Examples:
     """Random machines, each with a few inputs; counts them, for the report of the run."""
 
-    def __init__(self, record: Callable[[str, object], None], part: int, *, machines: int) -> None:
+    def __init__(
+        self, record: Callable[[str, object], None], part: int, *, machines: int, more: Iterable[int] = ()
+    ) -> None:
         self._record = record
-        self._numbers = range(1_000_000 * part, 1_000_000 * part + machines * MANY)
+        self._numbers = [*range(1_000_000 * part, 1_000_000 * part + machines * MANY), *more]
         self.legal: list[bool] = []
 
     def machines(self) -> Iterator[tuple[random.Random, Machine]]:
@@ -129,7 +133,8 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
     """The oracle and a naive one give one answer; what they allow is explained as a run, a trace and a history."""
-    examples = Examples(record_property, part, machines=80)
+    known = [number for number in AT_NIGHT if number // 1_000_000 == part]
+    examples = Examples(record_property, part, machines=80, more=known)
     for chance, machine in examples.machines():
         of = {name: judge(machine) for name, judge in judges.KIT.items()}
         simulated = random_test(chance, machine)

@@ -157,6 +157,7 @@ def _history(test: Test) -> History:
             outputs = None if seen.outputs is None else [*outputs, *seen.outputs]
         if seen.reply is None:
             if step.stage == "begin":
+                operations += [left] if left is not None else []  # interrupted, so it never ends
                 left = Operation(called=called, returned=None, event=step.event)
             if seen.shows:
                 operations.append(Operation(called=called, returned=returned, shows=seen.shows))

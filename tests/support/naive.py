@@ -235,7 +235,9 @@ class Asking:
         """A call of *event* acts in *state*, with *others* in progress."""
         found = ways(self.machine, state, event)
         if found is None:
-            yield from (others.at(to).with_call(Call(event, "free", state)) for to in self.machine.states)
+            for to in self.machine.states:
+                yield others.at(to).with_call(Call(event, "free", state))
+                yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
         # It has no effect, and an indefinite reply.
         yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
@@ -244,7 +246,8 @@ class Asking:
         """A call of *event* acts that was given up; *left* are the calls that remain."""
         found = ways(self.machine, left.state, event)
         if found is None:
-            yield from (left.at(to) for to in self.machine.states)
+            for to in self.machine.states:
+                yield from (left.at(to), self.with_lost(left, event, "lost-begun").at(to))
         for way in found or ():
             yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
 

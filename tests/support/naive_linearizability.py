@@ -7,6 +7,7 @@ chosen, nothing turned back, nothing searched.  It reads cells as
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import naive
@@ -99,17 +100,21 @@ class _Entity:
             return
         for each in self.interrupted(now, operation.event, number):
             if ways is None or (how == "begun" and not ways):
-                free = each.with_call(number, acted)
-                last = now.came if self.outputs is None else len(self.outputs)
-                for came in range(now.came, last + 1):
-                    for state in self.machine.states if ways is None else (now.state,):
-                        yield free._replace(state=state, came=came)
+                may: tuple[How, ...] = (acted, "begun") if how == "asked" and call else (acted,)
+                yield from self.anything(each, number, may, moves=ways is None)
             for way in ways or ():
                 known = operation.reply in way.replies or ("error" in way.replies and operation.reply not in {"", "ok"})
                 if way.begins or not call or vague or known:
                     for came in self.emitted(now.came, way.emits):
                         far: How = "begun" if way.begins else acted
                         yield each.with_call(number, far)._replace(state=way.to, came=came)
+
+    def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
+        """*now* after an instant of operation *number* of which nothing is specified."""
+        last = now.came if self.outputs is None else len(self.outputs)
+        for far, came in product(may, range(now.came, last + 1)):
+            for state in self.machine.states if moves else (now.state,):
+                yield now.with_call(number, far)._replace(state=state, came=came)
 
     def emitted(self, came: int, emits: tuple[str, ...]) -> list[int]:
         if self.outputs is None:

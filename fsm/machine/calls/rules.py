@@ -7,7 +7,7 @@ of its own.  There are six rules:
    that cell.
 2. A call that has *begun* goes on by the ``ends`` of the current state, wherever other events have moved the entity
    meanwhile.  Where there are none, its end is unspecified: the call is *free*.
-3. Where the specification is silent, any state may follow, and a call that acts there is free.
+3. Where the specification is silent, any state may follow.  A call that acts there is free, or has begun.
 4. An event that interrupts cuts off the calls that have begun.  They do not act any more, and get no reply but an
    indefinite one.  A call that has ended may still be answered, and one that was asked for may still arrive; but an
    observer of the interruption takes all calls in progress to be over.
@@ -87,10 +87,14 @@ class Rules:
         return found
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        row = self.table.end[row] if begun else row
+        end = self.table.end.get(row)
+        row = end if begun and end is not None else row
         ways = self.table.step(state, row)
         if ways is None:
-            return tuple(CallInstant(row, None, to, FREE) for to in range(len(self.table.states)))
+            states = range(len(self.table.states))
+            going = [to for to in states if end is not None and not begun and self.table.step(to, end)]
+            free = [CallInstant(row, None, to, FREE) for to in states]
+            return (*free, *(CallInstant(row, None, to, BEGUN) for to in going))
         if begun and not ways:
             return (CallInstant(row, None, state, FREE),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
