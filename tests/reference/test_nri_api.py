@@ -20,7 +20,7 @@ from fsm.reference.nri.api_sut import NriApiSUT
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import NOTHING
-from fsm.reference.nri.nri_errors import BlockedError, DuplicateDomainError, NRIError, NRIStoppedError, ReentrantError
+from fsm.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError, ReentrantError
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class ExitsAtDuplicates(NriApiSUT):
     def _register_domain(self, hope: str) -> None:
         try:
             super()._register_domain(hope)
-        except DuplicateDomainError:
+        except NRIError:
             self.reset()
             raise
 

@@ -18,7 +18,7 @@ from fsm.reference.nri.entities import EntityStates
 from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
-from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError, UnimplementedError
+from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError
 from fsm.reference.nri.plugins import Listener, Plugins, Relayed, relay_outcome
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
@@ -187,7 +187,7 @@ class NRI:
             way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
             error = relayed[-1].error if relayed else None
-            raise error or UnimplementedError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
+            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
         return relayed[-1].merged if relayed else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from fsm.reference.nri.messages import Container, Eviction, Pod, Update
-from fsm.reference.nri.nri_errors import ChangesFailedError, DuplicateDomainError
+from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError
 
 _log = logging.getLogger(__name__)
 
@@ -51,11 +51,11 @@ class Domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
-        """Add *domain*; raises :class:`DuplicateDomainError` if its name is registered."""
+        """Add *domain*; raises :class:`NRIError` if its name is registered."""
         with self._lock:
             if domain.name in self._domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
-                raise DuplicateDomainError(message)
+                raise NRIError(message, code="ALREADY_EXISTS")
             self._domains[domain.name] = domain
 
     def names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from fsm.machine import Outcome
 from fsm.reference.driven import Driven, driver
-from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError, UnimplementedError
+from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError
 
 RELAYS: Final = {
     "update-pod-sandbox": "relay-pod-update",
@@ -91,8 +91,8 @@ class Lifecycle(Driven):
             match ways[0].reply[0]:
                 case "UNAVAILABLE":
                     raise NRIStoppedError("the NRI interface was stopped; make a new one")
-                case "UNIMPLEMENTED":
-                    raise UnimplementedError(f"{event}: there is no such method in this release")
+                case "UNIMPLEMENTED" as code:
+                    raise NRIError(f"{event}: there is no such method in this release", code=code)
                 case code:
                     raise NRIError(f"{event}: not of an NRI interface that is {self.state} already", code=code)
         return True

@@ -33,12 +33,6 @@ class ReentrantError(NRIError):
     code = "FAILED_PRECONDITION"
 
 
-class UnimplementedError(NRIError):
-    """The configured release has no such method."""
-
-    code = "UNIMPLEMENTED"
-
-
 class BlockedError(NRIError):
     """A plugin cannot be synchronised: that was blocked for longer than a registration may take."""
 
@@ -73,12 +67,6 @@ class PluginLateError(PluginLostError):
 
 class ConflictError(NRIError):
     """The same field of a container is claimed twice."""
-
-    code = "ALREADY_EXISTS"
-
-
-class DuplicateDomainError(NRIError):
-    """A domain of this name is registered."""
 
     code = "ALREADY_EXISTS"
 
