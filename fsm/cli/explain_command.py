@@ -31,6 +31,5 @@ def command(codes: tuple[str, ...]) -> int:
             hint = (f"did you mean {near[0]}? " if near else "") + "'fsm explain' lists all codes"
             what = f"there is no code '{given}'; {hint}, {min(RULES)} to {max(RULES)}"
             raise click.BadParameter(what, param_hint="CODE")
-        written = explanation.text(code, RULES[code], layout())
-        click.echo(("\n" if number else "") + written, nl=False)
+        click.echo(("\n" if number else "") + explanation.text(code, RULES[code], layout()), nl=False)
     return 0

@@ -143,8 +143,7 @@ def _power(
 
 def _mutants(of: Specification | JointSpecification, profile: str | None) -> Iterable[Mutant | JointMutant]:
     if isinstance(of, JointSpecification):
-        system = of.machine.under(profile)
-        return joint_mutants(system, composition(of.machine), profile)
+        return joint_mutants(of.machine.under(profile), composition(of.machine), profile)
     return mutants(of.machine.under(profile))
 
 

@@ -150,8 +150,7 @@ class Backoff(Generic[E]):
         self._stopped = True
         for key, backlog in self._keys.items():
             backlog.position.take("stop")
-            waiting = list(backlog.events)[backlog.at_handler :]
-            self._drop(key, *waiting, *backlog.incoming)
+            self._drop(key, *list(backlog.events)[backlog.at_handler :], *backlog.incoming)
         self._keys.clear()
 
     async def _try(self, key: str, backlog: Backlog[E]) -> None:

@@ -142,8 +142,7 @@ class Controller:
         if is_noop(sandbox.position, "start"):
             self._take(sandbox, "start")
         try:
-            pid = sandbox.world.run()
-            self._describe(sandbox, pid)
+            self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
             self._fail_start(sandbox, str(error))
             return
