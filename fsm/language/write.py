@@ -37,6 +37,7 @@ WIDEST: Final = 110
 REST: Final = "*"
 
 T = TypeVar("T")
+D = TypeVar("D", Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
@@ -190,8 +191,8 @@ def _is_part(override: Override, whole: Override | None) -> bool:
 def _override(machine: Machine, override: Override) -> Table:
     table = _table(event=override.event, about=override.about)
     broken = override.deviation
-    _filled(table, _given(deviates=broken.clause.name if broken else "", since=override.since, until=override.until))
-    _filled(table, _given(link=broken.link if broken else ""))
+    deviates, link = (broken.clause.name, broken.link) if broken else ("", "")
+    _filled(table, _given(deviates=deviates, since=override.since, until=override.until, link=link))
     kind = machine.events[override.event].kind
     forms = {state: _forms(cell, kind, state) for state, cell in override.cells.items()}
     rest = _usual(forms) if override.cells.keys() == machine.states.keys() else None
@@ -334,17 +335,14 @@ def _list(values: Iterable[object]) -> Array:
 
 
 def _inline(entries: Mapping[str, object]) -> InlineTable:
-    table = tomlkit.inline_table()
-    for word, value in entries.items():
-        table[word] = _value(value)
-    return table
+    return _filled(tomlkit.inline_table(), entries)
 
 
 def _table(**entries: object) -> Table:
     return _filled(tomlkit.table(), entries)
 
 
-def _filled(table: Table, entries: Mapping[str, object]) -> Table:
+def _filled(table: D, entries: Mapping[str, object]) -> D:
     for word, value in entries.items():
         table[word] = _value(value)
     return table

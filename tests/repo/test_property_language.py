@@ -41,7 +41,7 @@ def _rows(heading: str) -> list[list[str]]:
 
 
 def _example(text: str) -> bytes:
-    (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    example, *_ = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return str(example).encode()
 
 

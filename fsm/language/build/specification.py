@@ -11,7 +11,7 @@ from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
-from fsm.language.property_file import Stated, WrittenCounts, WrittenProperty
+from fsm.language.property_file import Stated, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
 from fsm.product.system import System
@@ -64,9 +64,9 @@ def specify(
         if profile not in machine.profiles:
             problems.unknown("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
     problems.refuse()
-    expect = {NO_PROFILE: _counts(written.expect)} if written.expect else {}
-    expect |= {name: _counts(each) for name, each in written.under.items()}
-    expect = _handed_down(machine, expect)
+    sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
+    counts = {name: Counts(**each.model_dump()) for name, each in sizes.items()}
+    expect = _handed_down(machine, counts)
     if isinstance(machine, System):
         return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
@@ -107,10 +107,6 @@ def _machine(problems: Problems[Stated], find: Callable[[str], Machine | System]
         problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
         problems.refuse()
         raise
-
-
-def _counts(written: WrittenCounts) -> Counts:
-    return Counts(states=written.states, transitions=written.transitions, depth=written.depth)
 
 
 def _property(

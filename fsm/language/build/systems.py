@@ -51,14 +51,25 @@ def rebuilt(
     Raises :class:`InputError` with every mistake of meaning in that.
     """
     problems = Problems(model=file)
-    building = _Building(problems=problems, find=_nothing, profile=profile)
-    joints = building.joints(system, name, written, building.define(system.parts))
+    define = _define(problems, system.parts)
+    building = JointEventBuilder(
+        problems=problems, profile=profile, system=system, name=name, written=written, define=define
+    )
+    joints = {joint.name: joint for joint in building.joints()}
     problems.refuse()
-    return replace(system, events={each: joints.get(each, joint) for each, joint in system.events.items()})
+    return replace(system, events={**system.events, **joints})
 
 
-def _nothing(name: str) -> Machine:
-    raise LookupError(name)
+def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Definitions:
+    """What the file has names for: conditions, and sets of the states of *parts*."""
+    written = problems.model.written
+    taken = {
+        "part": parts,
+        "joint event": (*written.event, *(joint.rpc for joint in written.event.values() if joint.rpc)),
+        "word of conditions": WORDS,
+    }
+    states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
+    return definitions(problems, written.define, states=states, taken=taken, texts=conditions(written))
 
 
 def _variant(
@@ -101,7 +112,7 @@ class _Building:
             clauses=clauses_of(self.problems, written.clause, written.event),
             path=self.problems.model.path,
         )
-        define = self.define(made)
+        define = _define(self.problems, made)
         within = scope(system, None)
         heard = {name: means(self.problems, parts[name].heard, within, define, "part", name, "heard") for name in made}
         system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
@@ -111,26 +122,11 @@ class _Building:
                 what = f"a joint event cannot be called '{name}'"
                 self.problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
                 continue
-            joints |= self.joints(system, name, each, define)
+            building = JointEventBuilder(
+                problems=self.problems, profile=self.profile, system=system, name=name, written=each, define=define
+            )
+            joints |= {joint.name: joint for joint in building.joints()}
         return replace(system, events=joints)
-
-    def joints(self, system: System, name: str, written: WrittenJoint, define: Definitions) -> dict[str, JointEvent]:
-        """The joint event *name* of each copy that has one."""
-        builder = JointEventBuilder(
-            problems=self.problems, profile=self.profile, system=system, name=name, written=written, define=define
-        )
-        return {joint.name: joint for joint in builder.joints()}
-
-    def define(self, parts: Mapping[str, Part]) -> Definitions:
-        """What the file has names for: conditions, and sets of the states of *parts*."""
-        written = self.problems.model.written
-        taken = {
-            "part": parts,
-            "joint event": (*written.event, *(joint.rpc for joint in written.event.values() if joint.rpc)),
-            "word of conditions": WORDS,
-        }
-        states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
-        return definitions(self.problems, written.define, states=states, taken=taken, texts=conditions(written))
 
     def _parts(self, written: Mapping[str, WrittenPart]) -> dict[str, Part]:
         made: dict[str, Part] = {}
