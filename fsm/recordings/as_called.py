@@ -16,23 +16,10 @@ class AsCalled(Joiner):
     def kind(self, identity: str) -> str:  # noqa: ARG002
         return CONTAINER  # whichever it is, exits are not calls
 
-    def observations(
-        self,
-        call: str,
-        identity: str,
-        phase: Phase,
-        *,
-        reply: str = "",
-        met: str = "",
-        detail: str = "",
-        at: int | str | None = None,
-    ) -> list[Observation]:
-        if not identity or (call == "CreateContainer" and reply == "ok"):
+    def observations(self, call: Observation) -> list[Observation]:
+        if not call.entity or (call.event == "CreateContainer" and call.reply == "ok"):
             return []  # what was created is an observation of its own
-        of = POD if call in POD_CALLS else CONTAINER
-        return [
-            Observation(entity=identity, of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at)
-        ]
+        return [structs.replace(call, of=POD if call.event in POD_CALLS else CONTAINER)]
 
     def pod(self, identity: str) -> str:
         return identity

@@ -9,15 +9,16 @@ import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from msgspec import structs
 
 from fsm.recordings.error_texts import met, split, unresolved
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
-from fsm.recordings.pod_calls import CONTAINER, POD, POD_CALLS, Joiner
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS, Joiner
 from fsm.recordings.time_order import WINDOW
-from fsm.trace import Observation, Phase
+from fsm.trace import Observation, Phase, nanoseconds
 
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
@@ -57,28 +58,13 @@ _LOGGED: Final = frozenset(
 )
 """Calls on an id whose requests are logged at the same level as their success."""
 
-_UNLOGGED: Final = frozenset(
-    {
-        "ContainerStatus",
-        "PodSandboxStatus",
-        "ReopenContainerLog",
-        "ExecSync",
-        "Exec",
-        "Attach",
-        "PortForward",
-        "ContainerStats",
-        "CheckpointContainer",
-        "UpdatePodSandboxResources",
-    }
-)
+_UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - {"RunPodSandbox", "CreateContainer"}
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 
 _DOUBTFUL: Final = 64
 """Replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
-
-_LONG: Final = timedelta(microseconds=WINDOW // 1000)
 
 SHOWN: Final = frozenset({"restart"})
 """The signals that are always logged; exits may be missing (1.6 logs none)."""
@@ -91,7 +77,7 @@ class Log:
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
     joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
-    _began: datetime | None = None
+    _began: int | None = None
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
@@ -119,12 +105,12 @@ class Log:
 
     def _begun(self, at: str) -> Sequence[Observation]:
         """Observations that no call from before the log is in progress any more, once it is longer than any call."""
-        now = _time(at)
+        now = nanoseconds(at)
         if now is None:
             return ()
-        self._began = self._began or now
+        self._began = now if self._began is None else self._began
         past = now - self._began
-        over = past > _LONG and (self.joiner.quiet() or past > 2 * _LONG)
+        over = past > WINDOW and (self.joiner.quiet() or past > 2 * WINDOW)
         return self.joiner.begun() if over else ()
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
@@ -166,9 +152,8 @@ class Log:
         if oom := _OOM.match(message):
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
-            return self.joiner.observations(
-                "ContainerStatus", sight[1], "answered", reply="ok", met=sight[2], at=found.at
-            )
+            shown = Observation(event="ContainerStatus", phase="answered", reply="ok", met=sight[2], at=found.at)
+            return self.joiner.observations(structs.replace(shown, entity=sight[1]))
         return self._service(found)
 
     def _service(self, found: Entry) -> Sequence[Observation] | None:
@@ -193,7 +178,7 @@ class Log:
         if _REPLIED.match(rest):
             return self._replied(name, identity, "ok", found)
         self._asked[name, identity] += 1
-        return self.joiner.observations(name, identity, "request", at=found.at)
+        return self.joiner.observations(Observation(entity=identity, event=name, phase="request", at=found.at))
 
     def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
         text = ""
@@ -211,7 +196,8 @@ class Log:
         if phase == "answered" and not reply:
             return ()
         where = met(text, pod=name in POD_CALLS)
-        return self.joiner.observations(name, identity, phase, reply=reply, met=where, detail=found.error, at=found.at)
+        seen = Observation(event=name, phase=phase, reply=reply, met=where, detail=found.error, at=found.at)
+        return self.joiner.observations(structs.replace(seen, entity=identity))
 
     def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]
@@ -234,11 +220,3 @@ class Log:
             self.notes["exits of unknown containers or pods"] += 1
             return ()
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
-
-
-def _time(at: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -171,7 +171,7 @@ class CriCallReader:
         if call.op == "RunPodSandbox":
             return self.joiner.runs("request", at=call.start)
         identity = call.pod if call.op == "CreateContainer" else call.id
-        return self.joiner.observations(call.op, identity, "request", at=call.start)
+        return self.joiner.observations(Observation(entity=identity, event=call.op, phase="request", at=call.start))
 
     def _reply(self, call: CriCallLine) -> Iterable[Observation]:
         ok = call.code == "OK"
@@ -186,10 +186,9 @@ class CriCallReader:
         creates = call.op == "CreateContainer"
         identity = call.pod if creates else call.id
         state = call.state or met(call.detail, pod=call.op in POD_CALLS)
-        reply = "ok" if ok else code
-        seen = self.joiner.observations(
-            call.op, identity, phase, reply="" if phase == "lost" else reply, met=state, detail=call.detail, at=call.end
-        )
+        reply = "ok" if ok else "" if phase == "lost" else code
+        what = Observation(event=call.op, phase=phase, reply=reply, met=state, detail=call.detail, at=call.end)
+        seen = self.joiner.observations(msgspec.structs.replace(what, entity=identity))
         if call.op == "RemoveContainer" and ok:
             self._fixed.pop(call.id, None)
         if call.state:

@@ -14,6 +14,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import structs
+
 from fsm.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase
 
@@ -107,42 +109,25 @@ class Joiner:
         unrecorded = tuple(each for each in self._unrecorded[of] if each.startswith(identity) and each not in known)
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
-    def observations(
-        self,
-        call: str,
-        identity: str,
-        phase: Phase,
-        *,
-        reply: str = "",
-        met: str = "",
-        detail: str = "",
-        at: int | str | None = None,
-    ) -> list[Observation]:
-        """The observations, of all entities concerned, that the *phase* of *call* on *identity* stands for."""
-        of = POD if call in POD_CALLS else CONTAINER
+    def observations(self, call: Observation) -> list[Observation]:
+        """The observations, of all entities concerned, that *call* stands for, whose entity is the id as it was given."""
+        identity, of = call.entity, POD if call.event in POD_CALLS else CONTAINER
         if not identity:
             return []
+        call = structs.replace(call, of=of)
+        what = structs.replace(call, reply="", met="", detail="")
         meant, certain = self._meant(identity, of)
-        vague = self._vague(Observation(entity=identity, of=of, event=call, phase=phase, at=at), meant)
+        found = self._vague(what, meant)
         if certain:
-            seen = Observation(
-                entity=meant[0], of=of, event=call, phase=phase, reply=reply, met=met, detail=detail, at=at
-            )
-            return [*vague, *self._of(seen)]
+            return [*found, *self._of(structs.replace(call, entity=meant[0]))]
         # The id may stand for several entities, or for an unknown one: its reply is
         # judged by itself, and the call may have been on any of them.
-        found = vague
-        if phase in {"reply", "answered"} and reply:
+        if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
-            name = f"{identity} ({self._anonymous})"
-            found.append(
-                Observation(
-                    entity=name, of=of, event=call, phase="answered", reply=reply, met=met, detail=detail, at=at
-                )
-            )
-        if phase != "answered":
+            found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
+        if call.phase != "answered":
             for each in meant:
-                found += self._of(Observation(entity=each, of=of, event=call, phase=phase, at=at))
+                found += self._of(structs.replace(what, entity=each))
         return found
 
     def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:

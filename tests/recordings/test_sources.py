@@ -275,7 +275,10 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
     ),
     "stopping a pod stops its containers": (
         (*ALIVE, *went("StopPodSandbox", P), *went("StartContainer")),
-        [(10, "StartContainer", "ok", "start-only-created")],
+        [
+            (10, "StartContainer", "ok", "start-only-created"),
+            (10, "started-once-stopped", "", "nothing-starts-once-stopped"),
+        ],
     ),
     "removing a pod removes its containers": (
         (*ALIVE, *went("RemovePodSandbox", P), *went("StartContainer")),
