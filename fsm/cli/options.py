@@ -47,8 +47,18 @@ def name_option(
 
 
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
-    """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*."""
-    return name_option("profile", "p", about, completion.profiles, to="profiles" if several else "", several=several)
+    """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*, else combined."""
+    if several:
+        return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
+    about = f"{about} Repeated: all of these, where they do not conflict."
+    complete = completion.profiles
+    return click.option(
+        *("--profile", "-p"), multiple=True, callback=_combined, metavar="NAME", shell_complete=complete, help=about
+    )
+
+
+def _combined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
+    return "+".join(names) or None
 
 
 def property_option(about: str) -> Callable[[FC], FC]:

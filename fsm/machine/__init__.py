@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
+from fsm.errors import InputError, Problem
 from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.versions import has, of_version, parted
 
@@ -312,7 +313,8 @@ class Machine:
     def profiled(self, profile: str | None) -> Profile | None:
         """What *profile* changes: that of this name, or what the one that is of this version has in it.
 
-        The name alone stands for the first version, with the deviations of all that the profile is of.  ``None`` if no
+        The name alone stands for the first version, with the deviations of all that the profile is of.  Names with ``+``
+        between them are combined: :class:`InputError` if two of them replace a cell, each otherwise.  ``None`` if no
         profile is meant, or several might be.
 
         >>> from fsm.library import load
@@ -324,6 +326,9 @@ class Machine:
         """
         if not profile:
             return None
+        if "+" in profile:
+            parts = [self.profiled(each) for each in profile.split("+")]
+            return self._combined(profile, [each for each in parts if each]) if all(parts) else None
         names = (profile,) if profile in self.profiles else of_version(profile, self.profiles)
         if len(names) != 1:
             return None
@@ -337,6 +342,29 @@ class Machine:
         overrides = (each if exact else each.of(profile) for each in found.overrides if kept(each))
         exemptions = (each if exact else each.of(profile) for each in found.exemptions if kept(each))
         return replace(found, overrides=tuple(overrides), exemptions=tuple(exemptions))
+
+    def _combined(self, name: str, parts: list[Profile]) -> Profile:
+        """All that the *parts* change, as *name*; first what replaces cells, and then what deviates from them."""
+        replaced: dict[tuple[str, str, bool], tuple[Profile, Cell]] = {}
+        problems = []
+        replacing = [(part, each) for part in parts for each in part.overrides if each.deviation is None]
+        for part, each in replacing:
+            cells = [(state, False, cell) for state, cell in each.cells.items()]
+            for state, ends, cell in [*cells, *((state, True, end) for state, end in each.ends.items())]:
+                other, before = replaced.setdefault((each.event, state, ends), (part, cell))
+                if replace(before, line=0) != replace(cell, line=0):
+                    what = f"'{part.name}' and '{other.name}' each say something else of '{each.event}' in '{state}'"
+                    hint = f"leave one of the two profiles out; '{other.name}' says it on line {before.line}"
+                    problems.append(Problem(path=self.path, line=cell.line, code="FSM105", what=what, hint=hint))
+        if problems:
+            raise InputError(problems)
+        every = [each for part in parts for each in part.overrides]
+        known = {
+            (each.name, each.event): each.of(name)
+            for each in sorted(every, key=lambda each: each.deviation is not None)
+        }
+        exemptions = tuple(each.of(name) for part in parts for each in part.exemptions)
+        return replace(parts[0], name=name, overrides=tuple(known.values()), exemptions=exemptions)
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:

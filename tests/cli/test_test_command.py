@@ -19,6 +19,15 @@ from fsm.conformance.lookup import REFERENCES
 from fsm.language.codes import RULES
 from fsm.library import is_system, load, load_system
 
+ADAMANT = """
+[profile.adamant]
+about = "Doors that stay as they are."
+[profile.adamant.cell.stays]
+event = "push"
+about = "Stays ajar."
+moves = { ajar = { to = "shut", reply = "STUCK" } }
+"""
+
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Path:
@@ -73,15 +82,26 @@ def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, step
     assert "--replay" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["test", "cri-pod", "--against", "reference"], ["judge", "x.log"], ["show", "cri-pod"]]
-)
-def test_one_name_is_taken_where_one_counts(workshop: Path, command: list[str]) -> None:
-    """The last of several profiles would hide the others."""
-    ran = fsm(*command, "-p", "containerd-1.7", "-p", "containerd-2.1", cwd=workshop)
+@pytest.mark.parametrize("command", [["test", "--against", "model:door.toml"], ["show"]])
+def test_profiles_combine_where_they_do_not_conflict(workshop: Path, command: list[str]) -> None:
+    """The last of several does not hide the others; one that replaces a cell otherwise is refused, with the cell."""
+    new = """
+[profile.new]
+about = "Doors of today."
+[profile.new.cell.oiled]
+event = "push"
+about = "Opens whenever it is closed."
+moves = { shut = { to = "open", emits = ["Creak"] } }
+"""
+    (workshop / "door.toml").write_text(DOOR + new + ADAMANT, encoding="utf-8")
 
-    assert (2, "") == (ran.returncode, ran.stdout)
-    assert "--profile is given 2 times, and the last would hide the others: give it once" in ran.stderr
+    both = fsm(*command, "door.toml", "-p", "old", "-p", "new", cwd=workshop)
+    refused = fsm(*command, "door.toml", "-p", "old", "-p", "adamant", cwd=workshop)
+
+    assert both.returncode == 0, both.stderr
+    assert (2, "") == (refused.returncode, refused.stdout)
+    assert "'adamant' and 'old' each say something else of 'push' in 'ajar' [FSM105]" in refused.stderr
+    assert "door.toml:" in refused.stderr
 
 
 SUTS = Path(__file__).resolve().parent.parent / "suts"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import door, job
+from machines import DOOR, door, job, machine_of
 
 from fsm.library import load, names
 from fsm.machine.table import tabulate
@@ -55,6 +55,22 @@ def test_only_a_call_in_progress_has_an_end() -> None:
 
     assert ["starting", "checking"] == [state for state in machine.states if machine.step(state, "start", ends=True)]
     assert () == machine.step("absent", "start", ends=True)
+
+
+def test_profiles_combine() -> None:
+    """What replaces a cell comes first, whatever the order; what deviates from it is added."""
+    new = '[profile.new]\nabout = "."\n[profile.new.cell.oiled]\nevent = "push"\nabout = "."\n'
+    machine = machine_of(DOOR + new + 'moves = { shut = { to = "open", emits = ["Creak"] } }\n')
+
+    for name in ("old+new", "new+old"):
+        under = machine.under(name)
+        assert [(way.name, way.to) for way in under.step("shut", "push") or ()] == [
+            ("done", "open"),
+            ("lock-jams", "shut"),
+        ]
+        assert [way.to for way in under.step("ajar", "push") or ()] == ["open"]
+        assert under.profile == name
+    assert machine.profiled("old+none") is None
 
 
 def test_without_a_profile_a_machine_is_as_it_is() -> None:
