@@ -40,8 +40,8 @@ class _Heard(NamedTuple):
 
 
 def release(profile: str) -> str:
-    """The release that *profile* is; the newest if it is none."""
-    return profile if profile in RELEASES else ""
+    """The release that *profile*, which may be combined of several, is of; the newest if it is of none."""
+    return next((each for each in profile.split("+") if each in RELEASES), "")
 
 
 CALLS: Final = tuple(
