@@ -47,66 +47,62 @@ def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
     """The report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
-    writer = _Writer(layout=layout, listed=listed)
-    return "\n\n".join("\n".join(writer.lines(each)) for each in mutated) + "\n"
+    return "\n\n".join("\n".join(_lines(each, layout, listed)) for each in mutated) + "\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Writer:
-    layout: Layout
-    listed: str
+def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
+    machine = mutated.specification.machine
+    kills = mutated.kills()
+    yield layout.style(machine.name, "bold") + f": {machine.title}"
+    digits = len(f"{max(kills.values(), default=0):,}")
+    joint = isinstance(mutated.specification, JointSpecification)
+    for name, count in kills.items():
+        if joint and not count:
+            continue  # it may well kill some, and is not the first to do so
+        verb = "first to kill" if joint else "kills"
+        how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
+        yield f"  {how if count else layout.style(how, 'yellow')}  {name}"
+    for each in mutated.outcomes:
+        if listed == "all" or (listed == "equivalent" and each.equivalent):
+            yield from _mutant(each, machine.path, layout)
+    if listed != "all":
+        yield from _survivors(mutated, layout)
+    word_for = "system" if joint else "machine"
+    dead = sum(bool(each.killers) for each in mutated.outcomes)
+    word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
+    yield (
+        f"{layout.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
+        f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
+        + (f", score {mutated.score:.1%}" if mutated.survivors else "")
+    )
 
-    def lines(self, mutated: Mutated) -> Iterator[str]:
-        machine = mutated.specification.machine
-        kills = mutated.kills()
-        yield self.layout.style(machine.name, "bold") + f": {machine.title}"
-        digits = len(f"{max(kills.values(), default=0):,}")
-        joint = isinstance(mutated.specification, JointSpecification)
-        for name, count in kills.items():
-            if joint and not count:
-                continue  # it may well kill some, and is not the first to do so
-            verb = "first to kill" if joint else "kills"
-            how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
-            yield f"  {how if count else self.layout.style(how, 'yellow')}  {name}"
-        for each in mutated.outcomes:
-            if self.listed == "all" or (self.listed == "equivalent" and each.equivalent):
-                yield from self._mutant(each, machine.path)
-        if self.listed != "all":
-            yield from self._survivors(mutated)
-        word_for = "system" if joint else "machine"
-        dead = sum(bool(each.killers) for each in mutated.outcomes)
-        word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
-        yield (
-            f"{self.layout.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
-            f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
-            + (f", score {mutated.score:.1%}" if mutated.survivors else "")
-        )
 
-    def _survivors(self, mutated: Mutated) -> Iterator[str]:
-        """The survivors, those of one cell together."""
-        cells: dict[int, dict[str, list[str]]] = {}
-        for each in mutated.survivors:
-            where, _, change = each.mutant.name.partition(": ")
-            cells.setdefault(each.mutant.line, {}).setdefault(where, []).append(change)
-        for line, changes in cells.items():
-            lead = f"  {self.layout.style('survives', 'red')}  "
-            for where, those in changes.items():
-                first, *rest = self.layout.kept(f"{where}: {', '.join(those)}", " " * 12)
-                yield lead + first.strip()
-                yield from rest
-                lead = " " * 12
-            place = _place(mutated.specification.machine.path, line)
-            yield from self.layout.kept(f"{place}: no property breaks", " " * 12)
+def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
+    """The survivors, those of one cell together."""
+    cells: dict[int, dict[str, list[str]]] = {}
+    for each in mutated.survivors:
+        where, _, change = each.mutant.name.partition(": ")
+        cells.setdefault(each.mutant.line, {}).setdefault(where, []).append(change)
+    for line, changes in cells.items():
+        lead = f"  {layout.style('survives', 'red')}  "
+        for where, those in changes.items():
+            first, *rest = layout.kept(f"{where}: {', '.join(those)}", " " * 12)
+            yield lead + first.strip()
+            yield from rest
+            lead = " " * 12
+        place = _place(mutated.specification.machine.path, line)
+        yield from layout.kept(f"{place}: no property breaks", " " * 12)
 
-    def _mutant(self, outcome: MutationOutcome[Mutant | JointMutant], path: str) -> Iterator[str]:
-        if outcome.killers:
-            word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
-        elif outcome.equivalent:
-            word, colour, more = "equal", "blue", "it is equivalent to the original"
-        else:
-            word, colour, more = "survives", "red", "no property breaks"
-        yield f"  {self.layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
-        yield from self.layout.kept(f"{_place(path, outcome.mutant.line)}: {more}", " " * 12)
+
+def _mutant(outcome: MutationOutcome[Mutant | JointMutant], path: str, layout: Layout) -> Iterator[str]:
+    if outcome.killers:
+        word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
+    elif outcome.equivalent:
+        word, colour, more = "equal", "blue", "it is equivalent to the original"
+    else:
+        word, colour, more = "survives", "red", "no property breaks"
+    yield f"  {layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
+    yield from layout.kept(f"{_place(path, outcome.mutant.line)}: {more}", " " * 12)
 
 
 def _place(path: str, line: int) -> str:
