@@ -630,7 +630,7 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Whatever state is remembered.
+    """Whatever state is remembered; those that return no error do nothing.
 
     containerd deletes its plugins: a call that has to be relayed crashes, so
     does a second stop, and a call that is ignored replies ok.
@@ -644,10 +644,13 @@ def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
     plugin.heard.clear()
     nri.stop()
 
-    with pytest.raises(NRIStoppedError) as caught:
-        CALLS[call](nri)
+    if call in {"notify_container_exit", "block_plugin_sync", "stop"}:
+        assert CALLS[call](nri) is None
+    else:
+        with pytest.raises(NRIStoppedError) as caught:
+            CALLS[call](nri)
+        assert caught.value.code == "UNAVAILABLE"
 
-    assert caught.value.code == "UNAVAILABLE"
     assert (nri.container_state("c1"), plugin.heard) == (state, [])
 
 
