@@ -188,14 +188,14 @@ class Execution:
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen))
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            raise self._failed(breaks=violated)
+            raise self._failed(violated)
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
             self._note(after, fit, seen, wanted=wanted, arranged=arranged)
             wrong = self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)) if self.watch is None else ()
             if wrong:
-                raise self._failed(violation=wrong[0])
+                raise self._failed(wrong[0])
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
@@ -204,18 +204,16 @@ class Execution:
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failed(violation=violation)
+            raise self._failed(violation)
 
-    def _failed(
-        self,
-        *,
-        violation: Violation | None = None,
-        breaks: Violated | None = None,
-        broken: str = "",
-        clause: Clause | None = None,
-    ) -> FailedError:
+    def _failed(self, why: Violation | Violated | str, clause: Clause | None = None) -> FailedError:
         trace = tuple(self.trace)
-        return FailedError(Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, clause=clause))
+        match why:
+            case Violation():
+                return FailedError(Failure(trace=trace, violation=why))
+            case Violated():
+                return FailedError(Failure(trace=trace, breaks=why))
+        return FailedError(Failure(trace=trace, broken=why, clause=clause))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
         """Do not try *step* here again."""
@@ -239,7 +237,7 @@ class Execution:
                 what = f"the world was arranged for {wanted.step}, and it ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
-                raise self._failed(broken=what, clause=cell.clause if cell else None)
+                raise self._failed(what, cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
             self.cover.add(went)
@@ -262,7 +260,7 @@ class Execution:
                 return  # the SUT does not have the fair event
         violated = self.watch.finish()
         if violated is not None:
-            raise self._failed(breaks=violated)
+            raise self._failed(violated)
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
@@ -294,7 +292,7 @@ class Execution:
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
-            raise self._failed(broken=fault)
+            raise self._failed(fault)
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
@@ -353,9 +351,9 @@ class Execution:
         try:
             fault = self.memory.fault(self.oracle.plan.table, went, seen)
         except (Exception, SystemExit) as error:
-            raise self._failed(broken=_described(error)) from error
+            raise self._failed(_described(error)) from error
         if fault:
-            raise self._failed(broken=fault)
+            raise self._failed(fault)
 
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""

@@ -104,8 +104,8 @@ def child(
     if shutil.which(words[0]) is None:
         raise FileNotFoundError(errno.ENOENT, "no command that can be run", words[0])
     talk = Talk(words, timeout=timeout, start=start, grace=grace)
-    more = [_MORE[ability] for ability in sorted(talk.can & _MORE.keys())]
-    more += [] if "parallel" in talk.can else [_OneAtATime]
+    more = [_MORE[ability] for ability in sorted(talk.greeting.can & _MORE.keys())]
+    more += [] if "parallel" in talk.greeting.can else [_OneAtATime]
     made: Child = type("Child", (*more, Child), {})(talk)
     return made
 
@@ -133,9 +133,9 @@ class Talk:
         self._deadly: set[str] = set()
         self._process: Process | None = None
         self._reading = False
-        self._dies: Death | None = None
+        self.greeting = Greeting(fsm=0)
         try:
-            self.can = self._greeted()
+            self._greeted()
         except BaseException:
             self._folder.cleanup()
             raise
@@ -145,7 +145,7 @@ class Talk:
         if self._process is None and self._broken != _CLOSED:
             self._folder.cleanup()
             self._folder = TemporaryDirectory(prefix="fsm-", ignore_cleanup_errors=True)
-            self._start_again()
+            self._greeted()
         self.ask(ChildRequest(reset=True))
         self.outputs.clear()
 
@@ -153,7 +153,7 @@ class Talk:
         """Let a new process go on with what the last one has left in the folder, after it was asked what comes *before*."""
         if self._process is not None:
             self._process.end(gently=False)
-        self._start_again()
+        self._greeted()
         for request in (*before, ChildRequest(restart=True)):
             self.ask(request)
 
@@ -224,7 +224,7 @@ class Talk:
             raise TalkError(problem, right="each request is answered once, in turn, with its own id")
         recorded = answer.record is not msgspec.UNSET
         for more, there in (("outputs", answer.outputs), ("record", recorded), ("fields", answer.fields)):
-            if there and more not in self.can:
+            if there and more not in self.greeting.can:
                 problem = f"answers {shown(line)}, and its greeting did not have {more}"
                 raise TalkError(problem, right=f'add it to the greeting: {{"fsm":1,"can":["{more}"]}}')
         return answer
@@ -235,13 +235,13 @@ class Talk:
             self.died = True
             return ChildAnswer(id=request.id)
         event = request.do or request.begin or request.end
-        if self._dies is None or not alone or not event:
+        if self.greeting.dies is None or not alone or not event:
             raise broken
         self.died = True
         self._deadly.add(event)
-        self.shows = self._dies.shows
-        self.outputs += self._dies.outputs
-        return ChildAnswer(id=request.id, reply=self._dies.reply)
+        self.shows = self.greeting.dies.shows
+        self.outputs += self.greeting.dies.outputs
+        return ChildAnswer(id=request.id, reply=self.greeting.dies.reply)
 
     def close(self) -> None:
         with self._changed:
@@ -250,14 +250,8 @@ class Talk:
                 process.end(gently=True)
             self._folder.cleanup()
 
-    def _start_again(self) -> None:
-        can = self._greeted()
-        if can != self.can:
-            problem = f"now greets with {_listed(can)}, and with {_listed(self.can)} when it was first started"
-            raise self._breaks(problem)
-
-    def _greeted(self) -> frozenset[Ability]:
-        """Start the process; the abilities in its greeting."""
+    def _greeted(self) -> None:
+        """Start the process, and read its greeting."""
         self._number = 0
         self._waiting: dict[int, ChildAnswer | None] = {}
         self._reading = self._alone = self.died = False
@@ -275,8 +269,10 @@ class Talk:
         if greeting.fsm != VERSION:
             problem = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
             raise self._breaks(problem, right=_HELLO)
-        self._dies = greeting.dies
-        return greeting.can
+        if self.greeting.fsm and greeting.can != self.greeting.can:
+            now, before = _listed(greeting.can), _listed(self.greeting.can)
+            raise self._breaks(f"now greets with {now}, and with {before} when it was first started")
+        self.greeting = greeting
 
     def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
         """The error with the *problem* of the process, which is ended, and what would have been *right*."""
