@@ -165,7 +165,8 @@ class Joiner:
             return []
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
-        return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at)] if late else []
+        what = "StartContainer succeeded after the pod had been stopped"
+        return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
         """Whether all containers of *pod* are known, also because it was removed."""
