@@ -21,7 +21,19 @@ from fsm.sut import SUT, BrokenError
 
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
-METHODS: Final = ("reset", "do", "shows", "outputs", "arrange", "arrange_stage", "begin", "end", "record", "crash")
+METHODS: Final = (
+    "reset",
+    "do",
+    "shows",
+    "outputs",
+    "fields",
+    "arrange",
+    "arrange_stage",
+    "begin",
+    "end",
+    "record",
+    "crash",
+)
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {

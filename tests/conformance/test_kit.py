@@ -15,6 +15,8 @@ from machines import DOOR, door, edited, job, machine_of
 from random_machines import machines
 from thorough import TIMES
 
+from fsm import sut
+from fsm.conformance.lookup import METHODS
 from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
@@ -289,6 +291,14 @@ def test_what_was_promised_is_kept() -> None:
     (failure,) = found.failures
     assert failure.broken == "the world was arranged for push=stuck, and it ended as opened"
     assert "clause     push" in failures.text(failure)
+
+
+def test_every_method_of_a_sut_has_its_time() -> None:
+    """But for the end, and for its name."""
+    protocols = [each for each in vars(sut).values() if isinstance(each, type) and getattr(each, "_is_protocol", False)]
+    methods = {name for each in protocols for name in vars(each) if not name.startswith("_")}
+
+    assert methods - {"close", "serial"} == set(METHODS)
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
