@@ -17,7 +17,7 @@ from fsm.machine.conditions import At, Atom, Condition, predicate
 from fsm.machine.table import Done, Row, Table, Way
 from fsm.machine.traversal import Numbering
 from fsm.product.influence import cone, offered, read, tables_of
-from fsm.product.system import BEGINNING, JointEvent, JointWay, PartStep, System
+from fsm.product.system import BEGINNING, JointEvent, JointWay, Part, PartStep, System
 
 __all__ = ["SystemTable", "cone", "read"]
 
@@ -35,54 +35,50 @@ class _Outcome(NamedTuple):
     done: tuple[Done, ...]
 
 
+_Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 """The state that a step leads to, the error that ends the joint event, and what is done: with and without outputs."""
 
 
-@dataclass(slots=True, kw_only=True)
 class _Move:
-    """A step of a way; with ``ends``, an error reply of the step ends the joint event."""
+    """A *step* of a way, by the *table* of its *part*; with ``ends``, an error reply ends the joint event.
 
-    step: PartStep
-    at: int
-    table: Table
-    row: int
-    initial: int
-    without: frozenset[str]
-    when: Callable[[Locals], bool] | None
-    heard: Callable[[Locals], bool] | None
-    ends: bool
-    _known: dict[int, tuple[_Option, ...]] = field(default_factory=dict)
+    ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.
+    """
 
-    def options(self, local: int) -> tuple[_Option, ...]:
+    def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
+        row = table.row[step.event] if step.event else -1
+        self.step = step
+        self.at = step.copy.digit
+        self.when = test(step.when)
+        self.heard = test(part.heard)
+        self.options = cache(self._options)
+        self._ends = call and not step.goes_on
+        self._table = table
+        self._row = table.end[row] if step.ends else row
+        self._without = part.without
+        self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
+
+    def _options(self, local: int) -> tuple[_Option, ...]:
         """The ways in which the step may go in the state *local*."""
-        if local not in self._known:
-            self._known[local] = tuple(self._options(local))
-        return self._known[local]
+        ways = offered(self._table, local, self._row, self.step.outcomes, self._without)
+        return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
 
-    def _options(self, local: int) -> Iterator[_Option]:
-        if self.row < 0:
-            done = self._done(local, self.initial, None)
-            yield self.initial, (), done, done
-            return
-        for way in offered(self.table, local, self.row, self.step.outcomes, self.without):
-            error = way.reply if self.ends and way.reply and "ok" not in way.reply else ()
-            done = self._done(local, way.to, way)
-            yield way.to, error, done, structs.replace(done, emits=())
-
-    def _done(self, source: int, to: int, way: Way | None) -> Done:
-        states, copy = self.table.states, self.step.copy
-        return Done(
+    def _option(self, local: int, way: Way) -> _Option:
+        states, copy = self._table.states, self.step.copy
+        done = Done(
             copy=copy.name,
             digit=copy.digit,
             event=self.step.event,
             ends=self.step.ends,
-            outcome=way.name if way else "",
-            source=states[source],
-            target=states[to],
-            emits=tuple(f"{output}{copy.suffix}" for output in way.emits) if way else (),
-            reply=way.reply if way else (),
+            outcome=way.name,
+            source=states[local],
+            target=states[way.to],
+            emits=tuple(f"{output}{copy.suffix}" for output in way.emits),
+            reply=way.reply,
         )
+        error = way.reply if self._ends and way.reply and "ok" not in way.reply else ()
+        return way.to, error, done, structs.replace(done, emits=())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,26 +196,11 @@ class SystemTable:
         return _Event(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
 
     def _path(self, way: JointWay, *, call: bool) -> _Path:
-        moves = []
-        for step in way.steps:
-            copy = step.copy
-            if copy.digit not in self.cone:
-                continue
-            table, part = self._tables[copy.part], self.system.parts[copy.part]
-            row = (table.end[table.row[step.event]] if step.ends else table.row[step.event]) if step.event else -1
-            moves.append(
-                _Move(
-                    step=step,
-                    at=copy.digit,
-                    table=table,
-                    row=row,
-                    initial=table.states.index(part.initial),
-                    without=part.without,
-                    when=self._test(step.when),
-                    heard=self._test(part.heard),
-                    ends=call and not step.goes_on,
-                )
-            )
+        moves = (
+            _Move(step, self._tables[step.copy.part], self.system.parts[step.copy.part], self._test, call=call)
+            for step in way.steps
+            if step.copy.digit in self.cone
+        )
         return _Path(way=way, when=self._test(way.when), moves=tuple(moves))
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
