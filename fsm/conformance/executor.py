@@ -147,6 +147,7 @@ class Execution:
     def reset(self) -> None:
         """Start a new test."""
         self._begin()
+        self.oracle.fields.forget()
         try:
             self.sut.reset()
             shows = self.sut.shows()

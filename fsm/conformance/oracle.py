@@ -110,6 +110,7 @@ class Oracle:
         """What is wrong with the *fields* that were shown after *step*, the *number*-th of its test."""
         entity = self.plan.table.machine.entity
         shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
+        self.fields.notice(shown)
         return self.fields.hold(shown, Line("", number))
 
 

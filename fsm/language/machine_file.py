@@ -195,6 +195,10 @@ class WrittenRequirement(Cited):
     slack: float = Field(0, ge=0, description="With not-before: seconds by which they may be.")
     values: FieldValues = Field(default={}, description="Fields that have one of these values.")
     iff: FieldValues = Field(default={}, description="Fields that have one of these values all, or none has.")
+    keeps: list[Name] = Field(
+        default=[],
+        description="Fields that stay, once set, as they were with one of the states, until an interruption.",
+    )
     when: FieldValues = Field(default={}, description="Only where each of these fields has one of its values.")
     unless: FieldValues = Field(default={}, description="Not where one of these fields has one of its values.")
 

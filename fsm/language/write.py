@@ -171,7 +171,9 @@ def _requirement(each: Requirement) -> Table:
     table = _table(says=clause.says, **{clause.level: clause.source}, **_given(link=clause.link))
     valued = {"not-before": each.not_before, "values": each.values, "iff": each.iff}
     valued |= {"when": each.when, "unless": each.unless}
-    listed = _given(**{"in": sorted(each.states)}, set=each.set, unset=each.unset, slack=each.slack / 1e9)
+    listed = _given(
+        **{"in": sorted(each.states)}, set=each.set, unset=each.unset, keeps=each.keeps, slack=each.slack / 1e9
+    )
     return _filled(table, listed | {word: _inline(what) for word, what in valued.items() if what})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from fsm.machine import Clause, Deviation
@@ -13,6 +13,8 @@ FieldKind: TypeAlias = Literal["time", "int", "text"]
 FieldValue: TypeAlias = int | str
 Values: TypeAlias = Mapping[str, tuple[FieldValue, ...]]
 
+_NONE: Final[Mapping[str, FieldValue]] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
@@ -20,7 +22,8 @@ class Requirement:
 
     Times and texts are ``set``, or ``unset``: 0 or empty. A time is ``not_before`` another by more than ``slack``
     nanoseconds, where both are set. A field has one of its ``values``; those of ``iff`` have one of theirs all, or none
-    has. It is required only ``when`` each of these fields has one of its values, and not if one of ``unless`` has. What
+    has. Those that it ``keeps`` stay, once set, as they were with one of these states before, until an event interrupts.
+    It is required only ``when`` each of these fields has one of its values, and not if one of ``unless`` has. What
     was not seen of a field breaks nothing.
     """
 
@@ -32,6 +35,7 @@ class Requirement:
     slack: int = 0
     values: Values = field(default_factory=dict)
     iff: Values = field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
     when: Values = field(default_factory=dict)
     unless: Values = field(default_factory=dict)
 
@@ -46,11 +50,12 @@ class Requirement:
         parts += [self._ordered(*pair) for pair in self.not_before.items()]
         parts += [_having(name, of) for name, of in self.values.items()]
         parts += [" if and only if ".join(_having(*each) for each in self.iff.items())] if self.iff else []
+        parts += [f"{name} as before" for name in self.keeps]
         parts += [f"when {_having(name, of)}" for name, of in self.when.items()]
         return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
 
-    def demands(self, seen: Mapping[str, FieldValue]) -> Iterator[Demand]:
-        """Everything that it requires of what was *seen*.
+    def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
+        """Everything that it requires of what was *seen*, where it was as it was *before*.
 
         >>> from fsm.library import load
         >>> ended = load("cri-container").requires["exited-has-an-end"]
@@ -76,10 +81,16 @@ class Requirement:
         for name, of in self.values.items():
             if name in seen:
                 yield Demand(fields=(name,), legal=_having(name, of), holds=_among(seen, name, of))
+        for name in seen.keys() & before.keys() & {*self.keeps}:
+            yield Demand(fields=(name,), legal=f"{name} {before[name]}, as before", holds=seen[name] == before[name])
         if self.iff and self.iff.keys() <= seen.keys():
             legal = " if and only if ".join(_having(name, of) for name, of in self.iff.items())
             all_or_none = {_among(seen, name, of) for name, of in self.iff.items()}
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
+
+    def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
+        """What of *seen* is to stay: what is set, and numbers."""
+        return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
         return f"{later} not before {first}" + (f" by more than {self.slack / 1e9:g} s" if self.slack else "")

@@ -109,9 +109,7 @@ class Monitor:
         self._own = own
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
-        self._entities = 0
-        self._beside = 0
-        self._observations = 0
+        self._entities = self._beside = self._observations = 0
 
     def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
         """The belief in *configurations* that have been so from the beginning."""
@@ -197,6 +195,7 @@ class Monitor:
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         self._beside += not seen.entity or seen.phase == "gap"
+        self._fields.notice(seen)
         if seen.phase == "gap":
             self._gap(seen.entity)
         elif seen.phase == "assumed" and not seen.entity:
@@ -214,8 +213,7 @@ class Monitor:
             self._unread = self._unread or why
         elif seen.entity:
             self._take(seen, place)
-            opened = self._open.get(seen.entity)
-            # Where the state is wrong, its fields are those of another.
+            opened = self._open.get(seen.entity)  # where the state is wrong, its fields are those of another
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place)
         else:
             for entity in tuple(self._alive):
@@ -315,6 +313,7 @@ class Monitor:
             self._alive[entity] = life
             return
         self._alive.pop(entity, None)
+        self._fields.forget(entity)
         self._resting[entity] = life.belief
         self._shorten()
 
@@ -371,7 +370,7 @@ class Monitor:
             note = _NOTHING
         elif not note and kept.unspecified and seen[1] != "maybe":
             note = "unspecified"
-        plain = not (note or tolerated or to.rests or to.timed or before.timed)
+        plain = not (note or tolerated or to.rests or to.timed or before.timed or seen[0] in self._fields.anew)
         return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
 
     def _leads(self, seen: Key) -> bool:

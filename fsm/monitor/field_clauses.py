@@ -1,19 +1,29 @@
 """Whether the fields of a status are what the clauses of the state require that is shown with them."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Final, TypeAlias
 
-from fsm.machine import Machine, Profile
+from fsm.machine import Event, Machine, Moves, Profile
 from fsm.machine.fields import Demand, FieldValue, Requirement
 from fsm.monitor.grouping import Folder
 from fsm.trace import Line, Observation, nanoseconds
 from fsm.verdict import Cause, Permitted, Violation
 
+Kept: TypeAlias = dict[str, dict[str, FieldValue]]
+"""By clause, the fields that are to stay as they are."""
+
+ENTITIES: Final = 65_536
+"""Entities whose fields are remembered."""
+
 
 def demanded(
-    machine: Machine, shown: str, seen: Mapping[str, FieldValue]
+    machine: Machine, shown: str, seen: Mapping[str, FieldValue], before: Kept | None = None
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
     """Each clause that *machine* requires of every state that shows *shown*, with what it requires of the fields *seen*.
+
+    What is to stay was as *before* has it, by clause; what is to stay from now on is added.
 
     >>> from fsm.library import load
     >>> found = demanded(load("cri-container"), "CONTAINER_RUNNING", {"started": 0, "finished": 0})
@@ -21,16 +31,23 @@ def demanded(
     [('running-has-a-start', 'started set')]
     """
     states = {state.name for state in machine.states.values() if state.shows == shown}
-    times = {
-        name: at
-        for name, value in seen.items()
-        if machine.fields.get(name) == "time"
-        if (at := _time(value)) is not None
-    }
-    known = {name: value for name, value in seen.items() if machine.fields.get(name, "time") != "time"} | times
-    for each in machine.requires.values():
-        if states and states <= each.states and (found := list(each.demands(known))):
-            yield each, found
+    known: dict[str, FieldValue] = {}
+    for name, value in seen.items():
+        time = _time(value) if machine.fields.get(name) == "time" else value
+        if time is not None:
+            known[name] = time
+    for name, each in machine.requires.items():
+        if states and states <= each.states:
+            kept = {} if before is None else before.setdefault(name, {})
+            if found := list(each.demands(known, kept)):
+                yield each, found
+            kept |= {one: at for one, at in each.kept(known).items() if at or machine.fields[one] == "int"}
+
+
+def _acts_in(event: Event) -> set[str]:
+    """The states from which *event* leads elsewhere."""
+    cells = [(state, each) for state, each in event.cells.items() if isinstance(each, Moves)]
+    return {state for state, each in cells if any(way.to != state for way in each.outcomes)}
 
 
 def _time(value: FieldValue) -> int | None:
@@ -46,15 +63,33 @@ class FieldClauses:
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
+        events = [each for each in machine.events.values() if each.interrupts or _acts_in(each) == {machine.initial}]
+        self.anew = {name for each in events for name in (each.name, each.rpc or each.name)}
         self.tested = dict.fromkeys(machine.requires, 0)
         self._machine, self._folder = machine, folder
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
+
+    def forget(self, entity: str = "") -> None:
+        """What was shown of *entity*, or of all of them, need not stay."""
+        if entity:
+            self._kept.pop(entity, None)
+        else:
+            self._kept.clear()
+
+    def notice(self, seen: Observation) -> None:
+        """Forget what need not stay once an interruption, a creation, or a gap of all entities was *seen*."""
+        if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
+            self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line) -> tuple[Violation, ...]:
         """Judge the fields that were *seen*, if a state was shown with them; gives the violations."""
         found = []
         shown, fields = seen.shows or seen.met, seen.fields or {}
-        for requirement, those in demanded(self._machine, shown, fields):
+        kept = self._kept[seen.entity] = self._kept.pop(seen.entity, {})
+        if len(self._kept) > ENTITIES:
+            self._kept.popitem(last=False)
+        for requirement, those in demanded(self._machine, shown, fields, kept):
             clause = requirement.clause
             self.tested[clause.name] += 1
             wrong = [each for each in those if not each.holds]

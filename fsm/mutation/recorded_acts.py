@@ -162,7 +162,10 @@ def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
-        for name, value in call.fixed().items() if call.op == "status" else ():
+        kept = {"created", "started", "finished", *(["exit-code"] if call.state == "CONTAINER_EXITED" else [])}
+        for name, value in call.fields().items() if call.op == "status" else ():
+            if name not in kept or (name != "exit-code" and not value):
+                continue
             since, before = last.get((call.id, name), (start, value))
             if before != value and not any(room.start < start and room.end > since for room in rooms):
                 found.add((call.id, name))

@@ -20,12 +20,12 @@ from typing import Final
 import msgspec
 
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD_CALLS, Joiner
+from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Observation, Phase
 
-SHOWN: Final = frozenset({"restart", "data-changed"})
+SHOWN: Final = frozenset({"restart"})
 """The events other than calls that happen nowhere but where the observations have them."""
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
@@ -69,14 +69,6 @@ class CriCallLine(msgspec.Struct, gc=False):
         if self.code != "OK":
             self.code = capitals(self.code)
 
-    def fixed(self) -> dict[str, int | str]:
-        """What a status has shown that stays so; a time that is zero is not known yet."""
-        times = {"created": self.created_at, "started": self.started_at, "finished": self.finished_at}
-        found = {name: at for name, at in times.items() if at}
-        if self.exit_code is not None and self.state == "CONTAINER_EXITED":
-            found["exit code"] = self.exit_code
-        return found
-
 
 class _Point(msgspec.Struct, gc=False):
     """One end of a call: its request or its reply; a call without an operation concerns no container and no pod."""
@@ -100,7 +92,6 @@ class CriCallReader:
     _stretches: Stretches[_Point] = field(init=False)
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
-    _fixed: dict[str, dict[str, int | str]] = field(default_factory=dict)
     _latest: int = 0
 
     def __post_init__(self) -> None:
@@ -161,7 +152,6 @@ class CriCallReader:
     def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int, Observation]]:
         for point, restart in points:
             if restart is not None:
-                self._fixed.clear()  # a record that could not be read is made anew
                 yield point.line, restart
             if point.call.op:
                 for seen in self._request(point.call) if point.asks else self._reply(point.call):
@@ -189,15 +179,8 @@ class CriCallReader:
         reply = "ok" if ok else "" if phase == "lost" else code
         what = Observation(event=call.op, phase=phase, reply=reply, met=state, detail=call.detail, at=call.end)
         seen = self.joiner.observations(msgspec.structs.replace(what, entity=identity))
-        if call.op == "RemoveContainer" and ok:
-            self._fixed.pop(call.id, None)
         if call.state:
             seen = [msgspec.structs.replace(each, fields=call.fields()) if each.reply else each for each in seen]
-            shown, known = call.fixed(), self._fixed.setdefault(call.id, {})
-            changed = any(known.get(name, value) != value for name, value in shown.items())
-            known |= shown
-            if changed:
-                return [*seen, Observation(entity=call.id, of=CONTAINER, event="data-changed", at=call.end)]
         if creates and ok and call.id:
             return [*seen, *self.joiner.created(call.id, self.joiner.pod(call.pod), start=call.start, at=call.end)]
         return seen

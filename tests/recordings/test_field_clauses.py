@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judged import content, judged, violations
+from msgspec import structs
 
 from fsm.library import load
 from fsm.monitor import Monitor
@@ -21,6 +22,9 @@ from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fsm.trace import Phase
+    from fsm.verdict import Violation
 
 ZERO = -6795364578871345152
 """Go's zero time in nanoseconds since 1970."""
@@ -39,7 +43,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
     assert "allowed    finished set" in text(report)
     assert "clause     exited-has-an-end (MUST): A container that has exited has the time of its end" in text(report)
-    assert "tested 3 of 7 clauses on fields: creation-is-dated, exited-has-an-end, completed-is-zero" in text(report)
+    assert "tested 3 of 9 clauses on fields: creation-is-dated, exited-has-an-end, completed-is-zero" in text(report)
     assert "running-has-a-start 0" in text(report, coverage=True)
     machine = json.loads(json_report(report))["recordings"][0]["machines"][0]
     (first,) = machine["findings"][0]["first"]
@@ -98,6 +102,40 @@ def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
     monitor.observe(Observation(entity="c1", event="start", reply="ok"))
     (broken,) = monitor.observe(Observation(entity="c1", shows="CONTAINER_RUNNING", fields=fields | {"finished": 8}))
     assert (Cause.FIELDS, "finished 8") == (broken.cause, broken.found)
+
+
+RUNS = {"created": 5, "started": 7}
+ENDED = RUNS | {"finished": 9, "exit-code": 3}
+
+
+@pytest.mark.parametrize(
+    ("lines", "clauses"),
+    [
+        ([("CONTAINER_RUNNING", RUNS), ("CONTAINER_RUNNING", RUNS)], []),
+        ([("CONTAINER_RUNNING", RUNS), ("CONTAINER_RUNNING", RUNS | {"started": 8})], ["happens-once"]),
+        ([("CONTAINER_RUNNING", RUNS | {"exit-code": 0}), ("CONTAINER_EXITED", ENDED)], []),
+        ([("CONTAINER_EXITED", ENDED), ("CONTAINER_EXITED", ENDED | {"exit-code": 0})], ["exit-code-stays"]),
+        ([("CONTAINER_EXITED", ENDED), ("CONTAINER_EXITED", {"finished": 10})], ["happens-once"]),
+        ([("CONTAINER_EXITED", ENDED), ("CONTAINER_UNKNOWN", {"created": 6})], ["happens-once"]),
+        ([("CONTAINER_EXITED", ENDED), ("restart", {}), ("CONTAINER_EXITED", ENDED | {"exit-code": 255})], []),
+        ([("CONTAINER_EXITED", ENDED), ("remove", {}), ("create", {}), ("CONTAINER_CREATED", {"created": 50})], []),
+    ],
+)
+def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], clauses: list[str]) -> None:
+    """Of one entity, once set, until the runtime is restarted or the entity is there no longer."""
+    monitor = Monitor(load("cri-container"))
+    found: list[Violation] = []
+    for what, fields in lines:
+        event = "" if what.startswith("CONTAINER") else what
+        phase: Phase = "noticed" if event == "restart" else ""
+        shows = "" if event else what
+        entity = "" if event == "restart" else "c1"
+        reply = "ok" if event in {"remove", "create"} else ""
+        seen = Observation(entity=entity, event=event, phase=phase, reply=reply, shows=shows, fields=fields or None)
+        found += monitor.observe(seen)
+        monitor.observe(structs.replace(seen, entity="c2" if entity else "", fields=None))
+
+    assert clauses == [each.clause.name for each in found if each.cause is Cause.FIELDS]
 
 
 @pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])

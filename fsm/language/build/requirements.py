@@ -52,6 +52,7 @@ class Requirements:
                 slack=round(each.slack * 1e9),
                 values=_values(each.values),
                 iff=_values(each.iff),
+                keeps=tuple(each.keeps),
                 when=_values(each.when),
                 unless=_values(each.unless),
             )
@@ -86,12 +87,18 @@ class Requirements:
 
     def _check(self, written: WrittenRequirement, *at: str) -> None:
         """What is required is required of fields that there are, and that can be so."""
-        if not (written.set or written.unset or written.not_before or written.values or written.iff):
-            hint = "add one of set, unset, not-before, values and iff"
+        if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
+            hint = "add one of set, unset, not-before, values, iff and keeps"
             self.problems.say("FSM133", f"[{'.'.join(at)}] requires nothing", hint, *at)
-        for word, names in (("set", written.set), ("unset", written.unset)):
+        kept: tuple[FieldKind, ...] = (*_NUMBERS, *_TEXT)
+        listed = (
+            ("set", written.set, (*_TIMES, *_TEXT)),
+            ("unset", written.unset, (*_TIMES, *_TEXT)),
+            ("keeps", written.keeps, kept),
+        )
+        for word, names, kinds in listed:
             for index, name in enumerate(names):
-                self._check_kind(name, (*_TIMES, *_TEXT), word, *at, word, index)
+                self._check_kind(name, kinds, word, *at, word, index)
         for later, first in written.not_before.items():
             for name in (later, first):
                 self._check_kind(name, _TIMES, "before another", *at, "not-before", later)
