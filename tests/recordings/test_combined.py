@@ -549,3 +549,29 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
     late = b"".join(line for line in EVENTS if b"POST_START_CONTAINER" not in line)
     report = text(Report(judged=(together(late, CALLS, tmp_path),)))
     assert "violation: StartContainer succeeded before PostStartContainer was relayed" in report
+
+
+@pytest.mark.parametrize(("pods", "accused"), [([POD], 0), ([], 1)])
+def test_a_removal_may_fail_after_it_was_relayed(pods: list[str], accused: int, tmp_path: Path) -> None:
+    """The daemon is killed before the container is gone, and lists it when it is back, unless its pod is gone."""
+    names = ["CreateContainer", "PostCreateContainer", "StopContainer", "RemoveContainer", "StopPodSandbox"]
+    names += [] if pods else ["RemovePodSandbox"]
+    listed = (
+        '{"ts": 31, "event": "Synchronize", "pods": %s, "containers": [{"id": "%s", "state": "CONTAINER_CREATED"}]}\n'
+    )
+    events = [
+        CONNECTS % json.dumps([POD]),
+        *[EVENT % (at, name, POD, OTHER if "Container" in name else "") for at, name in enumerate(names, 20)],
+        '{"ts": 30, "event": "Configure"}\n',
+        listed % (json.dumps(pods), OTHER),
+    ]
+    creation = f'{{"op": "CreateContainer", "id": "{OTHER}", "pod": "{POD}", "start": 19, "end": 22, "code": "OK"}}\n'
+    calls = [
+        creation,
+        CALL % ("StopContainer", OTHER, 22, 23),
+        CALL.replace("OK", "UNAVAILABLE") % ("RemovePodSandbox", POD, 23, 27),
+        CALL.replace("OK", "UNKNOWN") % ("UpdateContainerResources", OTHER, 35, 36),
+    ]
+
+    found = clauses(violations(together("".join(events).encode(), "".join(calls).encode(), tmp_path)))
+    assert found["given-what-is-there"] == accused, found
