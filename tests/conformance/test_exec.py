@@ -24,7 +24,7 @@ from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
 from fsm.library import load
-from fsm.sut import ArrangingStages, BrokenError, Detailed, Emitting, Overlapping, UnsupportedError
+from fsm.sut import ArrangingStages, BrokenError, Detailed, Emitting, Overlapping, Remembering, UnsupportedError
 from fsm.verdict import Cause
 
 if TYPE_CHECKING:
@@ -223,6 +223,18 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
     assert bool(found.failures) == bool(says)
     assert all(says in each.broken for each in found.failures)
+
+
+def test_a_record_that_is_left_out_is_broken() -> None:
+    """It would be the same for ever."""
+    code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
+    made = child(["sh", "-c", code])
+    made.reset()
+    assert isinstance(made, Remembering)
+
+    with pytest.raises(BrokenError, match='answers without its record; what remembers nothing answers "record":null'):
+        made.record()
+    made.close()
 
 
 def test_to_die_where_it_may_not_is_a_violation() -> None:

@@ -171,7 +171,7 @@ class Talk:
             line = msgspec.json.encode(asked)
             try:
                 self._process.write(line + b"\n", timeout=self._timeout)
-                answer = self._awaited(self._process, asked.id)
+                answer = self._awaited(self._process, asked)
             except EndedError as error:
                 alone = len(self._waiting) == 1
                 broken = self._breaks(str(error), line, right=_RIGHT)
@@ -191,10 +191,10 @@ class Talk:
             self.outputs += answer.outputs
             return answer
 
-    def _awaited(self, process: Process, number: int) -> ChildAnswer:
-        """The answer to the request *number*; meanwhile other threads can ask, and what is read may be for them."""
+    def _awaited(self, process: Process, asked: ChildRequest) -> ChildAnswer:
+        """The answer to what was *asked*; meanwhile other threads can ask, and what is read may be for them."""
         waiting = self._waiting
-        while (answer := waiting.get(number)) is None:
+        while (answer := waiting.get(asked.id)) is None:
             if waiting is not self._waiting:
                 raise BrokenError(self._broken)
             if self._reading:
@@ -210,7 +210,9 @@ class Talk:
                 self._changed.notify_all()
             found = self._decoded(line)
             waiting[found.id] = found
-        del waiting[number]
+        del waiting[asked.id]
+        if asked.record and answer.record is msgspec.UNSET:
+            raise TalkError("answers without its record", 'what remembers nothing answers "record":null')
         return answer
 
     def _decoded(self, line: bytes) -> ChildAnswer:
