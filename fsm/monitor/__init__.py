@@ -23,7 +23,7 @@ from fsm.monitor.diagnosis import Scene
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
-from fsm.monitor.time_limits import Clock
+from fsm.monitor.time_limits import Deadline
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Unknown, Violation
 
@@ -50,7 +50,7 @@ class _Life:
     assumed: int = 0
     rested: int = 0
     own: tuple[Assumed, ...] = ()
-    clock: Clock = field(default_factory=Clock)
+    deadline: Deadline = field(default_factory=Deadline)
 
 
 class Monitor:
@@ -278,7 +278,7 @@ class Monitor:
             life.last = seen
         if step.leads:
             life.led = seen
-        life.clock.runs(step.to, self._dynamics, seen)
+        life.deadline.runs(step.to, self._dynamics, seen)
         self._keep(entity, life)
         if self._beliefs.full():
             self._forget()
@@ -295,7 +295,7 @@ class Monitor:
     def _assume(self, life: _Life, seen: Observation, place: Line) -> None:
         """Let time pass before *seen*, and what may have happened to all entities have happened to this one too."""
         if life.belief.timed:
-            left = life.clock.in_time(life.belief, self._dynamics, seen)
+            left = life.deadline.in_time(life.belief, self._dynamics, seen)
             life.belief = self._beliefs.belief(left, life.belief.since)
         if seen.phase == "assumed":
             life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
@@ -390,7 +390,7 @@ class Monitor:
             since=before.since,
             seen=seen,
             led=key(life.led) if life.led else None,
-            overdue=life.clock.overdue,
+            overdue=life.deadline.overdue,
             again=life.last is not None and bool(seen[0]) and life.last.event == seen[0],
             others=self._shared.others,
         )

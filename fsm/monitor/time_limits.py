@@ -9,7 +9,7 @@ from fsm.trace import Observation, nanoseconds
 
 
 @dataclass(slots=True)
-class Clock:
+class Deadline:
     """The time since which an entity is in such a state if at all; the way by which it came to the last one that it left."""
 
     since: int | None = None
