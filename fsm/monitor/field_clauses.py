@@ -84,8 +84,10 @@ class FieldClauses:
 
     def hold(self, seen: Observation, place: Line) -> tuple[Violation, ...]:
         """Judge the fields that were *seen*, if a state was shown with them; gives the violations."""
+        if not seen.fields:
+            return ()
         found = []
-        shown, fields = seen.shows or seen.met, seen.fields or {}
+        shown, fields = seen.shows or seen.met, seen.fields
         kept = self._kept[seen.entity] = self._kept.pop(seen.entity, {})
         if len(self._kept) > ENTITIES:
             self._kept.popitem(last=False)

@@ -90,15 +90,10 @@ class Requirements:
         if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
             hint = "add one of set, unset, not-before, values, iff and keeps"
             self.problems.say("FSM133", f"[{'.'.join(at)}] requires nothing", hint, *at)
-        kept: tuple[FieldKind, ...] = (*_NUMBERS, *_TEXT)
-        listed = (
-            ("set", written.set, (*_TIMES, *_TEXT)),
-            ("unset", written.unset, (*_TIMES, *_TEXT)),
-            ("keeps", written.keeps, kept),
-        )
-        for word, names, kinds in listed:
+        for word, names in (("set", written.set), ("unset", written.unset), ("keeps", written.keeps)):
+            numbers = _NUMBERS if word == "keeps" else _TIMES
             for index, name in enumerate(names):
-                self._check_kind(name, kinds, word, *at, word, index)
+                self._check_kind(name, (*numbers, *_TEXT), word, *at, word, index)
         for later, first in written.not_before.items():
             for name in (later, first):
                 self._check_kind(name, _TIMES, "before another", *at, "not-before", later)
