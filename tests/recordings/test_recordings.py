@@ -536,15 +536,23 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
     assert len(doubtful) <= len(whole)
 
 
-@pytest.mark.parametrize("name", ["created_at", "started_at", "finished_at", "exit_code"])
+@pytest.mark.parametrize(
+    ("name", "value", "clause"),
+    [
+        ("created_at", 9, "happens-once"),
+        ("started_at", 25, "happens-once"),
+        ("finished_at", 40, "happens-once"),
+        ("exit_code", 9, "exit-code-stays"),
+    ],
+)
 @pytest.mark.parametrize("pause", [0, 60_000_000])
-def test_a_time_that_changes_is_a_surprise(name: str, pause: int, tmp_path: Path) -> None:
+def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
     """Unless the runtime may have been restarted meanwhile, and has made a record anew that it could not read."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
-    shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 2}
-    shown |= {"finished_at": 3, "exit_code": 0}
-    other = shown | {name: 9}
-    for second, found in ((shown, []), (other, [] if pause else ["happens-once"])):
+    shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
+    shown |= {"finished_at": 30, "exit_code": 0}
+    other = shown | {name: value}
+    for second, found in ((shown, []), (other, [] if pause else [clause])):
         lines = [call | {"start": 10, "end": 20}, shown | {"start": 21}]
         lines += [call | {"start": 30 + pause, "end": 40 + pause}, second | {"start": 41 + pause}]
         data = "\n".join(map(json.dumps, lines)).encode()
