@@ -11,14 +11,13 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.mutation.recorded_acts import TimedCall, decoded, timed
 from fsm.recordings.cri_calls import LOST, CriCallLine
 from fsm.recordings.nri_events import NriEvent
-from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
+from fsm.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
 LATE: Final = 1_000_000
 """Nanoseconds after the end of its call at which a plugin is told late."""
 
 _ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
-_MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
 _FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")
 _STATE: Final = re.compile(rb'(?<="state": ")\w+')
@@ -94,7 +93,7 @@ def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
 
 
 def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEdit]:
-    if call.op in _MAKES or call.code in LOST:
+    if call.op in MAKES or call.code in LOST:
         return
     for code in _CODES if call.code == "OK" else ("OK",):
         flipped = _CODE.sub(f'"code": "{code}"'.encode(), _DETAIL.sub(b'"detail": ""', line))
@@ -120,7 +119,7 @@ def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
         if b"returns successfully" in line:
             for code in _CODES.values():
                 yield _edit("reply flipped", f"{call} OK → {code}", {index: (_failing(line, code),)})
-        elif b'\\" failed"' in line and call not in _MAKES:
+        elif b'\\" failed"' in line and call not in MAKES:
             fine = _ERROR.sub(b"", line).replace(b' failed"', b' returns successfully"')
             yield _edit("reply flipped", f"{call} failed → OK", {index: (fine,)})
     yield from _of_units(units, lines, _at_the_time_of)

@@ -20,7 +20,6 @@ from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, js
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
-from fsm.recordings.pod_calls import Joiner
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Line, Observation
 
@@ -110,11 +109,12 @@ def open_recording(
     advanced: Callable[[int], None] = lambda _: None,
     *,
     restarts: Restarts = _DEFAULT,
-    joiner: Joiner | None = None,
+    as_called: bool = False,
 ) -> Recording:
     """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
 
-    ``restarts`` says where the runtime may have been restarted, ``joiner`` makes observations of calls.
+    ``restarts`` says where the runtime may have been restarted, ``as_called`` leaves out what calls mean for other
+    entities than those that they name.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
@@ -144,7 +144,7 @@ def open_recording(
         raise InputError([Problem(path=name, line=1, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)])
     match kind:
         case RecordingKind.CALLS:
-            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, joiner=joiner or Joiner())
+            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called)
             return Recording(
                 name=name,
                 kind=kind,
@@ -177,7 +177,7 @@ def open_recording(
                 notes=notes,
             )
         case _:
-            log = containerd_log.Log(notes=notes, joiner=joiner or Joiner().anew())
+            log = containerd_log.Log(notes=notes, as_called=as_called)
             return Recording(
                 name=name,
                 kind=kind,

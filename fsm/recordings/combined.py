@@ -27,12 +27,11 @@ from msgspec import structs
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import Batch, Recording, RecordingKind, batch, open_recording
-from fsm.recordings.as_called import AsCalled
 from fsm.recordings.calls_in_progress import HELD, NO_ID, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
 from fsm.recordings.one_run import OneRun
-from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
 from fsm.trace import Line, Observation, nanoseconds
 
 _FULL: Final = 64
@@ -52,7 +51,6 @@ _RELAYED: Final = {
 _CALLS: Final = frozenset({*SUCCEEDS, *_RELAYED, (POD, "CreateContainer")})
 """Calls of which something is relayed, by kind of entity; that of a creation without a reply is the pod."""
 
-_MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
 _ENDS: Final = frozenset({"StopPodSandbox", "RemovePodSandbox", "StopContainer", "RemoveContainer"})
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
@@ -90,7 +88,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
             found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
             raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
     notes: Counter[str] = Counter()
-    recorded = open_recording(calls, advanced, joiner=AsCalled())
+    recorded = open_recording(calls, advanced, as_called=True)
     events = NriEventReader(notes=notes)
     reader = CombinedReader(events=events, late=recorded.kind is RecordingKind.CALLS)
     points = heapq.merge(_received(name, events, advanced), _called(recorded), key=lambda point: point.at)
@@ -224,11 +222,11 @@ class CombinedReader:
         if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
             self._progress.interrupted(gap=seen.phase == "gap")
         self._calls |= seen.phase != "request"
-        if (seen.of, seen.event) not in _CALLS:
+        if (seen.of, seen.event) not in _CALLS or not (seen.entity or seen.event == "RunPodSandbox"):
             return
         on = seen.detail if (seen.of, seen.event) == (CONTAINER, "CreateContainer") else seen.entity
         meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._meant(on)
-        whole = certain and seen.event not in _MAKES
+        whole = certain and seen.event not in MAKES
         self.run.called(structs.replace(seen, entity=meant[0]) if whole else seen)
         if seen.phase == "request":
             asked = Asked(point.at, self._order, self._connection if self._there else 0)
@@ -238,7 +236,7 @@ class CombinedReader:
         ended = [self._progress.ended(seen, each, at=point.at) for each in meant]
         first = ended[0] if certain else None
         ok = seen.reply == "ok"
-        if seen.event in _MAKES:
+        if seen.event in MAKES:
             meant = (seen.entity,)
             if not ok:
                 return

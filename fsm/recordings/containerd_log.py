@@ -17,8 +17,7 @@ from fsm.recordings.error_texts import met, split, unresolved
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS, Joiner
-from fsm.recordings.time_order import WINDOW
-from fsm.trace import Observation, Phase, nanoseconds
+from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
@@ -72,12 +71,12 @@ SHOWN: Final = frozenset({"restart"})
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """Turns the lines of one log into observations."""
+    """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities."""
 
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
-    joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
-    _began: int | None = None
+    as_called: bool = False
+    _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
@@ -95,30 +94,22 @@ class Log:
             return ()
         found = entry(line)
         if found is None:
-            return self._framed(line)
-        begun = self._begun(found.at) if self.joiner.beginning else ()
+            return self._joined(self._framed(line))
+        begun = self._joiner.begun(found.at)
         seen = self._observed(found)
         if seen is None:
             self.notes["lines without a lifecycle event"] += 1
             return begun
-        return [*begun, *seen] if begun else seen
+        return [*begun, *self._joined(seen)]
 
-    def _begun(self, at: str) -> Sequence[Observation]:
-        """Observations that no call from before the log is in progress any more, once it is longer than any call."""
-        now = nanoseconds(at)
-        if now is None:
-            return ()
-        self._began = now if self._began is None else self._began
-        past = now - self._began
-        over = past > WINDOW and (self.joiner.quiet() or past > 2 * WINDOW)
-        return self.joiner.begun() if over else ()
+    def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
+        return found if self.as_called else [each for seen in found for each in self._joiner.joined(seen)]
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
         if _SUPPRESSED.search(line):
             self._asked.clear()
-            self.joiner = self.joiner.anew()
-            self._began = None
+            self._joiner = Joiner(beginning=Beginning())
             return (Observation(phase="gap"),)
         if _BOOT.match(line):
             self._rebooted = True
@@ -140,8 +131,9 @@ class Log:
             return self._creating(create, found)
         if _RUN.match(message):
             if ran := _RAN.search(message):
-                return self.joiner.ran(ran[1], at=found.at)
-            return self.joiner.runs("reply" if message.endswith(" failed, error") else "request", at=found.at)
+                return (_made(ran[1], POD, "RunPodSandbox", found),)
+            phase: Phase = "reply" if message.endswith(" failed, error") else "request"
+            return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
         return self._happened(found)
 
     def _happened(self, found: Entry) -> Sequence[Observation] | None:
@@ -153,7 +145,7 @@ class Log:
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
             shown = Observation(event="ContainerStatus", phase="answered", reply="ok", met=sight[2], at=found.at)
-            return self.joiner.observations(structs.replace(shown, entity=sight[1]))
+            return (structs.replace(shown, entity=sight[1], of=CONTAINER),)
         return self._service(found)
 
     def _service(self, found: Entry) -> Sequence[Observation] | None:
@@ -170,7 +162,7 @@ class Log:
     def _restarted(self, at: str) -> Sequence[Observation]:
         self._asked.clear()
         self.notes["restarts"] += 1
-        return self.joiner.restarted(at=at)
+        return (Observation(event="restart", at=at),)
 
     def _called(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
         if _FAILED.match(rest):
@@ -178,7 +170,8 @@ class Log:
         if _REPLIED.match(rest):
             return self._replied(name, identity, "ok", found)
         self._asked[name, identity] += 1
-        return self.joiner.observations(Observation(entity=identity, event=name, phase="request", at=found.at))
+        of = POD if name in POD_CALLS else CONTAINER
+        return (Observation(entity=identity, of=of, event=name, phase="request", at=found.at),)
 
     def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
         text = ""
@@ -195,16 +188,18 @@ class Log:
             reply = text = ""
         if phase == "answered" and not reply:
             return ()
-        where = met(text, pod=name in POD_CALLS)
-        seen = Observation(event=name, phase=phase, reply=reply, met=where, detail=found.error, at=found.at)
-        return self.joiner.observations(structs.replace(seen, entity=identity))
+        of = POD if name in POD_CALLS else CONTAINER
+        seen = Observation(
+            entity=identity, of=of, event=name, phase=phase, reply=reply, detail=found.error, at=found.at
+        )
+        return (structs.replace(seen, met=met(text, pod=of == POD)),)
 
     def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]
         created = _CREATED.search(found.message)
         if created:
-            seen = list(self._replied("CreateContainer", pod, "ok", found))
-            return [*seen, *self.joiner.created(created[1], self.joiner.pod(pod), at=found.at)]
+            self._replied("CreateContainer", pod, "ok", found)
+            return (structs.replace(_made(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
@@ -215,8 +210,12 @@ class Log:
             return ()  # a process that was run in the container, not its own
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
-        of = POD if pod else CONTAINER if what == "container" else self.joiner.kind(entity)
+        of = POD if pod else CONTAINER if what == "container" or self.as_called else self._joiner.kind(entity)
         if not of:
             self.notes["exits of unknown containers or pods"] += 1
             return ()
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
+
+
+def _made(entity: str, of: str, call: str, found: Entry) -> Observation:
+    return Observation(entity=entity, of=of, event=call, phase="reply", reply="ok", at=found.at)

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
-from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS, Joiner
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Observation, Phase
+from fsm.trace import Observation
 
 SHOWN: Final = frozenset({"restart"})
 """The events other than calls that happen nowhere but where the observations have them."""
@@ -84,11 +85,15 @@ _DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 @dataclass(slots=True, kw_only=True)
 class CriCallReader:
-    """Turns the lines of one recording into observations, in the order of time."""
+    """Turns the lines of one recording into observations, in the order of time.
+
+    They are ``as_called`` without what calls mean for other entities than those that they name.
+    """
 
     notes: Counter[str] = field(default_factory=Counter)
     restarts: Restarts = field(default_factory=Restarts)
-    joiner: Joiner = field(default_factory=Joiner)
+    as_called: bool = False
+    _joiner: Joiner = field(default_factory=Joiner)
     _stretches: Stretches[_Point] = field(init=False)
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
@@ -154,33 +159,32 @@ class CriCallReader:
             if restart is not None:
                 yield point.line, restart
             if point.call.op:
-                for seen in self._request(point.call) if point.asks else self._reply(point.call):
-                    yield point.line, seen
+                seen = _request(point.call) if point.asks else _reply(point.call)
+                for each in (seen,) if self.as_called else self._joiner.joined(seen):
+                    yield point.line, each
 
-    def _request(self, call: CriCallLine) -> Iterable[Observation]:
-        if call.op == "RunPodSandbox":
-            return self.joiner.runs("request", at=call.start)
-        identity = call.pod if call.op == "CreateContainer" else call.id
-        return self.joiner.observations(Observation(entity=identity, event=call.op, phase="request", at=call.start))
 
-    def _reply(self, call: CriCallLine) -> Iterable[Observation]:
-        ok = call.code == "OK"
-        code = meant(call.code, call.detail)
-        phase: Phase = "lost" if code in LOST else "reply"
-        if call.op == "RunPodSandbox":
-            return (
-                self.joiner.ran(call.id, start=call.start, at=call.end)
-                if ok and call.id
-                else self.joiner.runs(phase, at=call.end)
-            )
-        creates = call.op == "CreateContainer"
-        identity = call.pod if creates else call.id
-        state = call.state or met(call.detail, pod=call.op in POD_CALLS)
-        reply = "ok" if ok else "" if phase == "lost" else code
-        what = Observation(event=call.op, phase=phase, reply=reply, met=state, detail=call.detail, at=call.end)
-        seen = self.joiner.observations(msgspec.structs.replace(what, entity=identity))
-        if call.state:
-            seen = [msgspec.structs.replace(each, fields=call.fields()) if each.reply else each for each in seen]
-        if creates and ok and call.id:
-            return [*seen, *self.joiner.created(call.id, self.joiner.pod(call.pod), start=call.start, at=call.end)]
-        return seen
+def _request(call: CriCallLine) -> Observation:
+    entity, of = _on(call)
+    return Observation(entity=entity, of=of, event=call.op, phase="request", at=call.start)
+
+
+def _reply(call: CriCallLine) -> Observation:
+    code = meant(call.code, call.detail)
+    lost = code in LOST
+    reply = "" if lost else "ok" if call.code == "OK" else code
+    seen = Observation(event=call.op, phase="lost" if lost else "reply", reply=reply, at=call.end)
+    if call.op in MAKES and reply == "ok" and call.id:
+        of = POD if call.op == "RunPodSandbox" else CONTAINER
+        return structs.replace(seen, entity=call.id, of=of, detail=call.pod, start=call.start)
+    entity, of = _on(call)
+    state = call.state or met(call.detail, pod=of == POD)
+    fields = call.fields() if call.state and reply else None
+    return structs.replace(seen, entity=entity, of=of, met=state, detail=call.detail, fields=fields)
+
+
+def _on(call: CriCallLine) -> tuple[str, str]:
+    """The id that *call* is on, as it was given, and its kind; none for the run of a pod, which has no id yet."""
+    if call.op in MAKES:
+        return call.pod if call.op == "CreateContainer" else "", POD
+    return call.id, POD if call.op in POD_CALLS else CONTAINER

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.errors import Problem
+from fsm.recordings.pod_calls import MAKES
 from fsm.trace import Observation, nanoseconds
 
 APART: Final = 60 * 1_000_000_000
 """The most nanoseconds between the recordings of one run."""
 
-_CREATES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
 _FULL: Final = 64
 _SHORTEST: Final = 8
 """Numbers of characters of a full id, and of one that fits no other by chance."""
@@ -52,7 +52,7 @@ class OneRun:
         self.calls.at(seen.at)
         if seen.entity:
             self.calls.ids[seen.of].add(seen.entity)
-            if seen.event in _CREATES and seen.reply == "ok":
+            if seen.event in MAKES and seen.reply == "ok":
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:

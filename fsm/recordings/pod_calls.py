@@ -17,12 +17,13 @@ from typing import Final
 from msgspec import structs
 
 from fsm.recordings.open_calls import Beginning
-from fsm.trace import ABSENT, Observation, Phase
+from fsm.recordings.time_order import WINDOW
+from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 CONTAINER: Final = "container"
 POD: Final = "pod"
 
-POD_CALLS: Final = frozenset(  # CreateContainer names the pod; the container has no id yet
+POD_CALLS: Final = frozenset(
     {
         "RunPodSandbox",
         "StopPodSandbox",
@@ -33,6 +34,9 @@ POD_CALLS: Final = frozenset(  # CreateContainer names the pod; the container ha
         "CreateContainer",
     }
 )
+MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
+"""Calls that make what has no id yet; of a creation it is the pod that they name."""
+
 CONTAINER_CALLS: Final = frozenset(
     {
         "StartContainer",
@@ -89,6 +93,7 @@ class Joiner:
     _starts: dict[str, list[bool]] = field(default_factory=dict)
     _overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
+    _began: int | None = None
 
     def kind(self, identity: str) -> str:
         """The kind of *identity*, container or pod; empty if it is unknown."""
@@ -109,13 +114,26 @@ class Joiner:
         unrecorded = tuple(each for each in self._unrecorded[of] if each.startswith(identity) and each not in known)
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
-    def observations(self, call: Observation) -> list[Observation]:
-        """The observations, of all entities concerned, that *call* stands for, whose entity is the id as it was given."""
-        identity, of = call.entity, POD if call.event in POD_CALLS else CONTAINER
-        if not identity:
-            return []
-        call = structs.replace(call, of=of)
-        what = structs.replace(call, reply="", met="", detail="")
+    def joined(self, seen: Observation) -> list[Observation]:
+        """The observations, of all entities concerned, that *seen* stands for, whose entity is the id as it was given."""
+        match seen.event:
+            case "" | "exit" | "oom":
+                return [seen]
+            case "restart":
+                return self._restarted(seen)
+            case _ if not seen.entity:
+                return []  # the run of a pod that has no id yet, or gets none
+            case "RunPodSandbox":
+                return self._ran(seen)
+            case "CreateContainer" if seen.of == CONTAINER:
+                on_pod = structs.replace(seen, entity=seen.detail, of=POD, detail="", start=None)
+                return [*(self._called(on_pod) if seen.detail else ()), *self._created(seen)]
+            case _:
+                return self._called(seen)
+
+    def _called(self, call: Observation) -> list[Observation]:
+        identity, of = call.entity, call.of
+        what = structs.replace(call, reply="", met="", detail="", fields=None)
         meant, certain = self._meant(identity, of)
         found = self._vague(what, meant)
         if certain:
@@ -234,49 +252,34 @@ class Joiner:
             if seen.reply != "ok":
                 self._overlapped.pop(pod, None)
 
-    def pod(self, identity: str) -> str:
-        """The full id of the pod that *identity* stands for; empty if it is not certain."""
-        meant, certain = self._meant(identity, POD)
-        return meant[0] if certain else ""
-
-    def created(
-        self, container: str, pod: str, *, start: int | None = None, at: int | str | None = None
-    ) -> list[Observation]:
-        """A container was created; calls in progress on its pod may reach it.
-
-        *pod* is empty if it is unknown, *start* is when the creation was asked for.
-        """
+    def _created(self, seen: Observation) -> list[Observation]:
+        """A container was created; calls in progress on its pod may reach it."""
+        container, at = seen.entity, seen.at
+        meant, certain = self._meant(seen.detail, POD)
+        pod = meant[0] if certain else ""
         if pod:
             self._pod_of[container] = pod
             self._containers.setdefault(pod, {})[container] = None
         else:
             self._remember(container, CONTAINER)
-        seen = [Observation(entity=container, of=CONTAINER, event="CreateContainer", reply="ok", start=start, at=at)]
+        found = [structs.replace(seen, phase="", detail="")]
         if self._doubtful(pod):
-            return seen
-        seen += self._joins(container, pod, at=at)
+            return found
+        found += self._joins(container, pod, at=at)
         for call in self._overlapped.get(pod, ()):
-            seen += _inner(call, (container,), "request", at=at)
-            seen += _inner(call, (container,), "reply", at=at)
+            found += _inner(call, (container,), "request", at=at)
+            found += _inner(call, (container,), "reply", at=at)
         if pod not in self._creating:
             self._overlapped.pop(pod, None)
-        return seen
+        return found
 
-    def runs(self, phase: Phase, *, at: int | str | None = None) -> list[Observation]:  # noqa: ARG002
-        """The *phase* of a run of a pod that has no id yet, or gets none."""
-        return []
+    def _ran(self, seen: Observation) -> list[Observation]:
+        """A pod was created: all its containers will be known."""
+        self._containers.setdefault(seen.entity, {})
+        self._whole.add(seen.entity)
+        return [structs.replace(seen, phase="", detail="")]
 
-    def anew(self) -> Joiner:
-        """One that does not have what is known, after lines that are missing."""
-        return Joiner(beginning=Beginning())
-
-    def ran(self, pod: str, *, start: int | None = None, at: int | str | None = None) -> list[Observation]:
-        """A pod was created, as was asked for at *start*: all its containers will be known."""
-        self._containers.setdefault(pod, {})
-        self._whole.add(pod)
-        return [Observation(entity=pod, of=POD, event="RunPodSandbox", reply="ok", start=start, at=at)]
-
-    def restarted(self, *, at: int | str | None = None) -> list[Observation]:
+    def _restarted(self, seen: Observation) -> list[Observation]:
         """The runtime restarted: no call is in progress any more."""
         self.beginning = None
         for pod, met in self._creating.items():
@@ -285,15 +288,18 @@ class Joiner:
         self._creating.clear()
         self._overlapped.clear()
         self._starts.clear()
-        return [Observation(event="restart", at=at)]
+        return [seen]
 
-    def quiet(self) -> bool:
-        """Whether no call is in progress on an entity that may be older than the recording."""
-        return all(map(self._closed, self._reached)) and (self.beginning is None or self.beginning.quiet())
-
-    def begun(self) -> list[Observation]:
-        """No call whose request was not recorded is in progress any more."""
-        found = self.beginning.over() if self.beginning is not None else []
+    def begun(self, at: str) -> list[Observation]:
+        """What it means that no unrecorded call is in progress any more, if *at* is later than any call takes."""
+        now = nanoseconds(at) if self.beginning else None
+        if self.beginning is None or now is None:
+            return []
+        self._began = now if self._began is None else self._began
+        quiet = all(map(self._closed, self._reached)) and self.beginning.quiet()
+        if now - self._began <= (WINDOW if quiet else 2 * WINDOW):
+            return []
+        found = self.beginning.over()
         self.beginning = None
         for pod, calls in self._reached.items():
             if not self._closed(pod):

@@ -7,7 +7,6 @@ import gzip
 import json
 import random
 import re
-from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from thorough import TIMES, amount
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.machine import LEVELS
-from fsm.recordings import containerd_log
+from fsm.recordings import pod_calls
 from fsm.recordings.line_reader import LONGEST
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No call of these clients took four seconds; after them a log is judged as if it had lasted longer than any call."""
-    monkeypatch.setattr(containerd_log, "_LONG", timedelta(seconds=4))
+    monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
     for _ in range(4 * TIMES):
         first = chosen.choice(starts(name))
