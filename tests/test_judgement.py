@@ -35,12 +35,14 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
     ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
     ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
+    ("FSM213", "c1.status.json", {}, "is no checkpoint: it is without a version"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
 HISTORIES = {
     "cut.edn": "{:type :invoke, :f :start, :process 0}\n{:type :ok, :f",
     "uncalled.edn": "{:type :ok, :f :start, :process 0}",
     "strat.edn": "{:type :invoke, :f :strat, :process 0}",
+    "c1.status.json": "{}",
     "version.jsonl": '{"trace": 2, "machine": "cri-container"}\n',
 }
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
