@@ -84,10 +84,10 @@ class Violation:
     observation: Observation
     file: str
     line: int
-    before: tuple[str, ...]
-    permitted: tuple[Permitted, ...]
     clause: Clause
-    edits: tuple[Edit, ...]
+    before: tuple[str, ...] = ()
+    permitted: tuple[Permitted, ...] = ()
+    edits: tuple[Edit, ...] = ()
     illegal: str = ""
     found: str = ""
     resembles: tuple[Deviation, ...] = ()

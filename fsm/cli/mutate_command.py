@@ -19,9 +19,10 @@ from fsm.mutation import (
     mutants,
     mutation_outcomes,
 )
-from fsm.mutation.power import CONTRACTS, Trial
+from fsm.mutation.power import CONTRACTS, power_over
 from fsm.property.claims import JointSpecification, Specification
-from fsm.recordings.restarts import Assume, Restarts
+from fsm.recordings import open_recording
+from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report
 from fsm.report import power_report
 
@@ -126,16 +127,16 @@ def command(
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
-    trials = [
-        Trial(name=name, calls=calls, profile=profile, restarts=Restarts(assume=restarts))
-        for name in dict.fromkeys(recordings)
-    ]
-    for trial in trials:
-        if trial.kind not in CONTRACTS:
-            what = f"{trial.name} holds {trial.kind.value}; give containerd logs, CRI calls or NRI events"
+    kinds = {name: open_recording(name).kind for name in recordings}
+    for name, kind in kinds.items():
+        if kind not in CONTRACTS:
+            what = f"{name} holds {kind.value}; give containerd logs, CRI calls or NRI events"
             raise click.BadParameter(what, param_hint="--recording")
-    with progress("mutating", limit * len(trials)) as advanced:
-        powers = tuple(trial.power(seed=seed, limit=limit, advanced=advanced) for trial in trials)
+    with progress("mutating", limit * len(kinds)) as advanced:
+        powers = tuple(
+            power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
+            for name in kinds
+        )
     text = power_report.json(powers) if form == "json" else power_report.text(powers, layout(), profiled=bool(profile))
     click.echo(text, nl=False)
     return power_report.answer(powers).value

@@ -21,7 +21,8 @@ from fsm.machine import Machine
 from fsm.machine.versions import advice, numbers
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
-from fsm.recordings import Batch, Recording, RecordingKind, open_recording
+from fsm.recordings import Recording, RecordingKind, open_recording
+from fsm.recordings.batches import Batch
 from fsm.recordings.combined import open_combined
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
 from fsm.verdict import Illegal, Judgement, Violation

@@ -14,7 +14,7 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.versions import of_version
 from fsm.monitor import Monitor
 from fsm.product.system import JointEvent, System
-from fsm.recordings import Batch
+from fsm.recordings.batches import Batch
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 from fsm.verdict import Cause, Violation
@@ -95,9 +95,7 @@ class JointWatch:
                 file=line.file,
                 line=line.number,
                 before=tuple(dict.fromkeys(f"{kind} {state}" for state in states)),
-                permitted=(),
                 clause=joint.clause,
-                edits=(),
                 illegal=seen.event or seen.output,
                 resembles=tuple(known.values()),
             )

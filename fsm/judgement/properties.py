@@ -254,10 +254,7 @@ class PropertyWatch:
             observation=breach.observation,
             file=breach.lines[-1].file,
             line=breach.lines[-1].number,
-            before=(),
-            permitted=(),
             clause=clause,
-            edits=(),
             illegal=breach.text,
             lines=breach.lines,
         )

@@ -227,7 +227,7 @@ def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[C
                 row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.illegal)
             ]
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
-            return [clause for clauses in by_state if (clause := _strongest(clauses))]
+            return [max(clauses, key=_strength) for clauses in by_state if clauses]
         case _:
             cells = [(state, scene.row) for state in states]
     return [cell.clause for state, row in cells if (cell := table.cell(state, row))]
@@ -277,11 +277,11 @@ def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool
 
 
 def _weakest(clauses: Iterable[Clause]) -> Clause | None:
-    return min(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
+    return min(clauses, key=_strength, default=None)
 
 
-def _strongest(clauses: Iterable[Clause]) -> Clause | None:
-    return max(clauses, key=lambda clause: LEVELS.index(clause.level), default=None)
+def _strength(clause: Clause) -> int:
+    return LEVELS.index(clause.level)
 
 
 def _implied(table: Table) -> Clause:

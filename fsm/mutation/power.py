@@ -9,13 +9,13 @@ told of a call before its reply, is not any more.  ``docs/power.md`` has what th
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.judgement import Judged, judge
 from fsm.library import load
 from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, timed, told
 from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
@@ -23,7 +23,7 @@ from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradictio
 from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.line_reader import LineReader
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.recordings.restarts import Restarts
+from fsm.recordings.restarts import Assume, Restarts
 from fsm.verdict import Illegal
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
@@ -79,69 +79,66 @@ class Power:
         return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """The recording in the file ``name``, perhaps with the ``calls`` of the same run, and how it is judged."""
+def power_over(
+    name: str,
+    *,
+    calls: str = "",
+    profile: str | None = None,
+    assume: Assume = "maybe",
+    seed: int = 0,
+    limit: int = 0,
+    advanced: Callable[[], None] = lambda: None,
+) -> Power:
+    """What becomes of all edits of the recording in the file *name*, or of *limit* of them, chosen by *seed*.
 
-    name: str
-    calls: str = ""
-    profile: str | None = None
-    restarts: Restarts = field(default_factory=Restarts)
+    It is judged with the *calls* of the same run, under *profile*, and with restarts where they are to *assume*.
+    *advanced* is called after each edit.
+    """
+    lines = _lines(name)
+    reading = _StrictReading(lines, open_recording(name).kind, _lines(calls), profile, Restarts(assume=assume))
+    every = list(reading.edits())
+    chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
+    planted: list[Planted] = []
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "edited"
 
-    @property
-    def kind(self) -> RecordingKind:
-        return open_recording(self.name).kind
+        def alarms(edited: Sequence[bytes]) -> _Alarms:
+            file.write_bytes(b"\n".join(edited) + b"\n")
+            try:
+                return _alarms(judge(file, calls=calls, profile=profile, restarts=assume))
+            except InputError as error:  # of the recording: edits change no more than a line
+                named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
+                raise InputError(named) from error
 
-    def power(self, *, seed: int = 0, limit: int = 0, advanced: Callable[[], None] = lambda: None) -> Power:
-        """What becomes of all edits, or of *limit* of them, chosen by *seed*; *advanced* is called after each."""
-        lines = _lines(self.name)
-        reading = _StrictReading(self, lines)
-        every = list(reading.edits())
-        chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
-        planted: list[Planted] = []
-        with TemporaryDirectory() as folder:
-            file = Path(folder) / "edited"
-            file.write_bytes(b"\n".join(lines) + b"\n")
-            before = self._alarms(file)
-            for edit in sorted(chosen, key=lambda each: each.line):
-                edited = edit.applied(lines)
-                illegality = reading.illegality(edit, edited)
-                if illegality is not None:
-                    file.write_bytes(b"\n".join(edited) + b"\n")
-                    after = self._alarms(file)
-                    answer = next((each for each in ANSWERS[:-1] if after[each] - before[each]), ANSWERS[-1])
-                    planted.append(Planted(edit=edit, illegality=illegality, answer=answer))
-                advanced()
-        return Power(
-            name=self.name,
-            kind=self.kind,
-            edits=len(every),
-            tried=len(chosen),
-            planted=tuple(planted),
-            alarms=before["caught"].total(),
-            surprises=before["surprise"].total(),
-        )
+        before = alarms(lines)
+        for edit in sorted(chosen, key=lambda each: each.line):
+            edited = edit.applied(lines)
+            illegality = reading.illegality(edit, edited)
+            if illegality is not None:
+                after = alarms(edited)
+                answer = next((each for each in ANSWERS[:-1] if after[each] - before[each]), ANSWERS[-1])
+                planted.append(Planted(edit=edit, illegality=illegality, answer=answer))
+            advanced()
+    return Power(
+        name=name,
+        kind=reading.kind,
+        edits=len(every),
+        tried=len(chosen),
+        planted=tuple(planted),
+        alarms=before["caught"].total(),
+        surprises=before["surprise"].total(),
+    )
 
-    def _alarms(self, file: Path) -> _Alarms:
-        """What the judge finds in *file*, counted, by the level of what it breaks."""
-        found: _Alarms = {answer: Counter() for answer in ANSWERS}
-        try:
-            judged = judge(
-                file,
-                calls=self.calls,
-                profile=self.profile,
-                restarts=self.restarts.assume,
-                shortest_restart=self.restarts.shortest / 1e9,
-            )
-        except InputError as error:  # of the recording: edits change no more than a line
-            named = (replace(each, path=self.name) if each.path == str(file) else each for each in error.problems)
-            raise InputError(named) from error
-        for judgement in judged.judgements:
-            for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
-                first = finding.first[0]
-                which = (first.machine, first.cause.value, first.observation.event, first.illegal, first.clause.name)
-                found["caught" if first.clause.level == "MUST" else "surprise"][which] += finding.count
-        return found
+
+def _alarms(judged: Judged) -> _Alarms:
+    """What was found, counted, by the level of what it breaks."""
+    found: _Alarms = {answer: Counter() for answer in ANSWERS}
+    for judgement in judged.judgements:
+        for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+            first = finding.first[0]
+            which = (first.machine, first.cause.value, first.observation.event, first.illegal, first.clause.name)
+            found["caught" if first.clause.level == "MUST" else "surprise"][which] += finding.count
+    return found
 
 
 def _lines(name: str) -> list[bytes]:
@@ -151,13 +148,20 @@ def _lines(name: str) -> list[bytes]:
 class _StrictReading:
     """What is beyond doubt of one recording, as it is and edited."""
 
-    def __init__(self, trial: Trial, lines: Sequence[bytes]) -> None:
-        self.restarts, self.kind, self.lines = trial.restarts, trial.kind, lines
-        self.calls = tuple(timed(_lines(trial.calls)))
+    def __init__(
+        self,
+        lines: Sequence[bytes],
+        kind: RecordingKind,
+        calls: Sequence[bytes],
+        profile: str | None,
+        restarts: Restarts,
+    ) -> None:
+        self.restarts, self.kind, self.lines = restarts, kind, lines
+        self.calls = tuple(timed(calls))
         self.machines = {}
         for of, name in CONTRACTS[self.kind].items():
             machine = load(name)
-            self.machines[of] = machine.under(trial.profile if machine.profiled(trial.profile) else None)
+            self.machines[of] = machine.under(profile if machine.profiled(profile) else None)
         self.before = self._read(lines)
         self.told = told(lines, self.calls)
         self.changed = changed(lines, self.before.rooms)

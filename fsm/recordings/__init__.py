@@ -7,21 +7,23 @@ sixth, the files that containerd keeps of containers, by their names.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
+from fsm.recordings.batches import Batch, batch
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.log_entries import entry
 from fsm.recordings.restarts import Restarts
-from fsm.trace import Line, Observation
+from fsm.trace import Observation
 
 
 class RecordingKind(Enum):
@@ -35,13 +37,6 @@ class RecordingKind(Enum):
     CHECKPOINTS = "containerd checkpoints"
     HISTORY = "history of concurrent operations"
     NOTHING = "nothing known"
-
-
-class Batch(NamedTuple):
-    """Observations in order, and the line on which each stands."""
-
-    observations: Sequence[Observation]
-    lines: Sequence[int | Line]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +114,14 @@ def open_recording(
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
+    recording = partial(Recording, name=name, notes=notes)
     if found := checkpoints.files(name):
         notes["lines"] = len(found)
-        return Recording(
-            name=name,
+        return recording(
             kind=RecordingKind.CHECKPOINTS,
             machines=("container-status",),
             shown=frozenset(),
             batches=iter([batch(checkpoints.observations(found))]),
-            notes=notes,
         )
     source = LineReader(name=name, notes=notes, advanced=advanced)
     data = source.data()
@@ -145,46 +139,38 @@ def open_recording(
     match kind:
         case RecordingKind.CALLS:
             calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called)
-            return Recording(
-                name=name,
+            return recording(
                 kind=kind,
                 machines=("cri-container", "cri-pod"),
                 shown=cri_calls.SHOWN,
                 batches=_batches(calls.observations, rest, calls.rest),
-                notes=notes,
             )
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
-            return Recording(
-                name=name,
+            return recording(
                 kind=kind,
                 machines=("nri-plugin-contract",),
                 shown=nri_events.SHOWN,
                 outputs=True,
                 batches=_batches(lambda line, number: _each(number, events.observations(line)), rest),
-                notes=notes,
                 pods=events.pods,
             )
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
-            return Recording(
-                name=name,
+            return recording(
                 kind=kind,
                 machines=(title.machine,) if title.machine else (),
                 hidden=title.unseen,
                 fresh=title.fresh,
                 batches=_trace(json_lines.Trace(notes=notes), rest),
-                notes=notes,
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
-            return Recording(
-                name=name,
+            return recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),
                 shown=containerd_log.SHOWN,
                 batches=_batches(lambda line, number: _each(number, log.observations(line)), rest),
-                notes=notes,
                 version=lambda: log.version,
             )
 
@@ -212,12 +198,6 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
     )
 
 
-def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
-    """The observations *found*, each with its line."""
-    listed = list(found)
-    return Batch([seen for _, seen in listed], [line for line, _ in listed])
-
-
 def _each(number: int, found: Iterable[Observation]) -> Iterable[tuple[int, Observation]]:
     return [(number, seen) for seen in found]
 
@@ -235,5 +215,5 @@ def _batches(
 
 def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
     for piece in pieces:
-        yield Batch(*trace.observations(piece.lines, piece.first))
-    yield Batch(*trace.rest())
+        yield trace.observations(piece.lines, piece.first)
+    yield trace.rest()

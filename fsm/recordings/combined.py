@@ -26,7 +26,8 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from fsm.errors import InputError, Problem
-from fsm.recordings import Batch, Recording, RecordingKind, batch, open_recording
+from fsm.recordings import Recording, RecordingKind, open_recording
+from fsm.recordings.batches import Batch, batch
 from fsm.recordings.calls_in_progress import HELD, NO_ID, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
@@ -177,7 +178,7 @@ class CombinedReader:
 
     def _event(self, point: _Point, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
         """What the plugin received, and the successes that count now that it is known to have been connected."""
-        if event.synchronizes or not self._connection:
+        if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
         yield from self._held

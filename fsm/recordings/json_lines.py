@@ -5,12 +5,13 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import msgspec
 
+from fsm.recordings.batches import Batch, batch
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Observation, nanoseconds
 
@@ -67,7 +68,7 @@ class Trace:
     _timed: bool = False
     _latest: int = 0
 
-    def observations(self, lines: Sequence[bytes], first: int) -> tuple[Sequence[Observation], Sequence[int]]:
+    def observations(self, lines: Sequence[bytes], first: int) -> Batch:
         """The observations in *lines*, the first of which has the number *first*, and the line of each."""
         found: Sequence[Observation]
         if first == 1 and lines and header(lines[0]) is not None:
@@ -82,7 +83,7 @@ class Trace:
             found, numbers = self._one_by_one(lines, first)
         if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
             return self._in_order(found, numbers)
-        return found, numbers
+        return Batch(found, numbers)
 
     def _one_by_one(self, lines: Sequence[bytes], first: int) -> tuple[list[Observation], list[int]]:
         found, numbers = [], []
@@ -97,9 +98,7 @@ class Trace:
             numbers.append(number)
         return found, numbers
 
-    def _in_order(
-        self, found: Sequence[Observation], numbers: Sequence[int]
-    ) -> tuple[Sequence[Observation], Sequence[int]]:
+    def _in_order(self, found: Sequence[Observation], numbers: Sequence[int]) -> Batch:
         """The observations in the order of time, a call with an interval as two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
@@ -113,13 +112,8 @@ class Trace:
                 at = nanoseconds(seen.at)
                 self._latest = self._latest if at is None else max(self._latest, at)
                 self._late.add(self._latest if at is None else at, (number, seen))
-        return _apart(self._late.settled())
+        return batch(self._late.settled())
 
-    def rest(self) -> tuple[Sequence[Observation], Sequence[int]]:
+    def rest(self) -> Batch:
         """The remaining observations, once there are no more lines."""
-        return _apart(self._late.rest())
-
-
-def _apart(found: Iterable[tuple[int, Observation]]) -> tuple[Sequence[Observation], Sequence[int]]:
-    listed = list(found)
-    return [seen for _, seen in listed], [number for number, _ in listed]
+        return batch(self._late.rest())

@@ -84,11 +84,6 @@ class NriEvent(msgspec.Struct, gc=False):
         """Whether a connection begins."""
         return self.event == "Configure"
 
-    @property
-    def synchronizes(self) -> bool:
-        """Whether the plugin receives what exists; after it, it receives what happens."""
-        return self.event == "Synchronize"
-
 
 _DECODER: Final = msgspec.json.Decoder(NriEvent)
 
@@ -145,7 +140,7 @@ class NriEventReader:
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
             known.add(event.container)
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
-        elif event.synchronizes:
+        elif event.event == "Synchronize":
             yield from self._synchronized(event)
         elif not event.connects:
             self.notes["events without a lifecycle"] += 1

@@ -9,7 +9,7 @@ from judged import RECORDINGS, content
 
 from fsm.judgement import judge
 from fsm.mutation import power
-from fsm.mutation.power import Trial
+from fsm.mutation.power import power_over
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +21,14 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is held to does not come from it."""
-    seeing = Trial(name=CALLS).power(limit=60)
+    seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 
     def blind(*_: object, **__: object) -> Judged:
         return whole
 
     monkeypatch.setattr(power, "judge", blind)
-    blinded = Trial(name=CALLS).power(limit=60)
+    blinded = power_over(CALLS, limit=60)
 
     assert [each.edit for each in seeing.planted] == [each.edit for each in blinded.planted]
     assert blinded.counts()["missed"] == len(blinded.planted) > 0
@@ -38,7 +38,7 @@ def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_accusation_that_was_there_before_does_not_count() -> None:
     """Stops of containers that are gone fail in 1.6, also without an edit."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
-    found, tolerated = Trial(name=name).power(limit=40), Trial(name=name, profile="containerd-1.6").power(limit=40)
+    found, tolerated = power_over(name, limit=40), power_over(name, profile="containerd-1.6", limit=40)
 
     assert found.alarms > 0
     assert tolerated.alarms == 0
@@ -46,7 +46,7 @@ def test_an_accusation_that_was_there_before_does_not_count() -> None:
 
 def test_the_same_seed_gives_the_same_edits() -> None:
     """Another gives others, and no limit gives all."""
-    first, again, other = (Trial(name=CALLS).power(limit=30, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (power_over(CALLS, limit=30, seed=seed) for seed in (1, 1, 2))
 
     assert first == again
     assert [each.edit for each in first.planted] != [each.edit for each in other.planted]
@@ -58,4 +58,4 @@ def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "calls"
     file.write_bytes(b'{"op": 7}\nnot json\n\n' + content("cri-calls-2.1.9.jsonl"))
 
-    assert Trial(name=str(file)).power(limit=30).planted
+    assert power_over(str(file), limit=30).planted

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from judged import CALLS, EVENTS, LOGS, RECORDINGS, profile
 
-from fsm.mutation.power import ANSWERS, Power, Trial
-from fsm.recordings.restarts import Restarts
+from fsm.mutation.power import ANSWERS, Power, power_over
 from fsm.report.power_report import share, tables
 
 if TYPE_CHECKING:
@@ -40,13 +39,13 @@ RULE: Final = "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 
 def measured(name: str, calls: str = "", *, under: str | None = None, assume: Assume = "maybe") -> Power:
     """The power over the recording *name*, with the *calls* of the same run."""
-    trial = Trial(
-        name=str(RECORDINGS / name),
+    return power_over(
+        str(RECORDINGS / name),
         calls=str(RECORDINGS / calls) if calls else "",
         profile=under,
-        restarts=Restarts(assume=assume),
+        assume=assume,
+        limit=LIMIT // 5 if any(each in name for each in CROWDED) else LIMIT,
     )
-    return trial.power(limit=LIMIT // 5 if any(each in name for each in CROWDED) else LIMIT)
 
 
 def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
