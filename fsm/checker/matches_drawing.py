@@ -21,8 +21,8 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
 
 
 def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    items = [DrawnItem(target=state.name) for state in found.differing_states if state.where is where]
-    for move in found.differing_moves:
+    items = [DrawnItem(target=state.name) for state in found.states if state.where is where]
+    for move in found.moves:
         if move.where is where:
             place, event = move.places[1], move.label or move.event
             line, column = (place.line, place.column) if place else (0, 0)

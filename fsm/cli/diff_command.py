@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -158,11 +158,11 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
     """The comparison, and which drawing it is of where a file has several."""
 
     def pair(one: Machine | Drawing, other: Machine | Drawing) -> Comparison:
-        called = [
+        first, second = (
             side.name if isinstance(each, Machine) else each.place
             for side, each in zip(sides, (one, other), strict=True)
-        ]
-        return compare(one, other, complete=complete, names=(called[0], called[1]))
+        )
+        return replace(compare(one, other, complete=complete), first=first, second=second)
 
     found = choose(sides[0].machine or sides[0].found, sides[1].machine or sides[1].found, pair)
     remarks = [

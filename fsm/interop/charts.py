@@ -68,7 +68,6 @@ def draft_of(
         _check(state, places, problems)
     return Draft(
         name=name,
-        file=problems.path,
         form=form,
         kind="signal",
         initial=initial or next(iter(places), ""),

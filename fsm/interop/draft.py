@@ -44,10 +44,9 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine as it was read from ``file``; ``notes`` are comments for readers of the model."""
+    """A machine as it was read; ``notes`` are comments for readers of the model."""
 
     name: str
-    file: str
     form: str
     kind: Kind
     initial: str
@@ -61,8 +60,8 @@ _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
 """The transitions of an event by outcome and source; the outcome is ``""`` for the event itself."""
 
 
-def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
-    """The machine of *draft*; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
+    """The machine of *draft*, which was read from *file*; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -73,8 +72,8 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
     return Machine(
         name=(name := named([draft.name])[draft.name]),
         title=draft.name,
-        about=draft.about or f"Imported from {draft.file}, {draft.form}.",
-        source=draft.file,
+        about=draft.about or f"Imported from {file}, {draft.form}.",
+        source=file,
         initial=states[draft.initial],
         entity=name,
         states={
@@ -83,7 +82,7 @@ def machine_of(draft: Draft, *, outcomes: bool = False) -> Machine:
             )
             for place in draft.states
         },
-        events={events[event]: _event(draft, events[event], event, row, states) for event, row in rows.items()},
+        events={events[event]: _event(draft, file, events[event], event, row, states) for event, row in rows.items()},
         clauses={},
     )
 
@@ -118,8 +117,8 @@ def _word(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "_"
 
 
-def _event(draft: Draft, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
-    clause = Clause(name=name, says=_sentence(written, ()), level="MUST", source=draft.file)
+def _event(draft: Draft, file: str, name: str, written: str, row: _Row, states: Mapping[str, str]) -> Event:
+    clause = Clause(name=name, says=_sentence(written, ()), level="MUST", source=file)
     return Event(
         name=name,
         kind=draft.kind,

@@ -71,5 +71,5 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     file = Path(path).name.encode(errors="replace").decode()  # file names need not be UTF-8
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
-    written = toml(machine_of(replace(found, file=file), outcomes=outcomes), comments=plain)
+    written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
     return Imported(machine=replace(build(parse(written.encode(), path=file)), path=""), text=written)

@@ -63,7 +63,6 @@ def read(root: YamlNode, name: str) -> Draft:
     arrows = [*_arrows(root, places), *_ordered(root, places, initial)]
     return Draft(
         name=root.text_at("name") or name,
-        file=root.problems.path,
         form=FORM,
         kind="call",
         initial=initial,

@@ -40,10 +40,14 @@ LABELS = {
 CHANGES = [(model, change) for model, text in OWN for change in changes(text, LABELS[model])]
 
 
+ONE = (Where.FIRST, Where.SECOND)
+"""Only one of the two has it."""
+
+
 def differences(found: Comparison) -> list[str]:
     """The differences: which side has it, and what."""
-    states = [f"{each.where.value}: {each.name}" for each in found.differing_states]
-    return states + [f"{each.where.value}: {_move(each)}" for each in found.differing_moves]
+    states = [f"{each.where.value}: {each.name}" for each in found.states if each.where in ONE]
+    return states + [f"{each.where.value}: {_move(each)}" for each in found.moves if each.where in ONE]
 
 
 def _move(each: ComparedMove) -> str:
@@ -79,8 +83,8 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
         return
     compared = compare(load(model), found.drawing)
     assert not compared.equal
-    places = [place for each in compared.differing_moves for place in each.places]
-    places += [each.place for each in compared.differing_states]
+    places = [place for each in compared.moves if each.where in ONE for place in each.places]
+    places += [each.place for each in compared.states if each.where in ONE]
     missing = " ".join(differences(compared)).lower()
     assert any(place and place.line in change.lines for place in places) or called(model, change.what) & {
         *missing.split()
@@ -168,7 +172,7 @@ def test_gives_the_reason() -> None:
     drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
 
     assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
-        move.why for move in compare(door(), drawing).differing_moves
+        move.why for move in compare(door(), drawing).moves if move.where in ONE
     ]
 
 
@@ -229,7 +233,7 @@ def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
     lines = text.split("\n")
 
     compared = compare(door(), drawing_of(text))
-    places = [move.places[1] for move in compared.differing_moves if move.where is Where.SECOND]
+    places = [move.places[1] for move in compared.moves if move.where is Where.SECOND]
 
     assert places
     assert all(place and lines[place.line - 1].startswith(shown, place.column - 1) for place in places)
@@ -361,10 +365,12 @@ def test_versions_differ_in_their_cells() -> None:
     """One reply of one call."""
     machine = load("container-status")
 
-    found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"), names=("1.6", "2.1"))
+    found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"))
 
     assert ["first: absent stop absent"] == differences(found)
-    assert [("NOT_FOUND", ("stop-of-removed",))] == [(move.reply, move.outcomes) for move in found.differing_moves]
+    assert [("NOT_FOUND", ("stop-of-removed",))] == [
+        (move.reply, move.outcomes) for move in found.moves if move.where in ONE
+    ]
 
 
 TWINS = [

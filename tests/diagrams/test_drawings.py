@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from drawn import CONTAINER, POD, drawing_of
 
-from fsm.diagrams.read import Drawing, Notation, find, parse
+from fsm.diagrams.read import Drawing, find, parse
 from fsm.errors import InputError
 from fsm.language.codes import RULES
 
@@ -409,7 +409,7 @@ def test_reads_mermaid_between_fences() -> None:
     """States by their text where they have one; notes and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
-    assert (Notation.MERMAID, 7, 20) == (drawing.kind, drawing.line, drawing.last)
+    assert (7, 20) == (drawing.line, drawing.last)
     assert [
         ". Create CREATED",
         "CREATED Start|Again RUNNING",
@@ -454,7 +454,6 @@ def test_reads_dot() -> None:
     """Names as displayed, edges with their lines."""
     drawing = drawing_of(DOT, "x.dot")
 
-    assert Notation.DOT == drawing.kind
     assert [
         ". Create CREATED",
         "CREATED a -> b|Stop/Exit B",
@@ -485,9 +484,12 @@ def test_finds_several_in_one_file() -> None:
     """Of all kinds, in the order of their lines."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
-    assert [Notation.MERMAID, Notation.ASCII, Notation.DOT, Notation.ASCII] == [
-        each.drawing and each.drawing.kind for each in found
-    ]
+    assert [
+        ["CREATED", "RUNNING", "EXITED", "[*]"],
+        ["A", "B"],
+        ["CREATED", "B", "C", "D"],
+        ["CREATED", "RUNNING", "UNKNOWN", "EXITED", "DELETED"],
+    ] == [each.drawing and list(each.drawing.states) for each in found]
     assert sorted(each.line for each in found) == [each.line for each in found]
 
 

@@ -15,13 +15,10 @@ __all__ = ["ComparedMove", "ComparedState", "Comparison", "Where", "Why", "choos
 _OTHER = {Where.FIRST: Where.SECOND, Where.SECOND: Where.FIRST}
 
 
-def compare(
-    first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False, names: tuple[str, str] | None = None
-) -> Comparison:
+def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
     """What *first* and *second* have in common, and what only one of them has.
 
-    ``names`` replace the own names of machines.  With *complete* a drawing must show all of a
-    machine, even if the model does not mention drawings.
+    With *complete* a drawing must show all of a machine, even if the model does not mention drawings.
 
     >>> from fsm.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
@@ -29,18 +26,15 @@ def compare(
     """
     match first, second:
         case Machine(), Machine():
-            found = compare_machines(first, second)
+            return compare_machines(first, second)
         case Machine(), Drawing():
-            found = compare_with_drawing(first, second, complete=complete)
+            return compare_with_drawing(first, second, complete=complete)
         case Drawing(), Machine():
-            found = _swapped(compare_with_drawing(second, first, complete=complete))
+            return _swapped(compare_with_drawing(second, first, complete=complete))
         case Drawing(), Drawing():
-            found = compare_drawings(first, second)
+            return compare_drawings(first, second)
         case _:
             raise TypeError(f"compare machines or drawings, not {first!r} and {second!r}")
-    if names and isinstance(first, Machine):
-        found = replace(found, first=names[0])
-    return replace(found, second=names[1]) if names and isinstance(second, Machine) else found
 
 
 def _swapped(found: Comparison) -> Comparison:

@@ -71,14 +71,6 @@ class Comparison:
     moves: tuple[ComparedMove, ...]
     initial: str = ""
 
-    @property
-    def differing_states(self) -> tuple[ComparedState, ...]:
-        return tuple(state for state in self.states if state.where in {Where.FIRST, Where.SECOND})
-
-    @property
-    def differing_moves(self) -> tuple[ComparedMove, ...]:
-        return tuple(move for move in self.moves if move.where in {Where.FIRST, Where.SECOND})
-
     def near(self, move: ComparedMove) -> Location | None:
         """Where *move* is drawn; if it is not, its source where that is drawn, or else its target."""
         drawn = {state.name: state.place for state in self.states}
@@ -87,7 +79,8 @@ class Comparison:
     @property
     def equal(self) -> bool:
         """Whether neither has anything that the other lacks, other than what may be left undrawn."""
-        return not self.differing_states and not self.differing_moves
+        wheres = {state.where for state in self.states} | {move.where for move in self.moves}
+        return wheres <= {Where.BOTH, Where.UNDRAWN}
 
 
 def side_of(key: object, first: Container[object], second: Container[object]) -> Where:

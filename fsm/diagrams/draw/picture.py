@@ -37,7 +37,6 @@ class PictureNode:
     states: tuple[str, ...]
     shows: str = ""
     about: str = ""
-    initial: bool = False
     passing: bool = False
     marked: bool = False
     failed: bool = False
@@ -201,7 +200,6 @@ class _Drawing:
                 states=(state.name,),
                 shows=state.shows if state.shows != state.name else "",
                 about=state.about,
-                initial=state.name == self.machine.initial,
                 passing=state.name in passing,
                 marked=state.name in self.marks.states,
                 failed=state.name in self.marks.failed,
@@ -283,7 +281,7 @@ def _joined(drawn: Picture) -> Picture:
     """*drawn* without the states that no edge touches, if it has any edges."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
-    initial = drawn.initial if any(node.initial for node in nodes) else ""
+    initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""
     return replace(drawn, nodes=nodes, initial=initial)
 
 
@@ -300,7 +298,14 @@ def _alike(drawn: Picture) -> Picture:
         leads[edge.target].add(("from", edge.source, *rest))
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
-        alike = (node.shows, node.passing, node.initial, node.marked, node.failed, frozenset(leads[node.name]))
+        alike = (
+            node.shows,
+            node.passing,
+            node.name == drawn.initial,
+            node.marked,
+            node.failed,
+            frozenset(leads[node.name]),
+        )
         groups.setdefault(alike if node.shows and not node.count else node.name, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}
     nodes = tuple(

@@ -12,10 +12,10 @@ from fsm.diagrams.read import mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.columns import explained, tabs
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location, Notation
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location
 from fsm.errors import InputError, Problem, contents
 
-__all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "Notation", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""

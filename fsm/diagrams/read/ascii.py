@@ -14,15 +14,12 @@ from typing import Final
 
 from fsm.diagrams.read.boxes import Box, boxes
 from fsm.diagrams.read.canvas import Canvas
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Notation, found_drawing
+from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, found_drawing
 from fsm.diagrams.read.labels import Labels, PlacedLabel
 from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
 from fsm.diagrams.read.strokes import STARTS, GridCell
 from fsm.diagrams.read.wires import Stroke, Wires
-
-_BOTH: Final = 2
-"""Number of arrowheads of a line with one at each end."""
 
 _GAP: Final = 2
 """Largest number of empty rows between a drawing and a piece of line that belongs to it."""
@@ -62,7 +59,6 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[FoundDr
         states.setdefault(word.text, lines.sheet.place(word.start))
     drawing = Drawing(
         path=lines.sheet.path,
-        kind=Notation.ASCII,
         line=first + 1,
         last=last + 1,
         states=states,
@@ -89,7 +85,7 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
     if fault := _fault(net, heads, tails, lines):
         lines.add_problem(*fault)
         return []
-    return list(itertools.product(tails, heads)) if tails else [(heads[0], heads[1]), (heads[1], heads[0])]
+    return list(itertools.product(tails, heads) if tails else itertools.permutations(heads, 2))
 
 
 def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> tuple[GridCell, str, str, str] | None:
@@ -105,7 +101,7 @@ def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> 
     if len(tails) > 1 and any(end.state is None for end in tails):
         what = f"the line {_between(tails, lines)}has arrowheads elsewhere, and none at these ends"
         return first, "FSM404", what, "add the arrowhead, or the box, that is missing"
-    if not tails and len(heads) != _BOTH:
+    if not tails and len(heads) != 2:  # noqa: PLR2004  (a line with an arrowhead at each end)
         hint = "begin it at a box, or with a + away from any box"
         return heads[0].cell, "FSM404", "the line has arrowheads only", hint
     if len(tails) > 1 and len(heads) > 1:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyparsing import Empty, Opt, ParseBaseException, ParserElement
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, Notation, found_drawing, only_step
+from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, found_drawing, only_step
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
@@ -87,7 +87,6 @@ class _DotGraph:
                 first.setdefault(name, place)
         return Drawing(
             path=self.path,
-            kind=Notation.DOT,
             line=self.line,
             last=self.line + self.text.rstrip().count("\n"),
             states={text: first.get(name, self._place(0)) for name, text in texts.items() if text},

@@ -7,18 +7,9 @@ A drawing has names and arrows only; what the names mean is up to a machine.
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 
 from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
-
-
-class Notation(Enum):
-    """The notation in which a drawing is written."""
-
-    ASCII = "ASCII drawing"
-    MERMAID = "Mermaid state diagram"
-    DOT = "DOT graph"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -68,7 +59,6 @@ class Drawing:
     """States with their first place and the lines written ``below`` their name; arrows in the order of their places."""
 
     path: str
-    kind: Notation
     line: int
     last: int
     states: dict[str, Location]

@@ -45,7 +45,9 @@ class Labels:
         about it; it is a label only if it is next to an outermost line without one.
         """
         # What lies between two junctions, or a junction and an end, has one label.
-        for number, nodes in enumerate(self.wires.components(lambda node: not self._junction(node))):
+        links, touches = self.wires.links, self.wires.touches
+        plain = self.wires.components(lambda node: len(links[node]) + len(touches.get(node, ())) < _JUNCTION)
+        for number, nodes in enumerate(plain):
             self.stretch |= dict.fromkeys(nodes, number)
         found = [PlacedLabel(step=self._step(label), at=node) for node, label in nets.between.items()]
         for stack in stacked(phrase for phrase in nets.phrases if first <= phrase.row <= last):
@@ -59,9 +61,6 @@ class Labels:
 
     def _step(self, stack: Sequence[Phrase]) -> ArrowLabel:
         return ArrowLabel(names=names(stack), place=self.wires.sheet.place(stack[0].start))
-
-    def _junction(self, node: Stroke) -> bool:
-        return len(self.wires.links[node]) + len(self.wires.touches.get(node, ())) >= _JUNCTION
 
     def _label(self, stack: tuple[Phrase, ...]) -> Iterator[PlacedLabel]:
         level = self._level(stack)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, Notation, found_drawing, only_step
+from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, found_drawing, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
@@ -54,7 +54,6 @@ class _Diagram:
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
         drawing = Drawing(
             path=self.path,
-            kind=Notation.MERMAID,
             line=heading,
             last=line,
             states={texts[name][0]: place for name, place in self.states.items()},

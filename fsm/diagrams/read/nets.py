@@ -153,7 +153,8 @@ class Nets:
 
     def _beginning(self, node: Stroke) -> Iterable[NetEnd]:
         """The end of a line that has no arrowhead and touches no box."""
-        to = self._free(node)
+        (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
+        to = OPPOSITE[back]
         for word in dict.fromkeys(self.words.values()):
             if any(cell == beyond(node.cell, to, far) for cell in word.cells() for far in range(1, NEAR + 1)):
                 yield NetEnd(state=word.text, node=node, cell=node.cell, head=False)
@@ -172,8 +173,3 @@ class Nets:
                 self._add_problem(node.cell, "the line is broken off", "close the gap, or draw it longer")
                 return
         yield NetEnd(state=None, node=node, cell=node.cell, head=False)
-
-    def _free(self, node: Stroke) -> Direction:
-        """The direction in which the line points at its end *node*."""
-        (to,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
-        return OPPOSITE[to]

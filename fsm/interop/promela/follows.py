@@ -6,6 +6,8 @@ it does not support calls that take time.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from fsm.interop.promela.products import Option, Product
@@ -21,26 +23,23 @@ MOST: Final = 30
 class FollowsProduct(Product):
     """The machine with ``belief``, a variable with a bit for each state that the other may be in.
 
-    ``initial`` is its initial value.  ``leads`` has for each output the states that it leads to from each state,
-    ``hears`` the same for each signal that both have.  All are sets of states as bits, closed under hidden events.
+    ``initial`` is its initial value.  ``after`` has the states to which each output, and each signal that both have,
+    leads from each state, by its name in Promela.  All are sets of states as bits, closed under hidden events.
     """
 
     initial: int
-    leads: Mapping[str, tuple[int, ...]]
-    hears: Mapping[str, tuple[int, ...]]
+    after: Mapping[str, tuple[int, ...]]
 
     def declarations(self) -> Iterator[str]:
-        after = {self.words.outputs[output]: masks for output, masks in self.leads.items()}
-        after |= {self.words.events[event]: masks for event, masks in self.hears.items()}
-        for name, masks in after.items():
+        for name, masks in self.after.items():
             parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
             yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
         yield f"int belief = {self.initial};"
 
     def options(self, step: ExportedStep) -> Iterator[Option]:
-        known = [self.words.events[step.event]] if step.event in self.hears and not step.ends else []
-        known += [self.words.outputs[output] for output in step.way.emits if output in self.leads]
-        yield self._option(step, *(f"belief = AFTER_{name}" for name in known))
+        happens = [] if step.ends else [self.words.events[step.event]]
+        names = (*happens, *(self.words.outputs[output] for output in step.way.emits))
+        yield self._option(step, *(f"belief = AFTER_{name}" for name in names if name in self.after))
 
     def others(self) -> Iterator[str]:
         yield ":: belief == 0 -> assert(false)"
@@ -62,16 +61,12 @@ def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
     closed = {state: sum(bits[to] for to in _reached(other, state)) for state in other.states}
 
-    def lead(event: Event) -> Iterator[int]:
-        for state in other.states:
-            found = 0
-            for to in _after(other, event, state):
-                found |= closed[to]
-            yield found
+    def leads(event: Event) -> tuple[int, ...]:
+        return tuple(reduce(or_, (closed[to] for to in _after(other, event, state)), 0) for state in other.states)
 
-    leads = {output: tuple(lead(event)) for output, event in known.items()}
-    hears = {name: tuple(lead(event)) for name, event in shared.items()}
-    return FollowsProduct(words=words, initial=closed[other.initial], leads=leads, hears=hears)
+    after = {words.outputs[output]: leads(event) for output, event in known.items()}
+    after |= {words.events[name]: leads(event) for name, event in shared.items()}
+    return FollowsProduct(words=words, initial=closed[other.initial], after=after)
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
@@ -86,11 +81,9 @@ def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
 def _reached(other: Machine, state: str) -> set[str]:
     """The states that *other* may reach from *state* by hidden events."""
     hidden = [event for event in other.events.values() if event.kind == "hidden"]
-    found = {state}
-    todo = [state]
-    while todo:
-        here = todo.pop()
-        fresh = {to for event in hidden for to in _after(other, event, here)}
-        todo += fresh - found
+    found: set[str] = set()
+    fresh = {state}
+    while fresh:
         found |= fresh
+        fresh = {to for here in fresh for event in hidden for to in _after(other, event, here)} - found
     return found
