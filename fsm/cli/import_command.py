@@ -1,16 +1,14 @@
 """``fsm import``: a machine of another tool as a model."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from fsm.cli.options import output_option
 from fsm.cli.output import put
-from fsm.interop.formats import FORMS, ToolFormat, imported, read
+from fsm.errors import contents
+from fsm.interop.formats import FORMS, ToolFormat, imported
 from fsm.interop.source_text import LARGEST
-
-STANDARD_INPUT = "-"
 
 
 @click.command("import")
@@ -32,10 +30,7 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
     fsm import door.json -o models/door.toml
     fsm export cri-pod --to transitions | fsm import - --outcomes
     """
-    if str(file) == STANDARD_INPUT:
-        data = sys.stdin.buffer.read(LARGEST + 1)
-        found = imported(data, path="stdin", form=form, outcomes=outcomes)
-    else:
-        found = read(file, form=form, outcomes=outcomes)
-    put(found.text, output)
+    data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", stdin=True)
+    path = "stdin" if str(file) == "-" else str(file)
+    put(imported(data, path=path, form=form, outcomes=outcomes).text, output)
     return 0

@@ -5,7 +5,7 @@ the recommendation requires (https://www.w3.org/TR/scxml, section 3.13); python-
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.interop.draft import Draft, DraftState, DraftTransition
@@ -18,24 +18,15 @@ CHOOSING: Final = ("raise", "if", "foreach")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChartTransition:
-    """One transition: the descriptors of the events that it takes, its target, and its condition."""
-
-    events: tuple[str, ...]
-    target: str
-    line: int
-    when: tuple[str, ...] = ()
-    emits: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """One state: the events sent on entry and on exit, and the transitions, in the order in which they are tried."""
+    """One state: the events sent on entry and on exit, and the transitions, in the order in which they are tried.
+
+    The ``event`` of a transition is a list of descriptors of events, as it was written.
+    """
 
     name: str
     line: int
-    transitions: tuple[ChartTransition, ...]
+    transitions: tuple[DraftTransition, ...]
     enters: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -60,7 +51,7 @@ def draft_of(
         if state.name in places:
             problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
         places.setdefault(state.name, state)
-        takes += sum(len(transition.events) for transition in state.transitions)
+        takes += sum(len(transition.event.split()) for transition in state.transitions)
     if initial and initial not in places:
         problems.unknown(initial_line, "initial is", initial, places)
     problems.check_size(initial_line, max(len(places), takes), takes)
@@ -86,32 +77,26 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
         what = f"final state '{state.name}' has transitions"
         problems.add("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")
     for transition in state.transitions:
-        if not transition.events:
+        if not transition.event.split():
             what = f"state '{state.name}' has a transition without an event: it is taken at once"
             hint = "a machine takes a step when an event happens: name the event, or remove the transition"
             problems.add("FSM512", transition.line, what, hint)
-        if transition.target and transition.target not in states:
+        if transition.to and transition.to not in states:
             what = f"a transition of state '{state.name}' leads to"
-            problems.unknown(transition.line, what, transition.target, states)
+            problems.unknown(transition.line, what, transition.to, states)
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """For each event that any state names, the transitions of each state that take it, in their order."""
-    written = [each for state in states.values() for transition in state.transitions for each in transition.events]
+    arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
+    written = [each for _, _, descriptors in arrows for each in descriptors]
     events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
     for event in events:
-        for state in states.values():
-            for transition in state.transitions:
-                into = states.get(transition.target)
-                if any(_takes(each, event) for each in transition.events):
-                    yield DraftTransition(
-                        event=event,
-                        source=state.name,
-                        to="" if transition.target == state.name else transition.target,
-                        when=transition.when,
-                        emits=(*state.leaves, *transition.emits, *into.enters) if into else transition.emits,
-                        notes=transition.notes,
-                    )
+        for state, arrow, descriptors in arrows:
+            if any(_takes(each, event) for each in descriptors):
+                into = states.get(arrow.to)
+                emits = (*state.leaves, *arrow.emits, *into.enters) if into else arrow.emits
+                yield replace(arrow, event=event, to="" if arrow.to == state.name else arrow.to, emits=emits)
 
 
 def _plain(descriptor: str) -> str:

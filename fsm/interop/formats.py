@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from fsm.errors import contents
 from fsm.interop import python_statemachine, scxml, transitions
 from fsm.interop.draft import machine_of
-from fsm.interop.source_text import LARGEST, SourceProblems, text_of
+from fsm.interop.source_text import SourceProblems, text_of
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
 from fsm.language.read import parse
@@ -29,12 +28,6 @@ class Imported:
 
     machine: Machine
     text: str
-
-
-def read(path: str | Path, *, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:
-    """The machine in the file at *path*; see :func:`imported`."""
-    data = contents(path, most=LARGEST, code="FSM501", hint="give the path of a file")
-    return imported(data, path=str(path), form=form, outcomes=outcomes)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:

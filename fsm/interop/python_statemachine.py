@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, ChartTransition, draft_of
-from fsm.interop.draft import FLAT, Draft
+from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, draft_of
+from fsm.interop.draft import FLAT, Draft, DraftTransition
 from fsm.interop.outcome_events import outcome_events
 from fsm.interop.scxml import PARENT
 from fsm.interop.yaml_nodes import YamlNode
@@ -75,22 +75,24 @@ def _state(name: str, node: YamlNode, line: int) -> ChartState:
         enters=enters,
         leaves=leaves,
         notes=tuple(f"{when}: {called}." for when, called in (("On entry", entered), ("On exit", left)) if called),
-        transitions=tuple(_transition(each, f"a transition of {of}") for each in node.items_at("transitions")),
+        transitions=tuple(_transition(each, name) for each in node.items_at("transitions")),
     )
 
 
-def _transition(node: YamlNode, of: str) -> ChartTransition:
+def _transition(node: YamlNode, state: str) -> DraftTransition:
+    of = f"a transition of state '{state}'"
     if not isinstance(node.value, dict):
         node.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
-        return ChartTransition(events=("_",), target="", line=node.line)
+        return DraftTransition(event="_", source=state, line=node.line)
     node.check_keys(TRANSITION, of=of)
     actions = {word: _actions(node, word, of) for word in SLOTS}
     unless = node.texts_at("unless", of=f"'unless' of {of}")
     target = node.entries.get("target")
-    return ChartTransition(
-        events=tuple(node.text_at("event", of=f"the event of {of}").split()),
-        target=target.as_text(of=f"the target of {of}") if target and target.value is not None else "",
+    return DraftTransition(
+        event=node.text_at("event", of=f"the event of {of}"),
+        source=state,
         line=node.line,
+        to=target.as_text(of=f"the target of {of}") if target and target.value is not None else "",
         when=(*node.texts_at("cond", of=f"'cond' of {of}"), *(f"not {each}" for each in unless)),
         emits=tuple(output for _, sent in actions.values() for output in sent),
         notes=tuple(f"{word.capitalize()}: {called}." for word, (called, _) in actions.items() if called),

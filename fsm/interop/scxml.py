@@ -15,8 +15,8 @@ from typing import Final
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
-from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, ChartTransition, draft_of
-from fsm.interop.draft import FLAT, Draft
+from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, draft_of
+from fsm.interop.draft import FLAT, Draft, DraftTransition
 from fsm.interop.outcome_events import outcome_events
 from fsm.interop.source_text import DEEPEST, SourceProblems
 from fsm.language.names import distinct, identifiers
@@ -111,16 +111,17 @@ def _state(element: Element, problems: SourceProblems) -> ChartState:
         final=element.name == "final",
         enters=tuple(event for each in element.named("onentry") for event in _sent(each, problems)),
         leaves=tuple(event for each in element.named("onexit") for event in _sent(each, problems)),
-        transitions=tuple(_transition(each, problems) for each in element.named("transition")),
+        transitions=tuple(_transition(each, name, problems) for each in element.named("transition")),
     )
 
 
-def _transition(element: Element, problems: SourceProblems) -> ChartTransition:
+def _transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
     condition = element.attributes.get("cond", "")
-    return ChartTransition(
-        events=tuple(element.attributes.get("event", "").split()),
-        target=element.attributes.get("target", ""),
+    return DraftTransition(
+        event=element.attributes.get("event", ""),
+        source=state,
         line=element.line,
+        to=element.attributes.get("target", ""),
         when=(condition,) if condition else (),
         emits=tuple(_sent(element, problems)),
     )

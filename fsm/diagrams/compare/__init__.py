@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
-from fsm.diagrams.compare.drawing_with_machine import compare_with_drawing
+from fsm.diagrams.compare.drawing_with_machine import Matching
 from fsm.diagrams.compare.same_kind import compare_drawings, compare_machines
 from fsm.diagrams.read import Drawing, FoundDrawing
 from fsm.errors import InputError, Problem
@@ -28,9 +28,9 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
         case Machine(), Machine():
             return compare_machines(first, second)
         case Machine(), Drawing():
-            return compare_with_drawing(first, second, complete=complete)
+            return Matching(first, second, complete=complete).compared()
         case Drawing(), Machine():
-            return _swapped(compare_with_drawing(second, first, complete=complete))
+            return _swapped(Matching(second, first, complete=complete).compared())
         case Drawing(), Drawing():
             return compare_drawings(first, second)
         case _:

@@ -21,15 +21,6 @@ ANY: Final = "any state"
 """The name that ``fsm draw`` gives to the source of an arrow from every state."""
 
 
-def compare_with_drawing(machine: Machine, drawing: Drawing, *, complete: bool = False) -> Comparison:
-    """What *machine* and *drawing* have in common, and what only one of them has.
-
-    With *complete*, all that the model does not list as left out must be drawn, even if
-    the model does not mention drawings.
-    """
-    return _Matching(machine, drawing, complete=complete).compare()
-
-
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
     """*drawing*, where an arrow that begins at its own label is one without a source.
 
@@ -64,8 +55,11 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
     return {name: states for name, states in merged.items() if states}
 
 
-class _Matching:
-    """Compares one drawing; the machine is the first."""
+class Matching:
+    """Compares *machine*, which is the first, with *drawing*.
+
+    With *complete*, all that the model does not list as left out must be drawn, even if it does not mention drawings.
+    """
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -81,7 +75,7 @@ class _Matching:
         self.moves: list[ComparedMove] = []
         self.drawn: dict[Move, set[str]] = {}
 
-    def compare(self) -> Comparison:
+    def compared(self) -> Comparison:
         for arrow in self.drawing.arrows:
             self._arrow(arrow)
         for key, acts in self.abstraction.must.items():

@@ -160,7 +160,7 @@ class _Drawing:
         for ends, cell in ((False, event.cells[state]), (True, event.ends.get(state))):
             match cell:
                 case Moves(outcomes=ways):
-                    yield from self._ways(event, ways, state, ends=ends)
+                    yield from self._ways(event, ways, state, replace(label, ends=ends))
                 case Ignores() if "ignores" in self.show:
                     yield state, state, replace(label, cell="ignores")
                 case Refuses(codes=codes) if "refuses" in self.show:
@@ -168,24 +168,18 @@ class _Drawing:
                 case Silent() if "silent" in self.show:
                     yield state, state, replace(label, cell="silent")
 
-    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, *, ends: bool) -> Iterator[_Arrow]:
+    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, label: EdgeLabel) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
-        by_and_by = {} if ends or "outcomes" in self.show else _reached(event, ways, state)
+        named = label.ends or "outcomes" in self.show
+        by_and_by = {} if named else _reached(event, ways, state)
         for way in ways:
             if way.deviation is None and not way.begins and bool(_error(way)) in by_and_by.get(way.to, ()):
                 continue
-            label = EdgeLabel(
-                event=event.name,
-                kind=event.kind,
-                outcome=way.name if several and (ends or "outcomes" in self.show) and way.name != way.to else "",
-                error=_error(way),
-                emits=way.emits,
-                ends=ends,
-                deviates=way.deviation is not None,
-            )
             if way.deviation is not None:
                 self.profiles[way.deviation.profile] = None
-            yield state, way.to, label
+            outcome = way.name if several and named and way.name != way.to else ""
+            deviates = way.deviation is not None
+            yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def picture(self) -> Picture:
         passing = {state for event in self.machine.events.values() for state in event.ends}
