@@ -145,7 +145,6 @@ class Execution:
             self.watch.reset()
 
     def reset(self) -> None:
-        """Start a new test."""
         self._begin()
         self.oracle.fields.forget()
         try:
@@ -204,8 +203,7 @@ class Execution:
             if self.point is not None:  # the cell that was violated was met
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
-            violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failed(violation)
+            raise self._failed(self.oracle.violation(self.belief, step, seen, number=len(self.trace)))
 
     def _failed(self, why: Violation | Violated | str, clause: Clause | None = None) -> FailedError:
         trace = tuple(self.trace)
@@ -331,12 +329,10 @@ class Execution:
         shows = self.sut.shows()
         outputs = tuple(self._emitting.outputs()) if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
-            message = f"it replied {reply!r} to {step.event}: a reply is text"
-            raise BrokenError(message)
+            raise BrokenError(f"it replied {reply!r} to {step.event}: a reply is text")
         kind = self.oracle.plan.table.machine.events[step.event].kind
         if kind == "call" and reply is not None and not reply and not self._silent(step.event):
-            message = f"no reply to {step.event}: a call replies ok or an error code"
-            raise BrokenError(message)
+            raise BrokenError(f"no reply to {step.event}: a call replies ok or an error code")
         if shows and shows not in self.oracle.plan.table.shows:
             message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
             raise BrokenError(message)

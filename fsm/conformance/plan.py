@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from fsm.machine.table import Table, Way
@@ -66,24 +65,25 @@ class Edge(NamedTuple):
     choice: tuple[bool, ...]
 
 
-@dataclass(kw_only=True)
 class Plan:
     """All that a test of *table* can do; calls are left in progress only if ``overlaps``.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
-    >>> plan = Plan(table=tabulate(load("container-status")))
+    >>> plan = Plan(tabulate(load("container-status")))
     >>> aim = next(each for each in plan.edges if str(each.step) == "exec=prepared")
     >>> [str(edge.step) for edge in plan.path(plan.start, aim.source)]
     ['create=created', 'start=begins,started']
     """
 
-    table: Table
-    overlaps: bool = True
-    _paths: dict[Point, BreadthFirst[Point, Edge]] = field(default_factory=dict)
-    _leaving: dict[Point, tuple[Edge, ...]] = field(default_factory=dict)
-    _edge_of: dict[Point, dict[Stimulus, Edge]] = field(default_factory=dict)
-    _alternatives: dict[tuple[Point, str, StimulusStage], tuple[Edge, ...]] = field(default_factory=dict)
+    def __init__(self, table: Table, *, overlaps: bool = True) -> None:
+        self.table = table
+        self.overlaps = overlaps
+        self.start = Point(table.initial)
+        self.leaving = cache(self._leaving)
+        self.alternatives = cache(self._alternatives)
+        self._edges_of = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
+        self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
         """The stage of its call, ``begin`` or ``end``, in which *step* has its outcome *number*; empty if it has no stages."""
@@ -91,59 +91,41 @@ class Plan:
             return ""
         return "end" if number or step.stage == "end" else "begin"
 
-    @property
-    def start(self) -> Point:
-        return Point(self.table.initial)
-
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
         """Every edge that can be reached, those that are near first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
-    def leaving(self, point: Point) -> tuple[Edge, ...]:
+    def _leaving(self, point: Point) -> tuple[Edge, ...]:
         """What can be done at *point*, in the order of the model."""
-        found = self._leaving.get(point)
-        if found is None:
-            found = self._leaving[point] = tuple(self._edges(point))
-        return found
+        return tuple(self._edges(point))
 
     def onward(self, point: Point) -> Iterator[Edge]:
         """What can be done at *point* and leads to a known point."""
         return (edge for edge in self.leaving(point) if edge.to is not None)
 
     def edge_of(self, point: Point, step: Stimulus) -> Edge | None:
-        """The edge of *step* at *point*, if it can be taken there."""
-        found = self._edge_of.get(point)
-        if found is None:
-            found = self._edge_of[point] = {edge.step: edge for edge in self.leaving(point)}
-        return found.get(step)
+        return self._edges_of(point).get(step)
 
-    def alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
+    def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
         """Every way in which *event* may go at *point*: a call that is to begin, or go on, may be answered at once."""
-        found = self._alternatives.get((point, event, stage))
-        if found is None:
-            row = self.table.row[event]
-            first = self.table.end[row] if stage == "end" else row
-            left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
-            edges = [self._edge(point, stage, stages, left) for stages in self._whole(first, point.state)]
-            if stage != "do":
-                ways = [way for way in self.table.step(point.state, first) or () if way.begins]
-                edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
-            found = self._alternatives[point, event, stage] = tuple(edges)
-        return found
+        row = self.table.row[event]
+        first = self.table.end[row] if stage == "end" else row
+        left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
+        edges = [self._edge(point, stage, stages, left) for stages in self._whole(first, point.state)]
+        if stage != "do":
+            ways = [way for way in self.table.step(point.state, first) or () if way.begins]
+            edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
+        return tuple(edges)
 
     def path(self, source: Point, target: Point) -> tuple[Edge, ...] | None:
-        """The shortest way from *source* to *target*, ``None`` if there is none."""
         search = self._from(source)
         return search.path_to(target) if target in search.depth else None
 
-    def _from(self, source: Point) -> BreadthFirst[Point, Edge]:
-        """The search of all points that can be reached from *source*."""
-        found = self._paths.get(source)
-        if found is None:
-            search: BreadthFirst[Point, Edge] = BreadthFirst([source], self.onward)
-            found = self._paths[source] = search.exhausted()
-        return found
+    def _search(self, source: Point) -> BreadthFirst[Point, Edge]:
+        """All points that can be reached from *source*."""
+        search: BreadthFirst[Point, Edge] = BreadthFirst([source], self.onward)
+        return search.exhausted()
 
     def _edges(self, point: Point) -> Iterator[Edge]:
         for row in self.table.rows:

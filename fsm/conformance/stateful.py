@@ -89,7 +89,6 @@ def walker(
 
         @rule(first=st.integers(0, len(aims) - 1))
         def wander(self, first: int) -> None:
-            """Take a step that can be taken here."""
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
             with self.judged():
