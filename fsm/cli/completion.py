@@ -46,24 +46,30 @@ def _named(ctx: click.Context) -> Iterator[Machine | System]:
                     continue
 
 
-def _profiles(ctx: click.Context) -> Iterator[str]:
+@_offer
+def profiles(ctx: click.Context) -> Iterator[str]:
     """Those of the models in the line, or of all that are shipped."""
     for each in tuple(_named(ctx)) or map(load, names()):
         yield from each.profiles
 
 
-def _events(ctx: click.Context) -> Iterator[str]:
+@_offer
+def events(ctx: click.Context) -> Iterator[str]:
+    """Those of the models in the line; of a system, those of its joint events."""
     for each in _named(ctx):
         yield from (joint.family for joint in each.events.values()) if isinstance(each, System) else each.events
 
 
-def _states(ctx: click.Context) -> Iterator[str]:
+@_offer
+def states(ctx: click.Context) -> Iterator[str]:
+    """Those of the models in the line, but for systems."""
     for each in _named(ctx):
         if not isinstance(each, System):
             yield from each.states
 
 
-def _properties(ctx: click.Context) -> Iterator[str]:
+@_offer
+def properties(ctx: click.Context) -> Iterator[str]:
     """Those of the models in the line, or of all that are shipped."""
     for each in tuple(_named(ctx)) or map(load, names()):
         try:
@@ -72,22 +78,20 @@ def _properties(ctx: click.Context) -> Iterator[str]:
             continue
 
 
-def _codes(_: click.Context) -> Iterable[str]:
+@_offer
+def codes(_: click.Context) -> Iterable[str]:
+    """Those of all rules."""
     from fsm.language.codes import RULES  # noqa: PLC0415  (reading their words takes longer than the rest)
 
     return RULES
 
 
-def _commands(ctx: click.Context) -> Iterable[str]:
+@_offer
+def commands(ctx: click.Context) -> Iterable[str]:
+    """Those of ``fsm``."""
     return ctx.parent.command.list_commands(ctx.parent) if ctx.parent and isinstance(ctx.parent.command, Group) else ()
 
 
 models: Final = _offer(lambda _: names(), files=True)
 models_and_systems: Final = _offer(lambda _: (*names(), *systems()), files=True)
-profiles: Final = _offer(_profiles)
-events: Final = _offer(_events)
-states: Final = _offer(_states)
-properties: Final = _offer(_properties)
 suts: Final = _offer(lambda _: SUTS)
-codes: Final = _offer(_codes)
-commands: Final = _offer(_commands)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import layout, profile_option, property_option, watched
+from fsm.cli.options import layout, profile_option, progress, property_option
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.machine import LEVELS
@@ -20,7 +18,7 @@ from fsm.report import Report
 from fsm.report.text import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from fsm.errors import Problem
     from fsm.judgement import Judged
@@ -125,7 +123,7 @@ def command(
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
-    with _progress((*traces, calls) if calls else traces) as advanced:
+    with progress("judging", _size((*traces, calls) if calls else traces)) as advanced:
         how = partial(
             judge,
             calls=calls or "",
@@ -164,12 +162,7 @@ def command(
     return report.code()
 
 
-@contextmanager
-def _progress(traces: tuple[str, ...]) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, over the bytes of all files; nothing in a pipe."""
-    sizes = [os.path.getsize(trace) for trace in traces if os.path.isfile(trace)]  # noqa: PTH113, PTH202  (pathlib raises for names that are too long)
-    if not watched() or sum(sizes) < 1 << 22:
-        yield lambda _: None
-        return
-    with click.progressbar(length=sum(sizes), label="judging", file=sys.stderr) as bar:
-        yield bar.update
+def _size(traces: tuple[str, ...]) -> int:
+    """The bytes of all files; 0 if there are too few for a bar."""
+    size = sum(os.path.getsize(trace) for trace in traces if os.path.isfile(trace))  # noqa: PTH113, PTH202  (pathlib raises for names that are too long)
+    return size if size >= 1 << 22 else 0

@@ -83,13 +83,13 @@ def watched() -> bool:
 
 
 @contextmanager
-def progress(label: str, size: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, over *size* pieces of work, and what to call after each; nothing in a pipe."""
-    if not watched():
-        yield lambda: None
+def progress(label: str, size: int) -> Iterator[Callable[..., None]]:
+    """A bar on a terminal, over *size* pieces of work, and what to call after one or several; nothing in a pipe."""
+    if not size or not watched():
+        yield lambda _pieces=1: None
         return
     with click.progressbar(length=size, label=label, file=sys.stderr) as bar:
-        yield lambda: bar.update(1)
+        yield lambda pieces=1: bar.update(pieces)
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
