@@ -134,7 +134,6 @@ class SystemTable:
         self.states: Sequence[str] = _Named(self._locals, self.name)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
-        """Every way in which the joint event *row* may go in *state*."""
         event = self._events[row]
         before = self._locals[state]
         key = tuple(before[digit] for digit in event.digits)
@@ -148,7 +147,6 @@ class SystemTable:
         return tuple(self._joined(event, before, each) for each in found)
 
     def locals(self, state: int) -> Locals:
-        """The state of each copy in *state*."""
         return self._locals[state]
 
     def concerns(self, event: str) -> tuple[int, ...]:
@@ -156,7 +154,6 @@ class SystemTable:
         return self._events[self.row[event]].digits
 
     def shows(self, state: int) -> tuple[str, ...]:
-        """What each copy shows in *state*."""
         here = self._locals[state]
         return tuple(self._tables[copy.part].shows[here[copy.digit]] for copy in self.system.copies)
 

@@ -175,7 +175,6 @@ class _ProductTable(Table):
     product: PropertyProduct
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go at the place of number *state*."""
         return self.product.step(state, row)
 
 

@@ -122,7 +122,6 @@ class ClaimWatch:
             self.take(seen, line)
 
     def take(self, observation: Observation, line: Line) -> None:
-        """Take an observation of one entity."""
         entity, seen = observation.entity, key(observation)
         life = self._lives.pop(entity, None) or _Life(self._stranger)
         step = self._step(life.configurations, seen)
@@ -153,8 +152,6 @@ class ClaimWatch:
 
     def _places(self, configurations: Configurations) -> Iterator[RunPlace]:
         return (self.product.places[each.state] for each in configurations)
-
-    # -- what the machine explains -------------------------------------------
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
         """Where *seen* leads, remembered; nowhere if no run explains it."""
@@ -193,8 +190,6 @@ class ClaimWatch:
             changes=now != {place.progress for place in self._places(before)},
             whole=self._whole(before, seen),
         )
-
-    # -- what it does not ------------------------------------------------------
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
         """Where *seen* leads, which no run explains: any state that can be reached and shows what was read."""

@@ -47,7 +47,6 @@ class SpecificationItem(pytest.Item):
         self.answer = answer
 
     def runtest(self) -> None:
-        """Ask it, and fail with the report."""
         if report := self.answer():
             raise _FailedError(report)
 

@@ -22,7 +22,6 @@ class Tasks(set[asyncio.Task[Any]]):
     """
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that runs *coroutine*."""
         task = asyncio.create_task(coroutine)
         self.add(task)
         task.add_done_callback(self.discard)

@@ -27,9 +27,8 @@ def answer(powers: tuple[Power, ...]) -> ExitCode:
 
 def share(powers: tuple[Power, ...]) -> str:
     """The percentage of the illegal edits that are noticed; empty if there are none."""
-    illegal, missed = (
-        sum(map(number, powers)) for number in (lambda of: len(of.planted), lambda of: of.counts()["missed"])
-    )
+    illegal = sum(len(each.planted) for each in powers)
+    missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
 
 

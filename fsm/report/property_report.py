@@ -26,7 +26,6 @@ class PropertyTestReport:
     least: Level
 
     def status(self, result: PropertyTestResult) -> PropertyStatus:
-        """The word for *result*."""
         if result.failure is not None:
             if result.of.expected(self.profile) is not None:
                 return PropertyStatus.KNOWN

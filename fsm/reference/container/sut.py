@@ -122,7 +122,6 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container.exited(Exit(0, self.world.now()))
 
     def _new_limits(self) -> Resources:
-        """Limits that differ from all before."""
         self._limits += 1
         return Resources(linux=LinuxResources(cpu_shares=self._limits, unified={"memory.high": str(self._limits)}))
 

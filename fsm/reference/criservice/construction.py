@@ -86,7 +86,6 @@ class Construction:
         self.syncers.append(self._step("watch-folder", lambda: self.makers.watch(path)))
 
     def set_controller(self) -> None:
-        """Give the parts of the service to the sandbox controller."""
         self.parts = Parts(
             monitor=self.monitor,
             syncers=tuple(self.syncers),

@@ -94,11 +94,9 @@ class NRI:
         return self._plugins.names
 
     def container_state(self, container_id: str) -> str:
-        """The remembered state of a container in ``nri-container``."""
         return self._containers.state(container_id)
 
     def pod_state(self, pod_id: str) -> str:
-        """The remembered state of a pod in ``nri-pod``."""
         return self._pods.state(pod_id)
 
     def start(self) -> None:

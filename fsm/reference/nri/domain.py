@@ -59,7 +59,6 @@ class Domains:
             self._domains[domain.name] = domain
 
     def names(self) -> tuple[str, ...]:
-        """The names of all domains, in the order in which they were registered."""
         return tuple(domain.name for domain in self._all())
 
     def pods(self) -> tuple[Pod, ...]:

@@ -32,7 +32,6 @@ class EntityStates:
 
     @property
     def outputs(self) -> frozenset[str]:
-        """All outputs that the machine has."""
         return frozenset(output for way in tabulate(self._driver.machine).ways for output in way.emits)
 
     def state(self, entity: str) -> str:

@@ -63,7 +63,6 @@ class Plugins:
             connection.hang_up()
 
     def leave(self, connection: Connection) -> None:
-        """Stop *connection*, which may have joined."""
         connection.stop()
         self._connections = tuple(each for each in self._connections if each is not connection)
 

@@ -46,7 +46,6 @@ class Pod:
 
     @classmethod
     def read(cls, metadata: Metadata, position: Position) -> Self:
-        """The pod that has *metadata*."""
         self = cls(metadata.id, position, metadata.name)
         self.created_at, self.exit, self.limits = metadata.created_at, metadata.exit, metadata.limits
         return self

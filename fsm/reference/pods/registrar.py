@@ -27,7 +27,6 @@ class Registrar:
             raise WorldError(f'name "{name}" is reserved for "{other}"')
 
     def release(self, holder: str) -> None:
-        """Release all names of *holder*."""
         self._holders = {name: other for name, other in self._holders.items() if other != holder}
 
     def holder(self, name: str) -> str:

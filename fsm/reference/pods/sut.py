@@ -165,7 +165,6 @@ class PodsSUT(LoopSUT[Pods]):
             self._last = self.pods.names.holder(NAME) or self._last
 
     def _new_limits(self) -> dict[str, int]:
-        """Limits that differ from all before."""
         self._limits += 1
         return {"cpu_shares": self._limits}
 
