@@ -114,17 +114,13 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
         raise click.UsageError("name two things to compare, or one model and one or two profiles")
     if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
         raise click.UsageError("there are two sides, and so at most two profiles")
-    given = [first, first if second is None else second]
-    under_ = [*profiles]
-    if second is None and len(under_) == 1:
-        under_ = ["", *under_]
-    machines = [each for each in given if _is_model(each)]
-    if profiles and not machines:
+    other = first if second is None else second
+    if profiles and not (_is_model(first) or _is_model(other)):
         raise click.BadParameter("only models have profiles", param_hint="--profile")
-    if len(under_) == 1:
-        under_ = under_ * 2
-    one, other = map(_side, given, under_ or ["", ""])
-    return one, other
+    if len(profiles) < 2:  # noqa: PLR2004  (one is for both sides, or for the second of one model)
+        only = "".join(profiles)
+        profiles = ("" if second is None else only, only)
+    return _side(first, profiles[0]), _side(other, profiles[1])
 
 
 def _is_model(name: str) -> bool:

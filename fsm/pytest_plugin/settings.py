@@ -22,8 +22,7 @@ def settings(config: pytest.Config) -> Mapping[str, Any] | None:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         found = None
     if found is not None and not isinstance(found, dict):
-        message = f"{file}: [tool.fsm] is a table, with 'against' in it"
-        raise pytest.UsageError(message)
+        raise pytest.UsageError(f"{file}: [tool.fsm] is a table, with 'against' in it")
     return found if found is not None or not asked else {}
 
 
@@ -42,8 +41,6 @@ def against(config: pytest.Config) -> dict[str, str]:
     found = dict(found)
     for given in config.getoption("fsm_against"):
         model, equals, sut = given.partition("=")
-        if equals and ":" not in model:
-            found[model] = sut
-        else:
-            found[ALL] = given
+        of_one = equals and ":" not in model
+        found[model if of_one else ALL] = sut if of_one else given
     return found

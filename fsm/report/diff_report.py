@@ -1,7 +1,6 @@
 """What two lifecycles differ in, for people and for programs."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.read import Location
@@ -9,8 +8,6 @@ from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural, visible
-
-_WHERE: Final = {Where.FIRST: "red", Where.SECOND: "green"}
 
 
 def answer(found: Comparison) -> ExitCode:
@@ -46,15 +43,13 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     both = sum(each.where is Where.BOTH for each in found.moves)
     states = sum(each.where is Where.BOTH for each in found.states)
     lines.append(f"  in both: {plural(states, 'state')}, {plural(both, 'move')}")
-    for where, name in ((Where.FIRST, found.first), (Where.SECOND, found.second)):
-        differences = list(_differences(found, where))
-        if differences:
-            lines += ["", style(f"only in {visible(name)}", _WHERE[where])]
-            lines += [line for each in differences for line in layout.kept(visible(each), "  ", "      ")]
-    undrawn = list(_undrawn(found))
-    if undrawn:
-        lines += ["", "not drawn, which is no difference"]
-        lines += [line for each in undrawn for line in layout.kept(visible(each), "  ", "      ")]
+    for head, those in (
+        (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
+        (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
+        ("not drawn, which is no difference", _undrawn(found)),
+    ):
+        if listed := [line for each in those for line in layout.kept(visible(each), "  ", "      ")]:
+            lines += ["", head, *listed]
     return "\n".join(lines) + "\n"
 
 
