@@ -8,19 +8,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeAlias, TypeVar
-
-import msgspec
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.mutation.strict_reading import FOREVER, RecordedAct, Room
-from fsm.recordings.cri_calls import LOST, CriCallLine
+from fsm.recordings import nri_events
+from fsm.recordings.cri_calls import DECODER, LOST, CriCallLine
 from fsm.recordings.error_texts import meant, split, unanswered, unresolved
+from fsm.recordings.line_reader import decoded
 from fsm.recordings.log_entries import entry
-from fsm.recordings.nri_events import EVENT_NAMES, NriEvent
+from fsm.recordings.nri_events import EVENT_NAMES
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.recordings.restarts import Restarts
-
-T = TypeVar("T", CriCallLine, NriEvent)
 
 Entity: TypeAlias = tuple[str, str]
 """The kind of an entity and its id."""
@@ -95,18 +93,6 @@ class RecordedActs:
         return found
 
 
-def decoded(line: bytes, what: type[T]) -> T | None:
-    """*line* as *what*; ``None`` if it is something else.
-
-    >>> decoded(b'{"op": "StopContainer", "id": "c1"}', CriCallLine).id
-    'c1'
-    """
-    try:
-        return msgspec.json.decode(line, type=what)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-
-
 class TimedCall(NamedTuple):
     """A call of a client with its interval, and the number of its line."""
 
@@ -119,7 +105,7 @@ class TimedCall(NamedTuple):
 def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
     """The calls in *lines*, and what was shown."""
     for number, line in enumerate(lines, 1):
-        call = decoded(line, CriCallLine)
+        call = decoded(line, DECODER)
         if call is not None and call.start is not None:
             yield TimedCall(number, call, call.start, max(call.start, call.end or 0))
 
@@ -255,7 +241,7 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
     connection: dict[Entity, int] = {}
     begun = 0
     for number, line in enumerate(lines, 1):
-        event = decoded(line, NriEvent)
+        event = decoded(line, nri_events.DECODER)
         begun += event is not None and event.connects
         if event is None or event.event not in EVENT_NAMES or not event.pod:
             continue
@@ -280,7 +266,7 @@ def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, 
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
     for line in lines:
-        event = decoded(line, NriEvent)
+        event = decoded(line, nri_events.DECODER)
         if event is None or event.ts is None:
             continue
         first, last = (event.ts, 0) if event.connects or not spans else spans.pop()

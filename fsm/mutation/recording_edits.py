@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.mutation.recorded_acts import TimedCall, decoded, timed
+from fsm.mutation.recorded_acts import TimedCall, timed
 from fsm.recordings.cri_calls import LOST, CriCallLine
-from fsm.recordings.nri_events import NriEvent
+from fsm.recordings.line_reader import decoded
+from fsm.recordings.nri_events import DECODER
 from fsm.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
@@ -135,7 +136,7 @@ def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Itera
     """Edits of the events of a plugin; with the *calls* of the run, it is told late as well."""
     units: list[_Unit] = []
     made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
-    events = {index: event for index, line in enumerate(lines) if (event := decoded(line, NriEvent))}
+    events = {index: event for index, line in enumerate(lines) if (event := decoded(line, DECODER))}
     times = {index: event.ts for index, event in events.items() if event.ts}
     for index, at in times.items():
         event = events[index]

@@ -20,7 +20,7 @@ from fsm.errors import InputError, Problem
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.batches import Batch, batch
 from fsm.recordings.histories import RecordedHistory
-from fsm.recordings.line_reader import LineReader, Piece
+from fsm.recordings.line_reader import LineReader, Piece, decoded
 from fsm.recordings.log_entries import entry
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Observation
@@ -86,9 +86,8 @@ def kind_of(line: bytes) -> RecordingKind:
     """
     if entry(line) is not None:  # first, since containerd's own fields may have any name, "event" and "op" too
         return RecordingKind.LOG
-    try:
-        found = _SNIFFER.decode(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    found = decoded(line, _SNIFFER)
+    if found is None:
         return RecordingKind.NOTHING
     if found.trace is not None or found.entity is not None or found.phase is not None:
         return RecordingKind.TRACE

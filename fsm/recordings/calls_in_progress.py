@@ -12,16 +12,18 @@ HELD: Final = 65_536
 
 NO_ID: Final = "a pod that has no id yet"
 
-_CAUSES: Final = {
+RELAYED: Final = {
     "RunPodSandbox": ("RunPodSandbox",),
+    "CreateContainer": ("CreateContainer", "PostCreateContainer"),
+    "StartContainer": ("StartContainer", "PostStartContainer"),
+    "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
+}
+"""What is relayed to the plugin between a call that succeeds and its reply."""
+
+_CAUSES: Final = {
+    **{event: (call,) for call, events in RELAYED.items() for event in events},
     "StopPodSandbox": ("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox"),
     "RemovePodSandbox": ("RunPodSandbox", "RemovePodSandbox"),
-    "CreateContainer": ("CreateContainer",),
-    "PostCreateContainer": ("CreateContainer",),
-    "StartContainer": ("StartContainer",),
-    "PostStartContainer": ("StartContainer",),
-    "UpdateContainer": ("UpdateContainerResources",),
-    "PostUpdateContainer": ("UpdateContainerResources",),
     "StopContainer": (
         "CreateContainer",
         "StartContainer",

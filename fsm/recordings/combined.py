@@ -28,7 +28,7 @@ from msgspec import structs
 from fsm.errors import InputError, Problem
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.batches import Batch, batch
-from fsm.recordings.calls_in_progress import HELD, NO_ID, Asked, CallsInProgress, Received
+from fsm.recordings.calls_in_progress import HELD, NO_ID, RELAYED, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
 from fsm.recordings.one_run import OneRun
@@ -41,18 +41,7 @@ _FULL: Final = 64
 _BATCH: Final = 1_024
 """Number of observations in a batch."""
 
-_RELAYED: Final = {
-    (POD, "RunPodSandbox"): ("RunPodSandbox",),
-    (CONTAINER, "CreateContainer"): ("CreateContainer", "PostCreateContainer"),
-    (CONTAINER, "StartContainer"): ("StartContainer", "PostStartContainer"),
-    (CONTAINER, "UpdateContainerResources"): ("UpdateContainer", "PostUpdateContainer"),
-}
-"""What is relayed to the plugin between a call that succeeds and its reply."""
-
-_CALLS: Final = frozenset({*SUCCEEDS, *_RELAYED, (POD, "CreateContainer")})
-"""Calls of which something is relayed, by kind of entity; that of a creation without a reply is the pod."""
-
-_ENDS: Final = frozenset({"StopPodSandbox", "RemovePodSandbox", "StopContainer", "RemoveContainer"})
+_ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
 
@@ -223,7 +212,9 @@ class CombinedReader:
         if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
             self._progress.interrupted(gap=seen.phase == "gap")
         self._calls |= seen.phase != "request"
-        if (seen.of, seen.event) not in _CALLS or not (seen.entity or seen.event == "RunPodSandbox"):
+        if (seen.event not in RELAYED and seen.event not in _ENDS) or not (
+            seen.entity or seen.event == "RunPodSandbox"
+        ):
             return
         on = seen.detail if (seen.of, seen.event) == (CONTAINER, "CreateContainer") else seen.entity
         meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._meant(on)
@@ -262,7 +253,7 @@ class CombinedReader:
 
     def _succeeded(self, line: Line, seen: Observation, asked: Asked) -> Iterator[tuple[Line, Observation]]:
         """Hold back that a call has succeeded during all of which the plugin was connected."""
-        relayed = _RELAYED.get((seen.of, seen.event), ())
+        relayed = RELAYED.get(seen.event, ())
         received = self._received.get(seen.entity, [])
         since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in relayed]
         signal = UNRELAYED if None in since else SUCCEEDS.get((seen.of, seen.event), "")

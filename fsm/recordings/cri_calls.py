@@ -21,6 +21,7 @@ import msgspec
 from msgspec import structs
 
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
+from fsm.recordings.line_reader import decoded
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
@@ -80,7 +81,7 @@ class _Point(msgspec.Struct, gc=False):
     asks: bool
 
 
-_DECODER: Final = msgspec.json.Decoder(CriCallLine)
+DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,9 +107,8 @@ class CriCallReader:
         """The observations that are in order once *line* is read, each with the number of its line."""
         if not line.strip():
             return
-        try:
-            call = _DECODER.decode(line)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        call = decoded(line, DECODER)
+        if call is None:
             self.notes["foreign or damaged lines"] += 1
             return
         if unresolved(call.detail):
@@ -171,10 +171,10 @@ def _request(call: CriCallLine) -> Observation:
 
 def _reply(call: CriCallLine) -> Observation:
     code = meant(call.code, call.detail)
-    lost = code in LOST
-    reply = "" if lost else "ok" if call.code == "OK" else code
+    lost, made = code in LOST, call.op in MAKES and code == "OK"
+    reply = "" if lost or (made and not call.id) else "ok" if code == "OK" else code
     seen = Observation(event=call.op, phase="lost" if lost else "reply", reply=reply, at=call.end)
-    if call.op in MAKES and reply == "ok" and call.id:
+    if made and call.id:
         of = POD if call.op == "RunPodSandbox" else CONTAINER
         return structs.replace(seen, entity=call.id, of=of, detail=call.pod, start=call.start)
     entity, of = _on(call)

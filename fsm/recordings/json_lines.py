@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from fsm.recordings.batches import Batch, batch
+from fsm.recordings.line_reader import decoded
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Observation, nanoseconds
 
@@ -30,16 +31,13 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DECODER: Final = msgspec.json.Decoder(Observation)
+_ANYTHING: Final = msgspec.json.Decoder(object)
 _HEADER: Final = msgspec.json.Decoder(TraceHeader)
-_DAMAGE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def header(line: bytes) -> TraceHeader | None:
     """The header in *line*, if it is one."""
-    try:
-        return _HEADER.decode(line)
-    except _DAMAGE:
-        return None
+    return decoded(line, _HEADER)
 
 
 def mistake(line: bytes) -> str:
@@ -48,14 +46,12 @@ def mistake(line: bytes) -> str:
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
     """
-    try:
-        found: object = msgspec.json.decode(line)
-        if isinstance(found, dict) and "trace" in found and found.keys() <= set(TraceHeader.__struct_fields__):
+    found = decoded(line, _ANYTHING)
+    if isinstance(found, dict) and "trace" in found and found.keys() <= set(TraceHeader.__struct_fields__):
+        try:
             msgspec.convert(found, TraceHeader)
-    except msgspec.ValidationError as error:
-        return str(error)
-    except _DAMAGE:
-        return ""
+        except msgspec.ValidationError as error:
+            return str(error)
     return ""
 
 
@@ -77,7 +73,7 @@ class Trace:
         data = b"\n".join(lines)
         try:
             found = _DECODER.decode_lines(data)
-        except _DAMAGE:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             found = ()
         if len(found) != len(lines):
             found, numbers = self._one_by_one(lines, first)
@@ -90,12 +86,12 @@ class Trace:
         for number, line in enumerate(lines, first):
             if not line.strip() or header(line) is not None:
                 continue
-            try:
-                found.append(_DECODER.decode(line))
-            except _DAMAGE:
+            seen = decoded(line, _DECODER)
+            if seen is None:
                 self.notes["foreign or damaged lines"] += 1
-                continue
-            numbers.append(number)
+            else:
+                found.append(seen)
+                numbers.append(number)
         return found, numbers
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int]) -> Batch:

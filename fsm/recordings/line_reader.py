@@ -10,9 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
+
+import msgspec
 
 from fsm.errors import InputError, Problem
+
+T = TypeVar("T")
 
 PIECE: Final = 1 << 20
 """Number of bytes read at once."""
@@ -132,3 +136,15 @@ class LineReader:
         reason = (error.strerror or str(error)).lower()
         hint = "give the path of a log or a recording, or - for standard input"
         return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)
+
+
+def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """What *decoder* makes of *line*; ``None`` if it is foreign or damaged.
+
+    >>> decoded(b"[1, 2", msgspec.json.Decoder(list[int])) is None
+    True
+    """
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from fsm.recordings.line_reader import decoded
+
 _LOGFMT: Final = re.compile(r'time="([^"]*)" level=\w+ msg="((?:[^"\\]|\\.)*)"(.*)', re.DOTALL)
 _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
 _FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=("(?:[^"\\]|\\.)*"|[^\s"]\S*)')
@@ -69,9 +71,8 @@ def _opened(text: str, frames: int) -> Entry | None:
 
 
 def _json(text: str, frames: int) -> Entry | None:
-    try:
-        found = _DECODER.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    found = decoded(text, _DECODER)
+    if found is None:
         return None
     if found.msg is not None:
         return Entry(found.msg, found.time or "", found.error or "", found.version or "")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fsm.recordings.line_reader import decoded
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import ABSENT, Observation
 
@@ -85,7 +86,7 @@ class NriEvent(msgspec.Struct, gc=False):
         return self.event == "Configure"
 
 
-_DECODER: Final = msgspec.json.Decoder(NriEvent)
+DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,12 +115,10 @@ class NriEventReader:
         """The event in *line*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
         if not line.strip():
             return None
-        try:
-            event = _DECODER.decode(line)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        event = decoded(line, DECODER)
+        if event is None:
             self.notes["foreign or damaged lines"] += 1
-            return None
-        if event.connects:
+        elif event.connects:
             self._new.clear()
         return event
 
