@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final
 
 from msgspec import structs
 
@@ -26,9 +25,6 @@ from fsm.recordings.batches import Batch
 from fsm.recordings.combined import open_combined
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
 from fsm.verdict import Illegal, Judgement, Violation
-
-_HEADERS: Final = {RecordingKind.TRACE: "trace", RecordingKind.HISTORY: "history"}
-"""The key of the first line of a recording that says which machine it is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,23 +160,16 @@ def _machines(name: str | Machine) -> list[Machine]:
 
 def _defaults(recording: Recording) -> list[Machine]:
     if recording.machines:
+        folder = Path(recording.name).parent  # at which paths in a header start
+        named = (str(folder / each) if is_path(each) else each for each in recording.machines)
         try:
-            return [machine for each in recording.machines for machine in _machines(_beside(each, recording))]
+            return [machine for each in named for machine in _machines(each)]
         except InputError as error:
             raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
-    problem = Problem(
-        path=recording.name,
-        line=0,
-        code="FSM202",
-        what=f"does not say which machine it is a {_HEADERS.get(recording.kind, 'trace')} of",
-        hint=f'say --model NAME, or start it with a line {{"{_HEADERS.get(recording.kind, "trace")}": 1, "machine": "NAME"}}',
-    )
-    raise InputError([problem])
-
-
-def _beside(model: str, recording: Recording) -> str:
-    """*model* as the header of *recording* names it: a path starts at the folder of the recording, as a name does not."""
-    return str(Path(recording.name).parent / model) if is_path(model) else model
+    header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
+    what = f"does not say which machine it is a {header} of"
+    hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
+    raise InputError([Problem(path=recording.name, line=0, code="FSM202", what=what, hint=hint)])
 
 
 def _in_header(problem: Problem, file: str) -> Problem:
@@ -202,20 +191,13 @@ def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) 
 def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
     kinds = {event.name: event.kind for machine in machines for event in machine.events.values()}
     signals = [name for name, kind in kinds.items() if kind != "call"]
+    of = " and ".join(machine.name for machine in machines)
     problems = []
     for name in recording.hidden:
         if name not in signals:
-            what = "is a call, whose reply is seen" if name in kinds else "is no signal"
-            of = " and ".join(machine.name for machine in machines)
-            problems.append(
-                Problem(
-                    path=recording.name,
-                    line=1,
-                    code="FSM205",
-                    what=f"unseen '{name}' {what} of {of}",
-                    hint=nearest(name, signals, of="signals"),
-                )
-            )
+            what = f"unseen '{name}' is {'a call, whose reply is seen' if name in kinds else 'no signal'} of {of}"
+            hint = nearest(name, signals, of="signals")
+            problems.append(Problem(path=recording.name, line=1, code="FSM205", what=what, hint=hint))
     if problems:
         raise InputError(problems)
 

@@ -45,17 +45,11 @@ def stated(machines: Sequence[Machine], only: Sequence[str], file: str) -> list[
     found = [specification(machine.path or machine.name).properties for machine in machines]
     known = dict.fromkeys(each.name for properties in found for each in properties)
     of = " and ".join(machine.name for machine in machines)
-    if unknown := [name for name in only if name not in known]:
-        raise InputError(
-            Problem(
-                path=file,
-                line=0,
-                code="FSM211",
-                what=f"no property '{name}' of {of}",
-                hint=nearest(name, known, of="properties"),
-            )
-            for name in unknown
-        )
+    unknown = [
+        (f"no property '{name}' of {of}", nearest(name, known, of="properties")) for name in only if name not in known
+    ]
+    if unknown:
+        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in unknown)
     return [tuple(each for each in properties if not only or each.name in only) for properties in found]
 
 

@@ -90,45 +90,40 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class _Stated:
+    """What a ``clause`` says on a line of the model."""
+
+    clause: Clause
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves(_Stated):
     """The event acts: the environment chooses among the outcomes."""
 
     outcomes: tuple[Outcome, ...]
-    clause: Clause
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ignores:
+class Ignores(_Stated):
     """A call replies ok; nothing changes and nothing is emitted."""
 
-    clause: Clause
-    line: int = 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refuses:
+class Refuses(_Stated):
     """A call replies one of ``codes``; nothing changes and nothing is emitted."""
 
     codes: tuple[str, ...]
-    clause: Clause
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cannot:
+class Cannot(_Stated):
     """The event does not happen in this state."""
 
-    clause: Clause
-    line: int = 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class Silent(_Stated):
     """The specification does not define the event in this state."""
-
-    clause: Clause
-    line: int = 0
 
 
 Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent

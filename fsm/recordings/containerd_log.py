@@ -137,7 +137,7 @@ class Log:
         return self._happened(found)
 
     def _happened(self, found: Entry) -> Sequence[Observation] | None:
-        """Observations in lines about what happens by itself."""
+        """Observations in lines about what happens by itself, and about the daemon as a whole."""
         message = found.message
         if exit_event := _EXIT.search(message):
             return self._exited(exit_event, found)
@@ -146,18 +146,13 @@ class Log:
         if sight := _SEEN.match(message):
             shown = Observation(event="ContainerStatus", phase="answered", reply="ok", met=sight[2], at=found.at)
             return (structs.replace(shown, entity=sight[1], of=CONTAINER),)
-        return self._service(found)
-
-    def _service(self, found: Entry) -> Sequence[Observation] | None:
-        """Observations in lines about the daemon as a whole."""
-        if found.message == "starting containerd":
-            self.version = found.version
-            known, self._rebooted, self._booting = self._rebooted, False, True
-            return () if known else self._restarted(found.at)
-        if found.message == "Start recovering state":
-            known, self._rebooted, self._booting = self._rebooted or self._booting, False, False
-            return () if known else self._restarted(found.at)
-        return None
+        if message not in {"starting containerd", "Start recovering state"}:
+            return None
+        starting = message == "starting containerd"
+        self.version = found.version if starting else self.version
+        known = self._rebooted or (self._booting and not starting)
+        self._rebooted, self._booting = False, starting
+        return () if known else self._restarted(found.at)
 
     def _restarted(self, at: str) -> Sequence[Observation]:
         self._asked.clear()
