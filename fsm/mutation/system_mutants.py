@@ -132,10 +132,7 @@ class _Making:
         if self.written.meant_kind == "call":
             reply = ANY_ERROR if way.reply in {None, "ok"} else None
             yield self._mutant(name, f"replies {reply or 'ok'}", instead(reply=reply), at)
-        changing = _Changing(
-            system=self.system, call=self.written.meant_kind == "call", called=_called(tuple(way.steps))
-        )
-        for change, steps, place in changing.changes(tuple(way.steps), ()):
+        for change, steps, place in self._changes(tuple(way.steps), (), _called(tuple(way.steps))):
             yield self._mutant(name, change, instead(steps=list(steps)), (*at, "steps", *place))
 
     def _mutant(self, way: str, change: str, written: WrittenJoint, at: Keys) -> JointMutant:
@@ -150,6 +147,60 @@ class _Making:
             system=changed(self.system),
             change=changed,
         )
+
+    def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
+        """What is changed, the steps then, and which of those that stand at *place*, and have these *names*, it was."""
+        for number, each in enumerate(steps):
+            step, here = _read(each), (*place, number)
+            called = names[here]
+            if number:
+                swapped = (*steps[: number - 1], each, steps[number - 1], *steps[number + 1 :])
+                yield f"swaps {names[*place, number - 1]} and {called}", swapped, here
+            if step.each is None:
+                for change, instead in self._step(step, called):
+                    yield change, (*steps[:number], *instead, *steps[number + 1 :]), here
+                continue
+            for change, inner, there in self._changes(tuple(step.steps), (*here, "steps"), names):
+                block = (step.model_copy(update={"steps": list(inner)}),) if inner else ()
+                yield change, (*steps[:number], *block, *steps[number + 1 :]), there
+
+    def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
+        """What is changed in *step*, and what takes its place."""
+        do = str(step.do).strip()
+        yield f"drops {called}", ()
+        if not do.startswith(_RESET):
+            yield f"repeats {called}", (step, step)
+        if step.when is not None:
+            for change, when in (("dropped", None), ("turned round", f"not ({step.when})")):
+                yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
+        if do.startswith(_RESET):
+            return
+        known = self._outcomes(do)
+        head, _, listed = do.partition("/")
+        listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
+        if self.written.meant_kind == "call" and any(known[each] for each in listed_outcomes if each in known):
+            verb = "does not go on" if step.goes_on else "goes on"
+            yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
+        for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
+            rest = ",".join(each for each in listed_outcomes if each != outcome)
+            yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
+        for outcome in known:
+            if outcome not in listed_outcomes:
+                more = ",".join((*listed_outcomes, outcome))
+                yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
+
+    def _outcomes(self, do: str) -> dict[str, bool]:
+        """The outcomes that the event of the step *do* may have, and whether each may be an error."""
+        name, event, *ends = do.partition("/")[0].split()[-1].split(".")
+        part = self.system.parts[name]
+        found: dict[str, bool] = {}
+        machine = part.machine.events[event]
+        for state, cell in (machine.ends if ends else machine.cells).items():
+            for way in outcomes(cell, state, machine.kind) or ():
+                if way.name not in part.without:
+                    fails = bool(way.reply) and "ok" not in way.reply
+                    found[way.name] = found.get(way.name, False) or fails
+        return found
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
@@ -174,66 +225,3 @@ def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
 
 def _read(step: str | WrittenStep) -> WrittenStep:
     return WrittenStep.model_validate({"do": step}) if isinstance(step, str) else step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Changing:
-    """Changes the steps of one way, each of which is *called* something."""
-
-    system: System
-    call: bool
-    called: Mapping[Keys, str]
-
-    def changes(self, steps: _Steps, place: Keys) -> Iterator[tuple[str, _Steps, Keys]]:
-        """What is changed, the steps then, and which of those that stand at *place* it was."""
-        for number, each in enumerate(steps):
-            step, here = _read(each), (*place, number)
-            called = self.called[here]
-            if number:
-                swapped = (*steps[: number - 1], each, steps[number - 1], *steps[number + 1 :])
-                yield f"swaps {self.called[*place, number - 1]} and {called}", swapped, here
-            if step.each is None:
-                for change, instead in self._step(step, called):
-                    yield change, (*steps[:number], *instead, *steps[number + 1 :]), here
-                continue
-            for change, inner, there in self.changes(tuple(step.steps), (*here, "steps")):
-                block = (step.model_copy(update={"steps": list(inner)}),) if inner else ()
-                yield change, (*steps[:number], *block, *steps[number + 1 :]), there
-
-    def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
-        """What is changed in *step*, and what takes its place."""
-        do = str(step.do).strip()
-        yield f"drops {called}", ()
-        if not do.startswith(_RESET):
-            yield f"repeats {called}", (step, step)
-        if step.when is not None:
-            for change, when in (("dropped", None), ("turned round", f"not ({step.when})")):
-                yield f"{called}: when {change}", (step.model_copy(update={"when": when}),)
-        if do.startswith(_RESET):
-            return
-        known = self._outcomes(do)
-        head, _, listed = do.partition("/")
-        listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
-        if self.call and any(known[each] for each in listed_outcomes if each in known):
-            verb = "does not go on" if step.goes_on else "goes on"
-            yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
-        for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
-            rest = ",".join(each for each in listed_outcomes if each != outcome)
-            yield f"{called}: without {outcome}", (step.model_copy(update={"do": f"{head}/{rest}"}),)
-        for outcome in known:
-            if outcome not in listed_outcomes:
-                more = ",".join((*listed_outcomes, outcome))
-                yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
-
-    def _outcomes(self, do: str) -> dict[str, bool]:
-        """The outcomes that the event of the step *do* may have, and whether each may be an error."""
-        name, event, *ends = do.partition("/")[0].split()[-1].split(".")
-        part = self.system.parts[name]
-        found: dict[str, bool] = {}
-        machine = part.machine.events[event]
-        for state, cell in (machine.ends if ends else machine.cells).items():
-            for way in outcomes(cell, state, machine.kind) or ():
-                if way.name not in part.without:
-                    fails = bool(way.reply) and "ok" not in way.reply
-                    found[way.name] = found.get(way.name, False) or fails
-        return found

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from fsm.recordings.time_order import HELD
 from fsm.trace import Line, Observation
-
-HELD: Final = 65_536
-"""The most events, and successes of calls, that are held back until it is known what they mean."""
 
 NO_ID: Final = "a pod that has no id yet"
 

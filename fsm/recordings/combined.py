@@ -28,15 +28,13 @@ from msgspec import structs
 from fsm.errors import InputError, Problem
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.batches import Batch, batch
-from fsm.recordings.calls_in_progress import HELD, NO_ID, RELAYED, Asked, CallsInProgress, Received
+from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
-from fsm.recordings.one_run import OneRun
+from fsm.recordings.one_run import FULL, OneRun
 from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
+from fsm.recordings.time_order import HELD
 from fsm.trace import Line, Observation, nanoseconds
-
-_FULL: Final = 64
-"""Number of characters of a full id."""
 
 _BATCH: Final = 1_024
 """Number of observations in a batch."""
@@ -245,7 +243,7 @@ class CombinedReader:
 
     def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
         """The ids that *identity* may stand for, and whether it certainly stands for the only one."""
-        if len(identity) >= _FULL or identity in self._created or identity in self._known:
+        if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
         created = [each for each in self._created if each.startswith(identity)]
         known = [each for each in self._known if each.startswith(identity) and each not in self._created]

@@ -16,7 +16,7 @@ from msgspec import structs
 from fsm.recordings.error_texts import met, split, unresolved
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS, Joiner
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
@@ -57,7 +57,7 @@ _LOGGED: Final = frozenset(
 )
 """Calls on an id whose requests are logged at the same level as their success."""
 
-_UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - {"RunPodSandbox", "CreateContainer"}
+_UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")

@@ -16,7 +16,7 @@ from fsm.trace import Observation, nanoseconds
 APART: Final = 60 * 1_000_000_000
 """The most nanoseconds between the recordings of one run."""
 
-_FULL: Final = 64
+FULL: Final = 64
 _SHORTEST: Final = 8
 """Numbers of characters of a full id, and of one that fits no other by chance."""
 
@@ -71,5 +71,5 @@ class OneRun:
 
     def _shared(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
-        short = tuple(each for each in called if _SHORTEST <= len(each) < _FULL)
+        short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
         return not received.isdisjoint(called) or any(each.startswith(short) for each in received)

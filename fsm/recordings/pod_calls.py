@@ -23,19 +23,16 @@ from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 CONTAINER: Final = "container"
 POD: Final = "pod"
 
-POD_CALLS: Final = frozenset(
-    {
-        "RunPodSandbox",
-        "StopPodSandbox",
-        "RemovePodSandbox",
-        "PodSandboxStatus",
-        "PortForward",
-        "UpdatePodSandboxResources",
-        "CreateContainer",
-    }
-)
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that make what has no id yet; of a creation it is the pod that they name."""
+"""Calls that make what has no id yet; a creation names the pod."""
+
+POD_CALLS: Final = MAKES | {
+    "StopPodSandbox",
+    "RemovePodSandbox",
+    "PodSandboxStatus",
+    "PortForward",
+    "UpdatePodSandboxResources",
+}
 
 CONTAINER_CALLS: Final = frozenset(
     {

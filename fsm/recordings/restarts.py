@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from fsm.recordings.time_order import HELD
 from fsm.trace import Observation
 
 T = TypeVar("T")
@@ -26,9 +27,6 @@ maybe
 
 SHORTEST: Final = 50_000_000
 """Nanoseconds that a restart takes at least; 72 ms have been recorded between two calls that containerd answered."""
-
-HELD: Final = 65_536
-"""Points that are held back at most until it is known how long the stretch is in which they stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

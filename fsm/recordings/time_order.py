@@ -16,7 +16,7 @@ WINDOW: Final = 600 * 1_000_000_000
 """In nanoseconds; longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""The most points that are held back."""
+"""The most points that are held back until it is known what comes before them, or what they mean."""
 
 
 @dataclass(slots=True, kw_only=True)
