@@ -148,9 +148,8 @@ def command(
     mistakes = dict.fromkeys(each for those in problems.values() for each in those)
     if mistakes and not judged and form == "text":
         raise InputError(mistakes)
-    report = Report(
-        judged=tuple(judged[each] for each in traces if each in judged), fail_on=fail_on, problems=tuple(mistakes)
-    )
+    found = tuple(judged[each] for each in traces if each in judged)
+    report = Report(judged=found, fail_on=fail_on, problems=tuple(mistakes))
     if form == "text":
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:

@@ -16,8 +16,8 @@ from fsm.cli.options import (
     profile_option,
     progress,
     property_option,
+    require,
     under,
-    unknown,
     watched,
 )
 from fsm.conformance.lookup import find
@@ -173,17 +173,14 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     table = tabulate(machine)
     ways = tuple(zip(table.ways, table.origin, strict=True))
     for step in found:
-        if step.event not in machine.events:
-            raise unknown(step.event, machine.events, of="events", hint="--replay")
+        require([step.event], machine.events, of="events", hint="--replay")
         if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
             message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
         # The last one of a crash is that of the restart.
-        for outcome in step.expected[:-1] if step.stage == "crash" else step.expected:
-            if outcome not in outcomes:
-                of = f"outcomes of {step.event}"
-                raise unknown(outcome, dict.fromkeys(filter(None, outcomes)), of=of, hint="--replay")
+        expected = step.expected[:-1] if step.stage == "crash" else step.expected
+        require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
 
 

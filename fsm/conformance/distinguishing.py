@@ -6,6 +6,7 @@ that can be arranged counted as inputs.  A SUT that has no more states than the 
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -35,13 +36,12 @@ class DistinguishingSequences:
     shown: bool = True
     emitted: bool = True
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
-    _first: dict[_Pair, _Next] | None = None
 
     def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
         """Runs from *point* that together distinguish it from every other point that can be distinguished from it."""
         if point not in self._runs:
             found = []
-            others = {other for other in self._points() if (point, other) in self._first_steps()}
+            others = {other for other in self._points() if (point, other) in self._first_steps}
             while others:
                 other = min(others)
                 found.append(run := self._run(point, other))
@@ -55,7 +55,7 @@ class DistinguishingSequences:
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
         """The shortest run from *point* that a SUT at *other* answers wrongly."""
-        edge, after = self._first_steps()[point, other]
+        edge, after = self._first_steps[point, other]
         return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
 
     def _distinguishes(self, run: tuple[Edge, ...], other: Point) -> bool:
@@ -85,19 +85,19 @@ class DistinguishingSequences:
                 found.add(each.to)
         return found
 
+    @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
         """For each pair that shows the same and can be distinguished, how a shortest run begins."""
-        if self._first is None:
-            leads: dict[_Pair, list[_Predecessor]] = {}
-            self._first = {}
-            shows = self.oracle.plan.table.shows
-            for one, other in product(self._points(), repeat=2):
-                if one != other and not (self.shown and shows[one.state] != shows[other.state]):
-                    self._look((one, other), self._first, leads)
-            back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(self._first, lambda known: leads.get(known, ()))
-            for each in back:
-                self._first.setdefault(each.to, (each.edge, back.node[1]))
-        return self._first
+        apart: dict[_Pair, _Next] = {}
+        leads: dict[_Pair, list[_Predecessor]] = {}
+        shows = self.oracle.plan.table.shows
+        for one, other in product(self._points(), repeat=2):
+            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
+                self._look((one, other), apart, leads)
+        back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(apart, lambda known: leads.get(known, ()))
+        for each in back:
+            apart.setdefault(each.to, (each.edge, back.node[1]))
+        return apart
 
     def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
         """Whether one step distinguishes *pair*, which is then *apart*, or to which other pair it *leads*."""

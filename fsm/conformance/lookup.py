@@ -1,11 +1,10 @@
 """The system under test that a user names: the reference, a function in Python, a command, another model."""
 
-import importlib
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from itertools import count
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -145,7 +144,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # what python -m does
-    importlib.invalidate_caches()
+    invalidate_caches()
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:

@@ -98,9 +98,8 @@ class Oracle:
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
-        explained = explain(
-            Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
-        )
+        scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
+        explained = explain(scene)
         edits = (edit for edit, _ in explained.edits)
         return explained.violation(table.machine, observation, edits, Line("", number))
 

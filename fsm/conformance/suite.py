@@ -185,9 +185,8 @@ def replay(
                 before = len(walk.trace)
                 walk.take(step)
                 if len(walk.trace) == before and walk.point is not None:
-                    walk.cover.unsupported.setdefault(
-                        (walk.point, step.event, step.stage), "it cannot be taken here, with these outcomes"
-                    )
+                    why = "it cannot be taken here, with these outcomes"
+                    walk.cover.unsupported.setdefault((walk.point, step.event, step.stage), why)
             walk.finish()
         except FailedError as failed:
             failures = (failed.failure,)

@@ -295,9 +295,8 @@ class Watch:
         if not isinstance(self._memory, Owing):
             return None
         waiting, states = self._memory.waiting, {place.state for place in self._places}
-        return next(
-            (each for each in self._turns if any(waiting.possible(self._fair[each], at) for at in states)), None
-        )
+        can = (each for each in self._turns if any(waiting.possible(self._fair[each], at) for at in states))
+        return next(can, None)
 
     def _wait(self, taken: frozenset[int]) -> None:
         """Count the steps in which what had its turn was taken; who was taken waits for the others."""

@@ -106,9 +106,8 @@ class Repeating:
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
-        parts = [
-            progress[index : index + len(CallPair._fields)] for index in range(0, len(progress), len(CallPair._fields))
-        ]
+        size = len(CallPair._fields)
+        parts = [progress[index : index + size] for index in range(0, len(progress), size)]
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:

@@ -146,10 +146,8 @@ class PropertyProduct:
             for reply in self.steps.replies(way):
                 step = self.steps.step(place.state, row, way, reply)
                 to = self.after(place, step) if follows else self._unknown(way.to)
-                replies = (reply,) if reply else ()
-                self._ways.append(
-                    replace(way, index=len(self._ways), to=self.number(to), reply=replies, deviation=None)
-                )
+                index, replies = len(self._ways), (reply,) if reply else ()
+                self._ways.append(replace(way, index=index, to=self.number(to), reply=replies, deviation=None))
                 self._origin.append((row, number))
                 self.taken.append(step)
         return tuple(self._ways[first:])

@@ -100,9 +100,8 @@ class PropertyFile(pytest.File):
         try:
             stated = self.specification
         except InputError:
-            yield SpecificationItem.from_parent(
-                self, name="well-formed", answer=partial(_read, specification, self.path)
-            )
+            answer = partial(_read, specification, self.path)
+            yield SpecificationItem.from_parent(self, name="well-formed", answer=answer)
             return
         for profile in (None, *stated.machine.profiles):
             suffix = f"[{profile}]" if profile else ""

@@ -113,9 +113,8 @@ class _Writer:
         if each.expected is not None and each.resized:
             yield from self._item(PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
         for event, state, leads in each.washed_out:
-            yield from self._more(
-                f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
-            )
+            what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
+            yield from self._more(what)
         left_out = 0
         for checked in each.checked:
             conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))

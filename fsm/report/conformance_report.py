@@ -68,9 +68,8 @@ class _Writer:
         yield from self.layout.wrapped(", ".join(counts))
         met = len(tested.reachable) - len(tested.missed)
         rest = "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
-        yield from self.layout.wrapped(
-            f"{met} of {words.plural(len(tested.reachable), 'reachable cell')} covered{rest}"
-        )
+        cells = words.plural(len(tested.reachable), "reachable cell")
+        yield from self.layout.wrapped(f"{met} of {cells} covered{rest}")
         yield from self._cells("missed", tuple(each for each in tested.missed if not self._left_out(*each)))
         yield from self._cells("need a call in progress (begin and end)", tested.beyond)
         for left in tested.left_out:
@@ -133,14 +132,13 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
 
 def _failure_data(failure: Failure, again: str, least: Level) -> Json:
     steps = "; ".join(map(str, failure.steps))
+    clause = failure.violation.clause if failure.violation else failure.clause
     return {
         "fails": fails(failure, least),
         "broken": failure.broken or None,
         "repeated": dict(zip(("failed", "of"), failure.repeated, strict=True)) if failure.repeated else None,
         "violation": violation_data(failure.violation) if failure.violation else None,
-        "clause": record(clause)
-        if (clause := failure.violation.clause if failure.violation else failure.clause)
-        else None,
+        "clause": record(clause) if clause else None,
         "test": trace_data(failure),
         "replay": steps,
         "again": f"{again} --replay {shlex.quote(steps)}" if again else None,

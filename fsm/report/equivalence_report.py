@@ -11,6 +11,7 @@ from fsm.report.runs import data, steps
 from fsm.report.words import either
 from fsm.verdict import Unknown
 
+_EVIDENCE: Final = ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
 _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}
 
 
@@ -109,9 +110,7 @@ def json(found: EquivalenceResult, names: tuple[str, str]) -> str:
         "verdict": _WORDS[answer(found)],
         "first": names[0],
         "second": names[1],
-        **dict.fromkeys(
-            ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
-        ),
+        **dict.fromkeys(_EVIDENCE),
     }
     match found:
         case Equivalent():

@@ -83,9 +83,8 @@ def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
     """All causes in one failure: consumers count, and show, one a case."""
     first = findings[0].first[0]
     more = f", and {words.plural(len(findings) - 1, 'other cause')}" if len(findings) > 1 else ""
-    failure = Failure(
-        clean(f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"), first.clause.level
-    )
+    what = f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"
+    failure = Failure(clean(what), first.clause.level)
     failure.text = clean("\n\n".join(_finding(each, judgement) for each in findings))
     return failure
 

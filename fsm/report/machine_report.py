@@ -65,9 +65,8 @@ def _states(machine: Machine, layout: Layout) -> Iterator[str]:
 
 def _requirements(machine: Machine, layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
     """The fields of a status, and what states require of them."""
-    yield from layout.kept(
-        f"fields: {', '.join(f'{name} ({kind})' for name, kind in machine.fields.items())}", "", "    "
-    )
+    fields = ", ".join(f"{name} ({kind})" for name, kind in machine.fields.items())
+    yield from layout.kept(f"fields: {fields}", "", "    ")
     for name, each in machine.requires.items():
         used.setdefault(each.clause)
         states = ", ".join(state for state in machine.states if state in each.states)

@@ -60,9 +60,8 @@ def _lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
     yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{share((power,))}; {alarms}")
     if power.alarms and not profiled:
-        yield from layout.kept(
-            "without --profile, known deviations of the version that was recorded count as false alarms"
-        )
+        why = "without --profile, known deviations of the version that was recorded count as false alarms"
+        yield from layout.kept(why)
     for title, table in zip(("kind", "cell"), tables(power) if power.planted else (), strict=False):
         rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
         rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]

@@ -66,14 +66,15 @@ class PropertyTestReport:
 
     def json(self) -> str:
         """The same as one JSON document, ending in a newline."""
-        document: Json = {
-            "verdict": self.answer().name.lower(),
-            "sut": self.sut,
-            "machine": self.machine,
-            "profile": self.profile,
-            "properties": [self._data(each) for each in self.results],
-        }
-        return dumped(document)
+        return dumped(
+            {
+                "verdict": self.answer().name.lower(),
+                "sut": self.sut,
+                "machine": self.machine,
+                "profile": self.profile,
+                "properties": [self._data(each) for each in self.results],
+            }
+        )
 
     def _data(self, result: PropertyTestResult) -> Json:
         known = result.of.expected(self.profile)

@@ -98,9 +98,8 @@ class _Writer:
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
         notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
-        yield from self.layout.wrapped(
-            ", ".join([f"{words.plural(judged.notes.get('lines', 0), 'line')} read", *notes])
-        )
+        lines = words.plural(judged.notes.get("lines", 0), "line")
+        yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
         yield from self.layout.wrapped(self._advice(judged))
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)

@@ -58,9 +58,8 @@ class ContainerSUT(ReferenceSUT[Container]):
     def record(self) -> dict[str, Any]:
         """What is written to the file, without the reason, which an OOM kill changes in every state."""
         status = self.container.record()
-        return (
-            {name: each for name, each in _fields(status).items() if name not in {"reason", *FLAGS}} if status else {}
-        )
+        fields = _fields(status) if status else {}
+        return {name: each for name, each in fields.items() if name not in {"reason", *FLAGS}}
 
     def fields(self) -> dict[str, int | str]:
         status = self.container.record()

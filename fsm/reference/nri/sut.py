@@ -72,12 +72,9 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     kinds = (NRI,)
 
-    def __init__(self, profile: str = "", kind: type[NRI] | None = None) -> None:
-        self._joining: Final = threading.Lock()
-        super().__init__(profile, kind)
-
     def reset(self) -> None:
         super().reset()
+        self._joining = threading.Lock()
         self._heard: list[_Heard] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
