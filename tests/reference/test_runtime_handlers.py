@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -62,10 +61,10 @@ class Commands:
         """The output of the runtime that the options name, or of ``runc``."""
         del runtime_path
         name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
-        binary = shutil.which(name)
-        if binary is None:
-            raise IntrospectionError(f"there is no {name}")
-        ran = subprocess.run([binary, "features"], capture_output=True, check=False)
+        try:
+            ran = subprocess.run([name, "features"], capture_output=True, check=False)
+        except FileNotFoundError:
+            raise IntrospectionError(f"there is no {name}") from None
         features = Packed(type_url=FEATURES, value=ran.stdout.decode()) if ran.returncode == 0 else None
         return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=name, features=features).model_dump())
 
